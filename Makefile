@@ -1,0 +1,59 @@
+# Two commands do everything: `make demo` and `make test`. Both create the virtual environment on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test unit spark check format bench bench-quick compat docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Penstock needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Point to one with: make PYTHON=python3.11 ...")'
+	@command -v java >/dev/null 2>&1 || [ -n "$$JAVA_HOME" ] || { echo "Spark needs Java 17 or newer, and none was found. Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17" >&2; exit 1; }
+	@echo "creating the virtual environment and installing (a few minutes the first time) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --upgrade pip
+	@$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
+	@$(BIN)/python -m penstock.demo $(DEMO)
+
+test: check  ## the whole suite: checks, unit tests, tests on real Spark
+	$(BIN)/python -m pytest tests -m "not soak" -q
+
+unit: $(STAMP)  ## only what needs no Spark: seconds
+	$(BIN)/python -m pytest tests -m "not soak and not spark" -q
+
+spark: $(STAMP)  ## only what runs on real Spark
+	$(BIN)/python -m pytest tests -m spark -q
+
+check: $(STAMP)  ## ruff, mypy --strict, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PATH=$(BIN):$$PATH $(BIN)/lint-imports --no-cache
+
+format: $(STAMP)  ## let ruff fix and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in benchmarks/results
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/run.py $(BENCH)
+
+bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/run.py --quick
+
+compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
+	$(BIN)/python tests/compat/run_pyflink_examples.py
+
+docs: $(STAMP)  ## build the documentation into site/
+	@$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove the environment and everything generated
+	rm -rf $(VENV) .venvs site .mypy_cache .ruff_cache .pytest_cache .hypothesis

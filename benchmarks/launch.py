@@ -1,0 +1,110 @@
+"""Runs one program in a process group of its own, from an empty folder, and reads the line of JSON it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import psutil
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT = 900
+SAMPLE_SECONDS = 0.2
+
+
+class RunFailed(Exception):
+    """A program did not end well or printed no result; the message is fit for the results table."""
+
+
+def run_program(python: Path, script: Path, arguments: list[str], watch_memory: bool = False) -> dict:
+    """The program's line of JSON, with `peak_slot_megabytes` added where the memory is watched."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [str(python), str(script), *arguments],
+            cwd=folder,
+            env=environment_for(python),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        watch = SlotMemory(process.pid) if watch_memory else None
+        try:
+            output, _ = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"no result within {TIMEOUT} s") from None
+        finally:
+            end_group(process)
+        errors.seek(0)
+        result = read_result(process.returncode, output, errors.read())
+        return result | ({"peak_slot_megabytes": watch.stop()} if watch else {})
+
+
+def environment_for(python: Path) -> dict[str, str]:
+    """The interpreter's own folder first on PATH; the peers' modules and the checkout importable in every worker."""
+    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    return env | {
+        "PATH": f"{python.parent}{os.pathsep}{env.get('PATH', '')}",
+        "PYTHONPATH": os.pathsep.join([str(HERE / "peers"), str(HERE.parent)]),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+    }
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """Ends what the program may have left running: its session holds nothing else."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def read_result(returncode: int, output: str, errors: str) -> dict:
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if returncode or not lines:
+        said = [line.strip() for line in errors.splitlines() if line.strip()]
+        reason = next((line for line in reversed(said) if "Error" in line or "Exception" in line), (said or ["?"])[-1])
+        raise RunFailed(f"exit code {returncode}: {reason[:200]}")
+    return json.loads(lines[-1])
+
+
+class SlotMemory:
+    """The largest resident memory that any Python worker below a process ever had, sampled while it runs."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.peak = 0.0
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.sample, daemon=True)
+        self.thread.start()
+
+    def stop(self) -> float:
+        self.stopped.set()
+        self.thread.join()
+        return self.peak
+
+    def sample(self) -> None:
+        while not self.stopped.wait(SAMPLE_SECONDS):
+            try:
+                workers = psutil.Process(self.pid).children(recursive=True)
+            except psutil.NoSuchProcess:
+                return
+            self.peak = max([self.peak, *(peak_megabytes(worker) for worker in workers)])
+
+
+def peak_megabytes(process: psutil.Process) -> float:
+    try:
+        if "pyspark.daemon" not in " ".join(process.cmdline()):
+            return 0.0
+        status = Path(f"/proc/{process.pid}/status")
+        if status.exists():  # Linux remembers the peak, so none falls between two samples
+            high_water = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+            return int(high_water.split()[1]) / 1024
+        return process.memory_info().rss / 1024**2
+    except (psutil.Error, OSError, StopIteration):  # the worker ended in between
+        return 0.0

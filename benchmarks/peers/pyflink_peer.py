@@ -1,0 +1,69 @@
+"""PyFlink: the setting is its Python execution mode, `thread` or `process`.
+
+In process mode a local PyFlink runs all Python functions in the one client process unless told to start workers as it
+would on a cluster; the workers are faster on more than one core, so they are what is measured.
+"""
+
+import os
+import sys
+import time
+
+os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 (PyFlink's spelling)
+
+import workloads as w
+from pyflink.common import Configuration, Types, WatermarkStrategy
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.connectors.number_seq import NumberSequenceSource
+from pyflink.datastream.functions import KeyedProcessFunction
+from pyflink.datastream.state import ValueStateDescriptor
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self.count.value() or 0) + value[1]
+        self.count.update(count)
+        if count % w.EVERY == 0:
+            yield value[0], count
+
+
+def environment(mode):
+    configuration = Configuration()
+    configuration.set_string("python.execution-mode", mode)
+    configuration.set_string("python.executable", sys.executable)
+    configuration.set_string("python.client.executable", sys.executable)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(w.PARALLELISM)
+    return env
+
+
+def keyed_count(stream, job):
+    pairs = stream.map(w.pair_with_one(job.keys), output_type=PAIR)
+    counts = pairs.key_by(w.key_of, key_type=Types.LONG()).process(Count(), output_type=PAIR)
+    return counts.filter(w.is_positive)
+
+
+def stateless(stream, _job):
+    stream = stream.map(w.double_plus_one, output_type=Types.LONG()).filter(w.divisible_by_three)
+    return stream.map(w.as_text, output_type=Types.STRING()).filter(w.ends_in_999)
+
+
+def main():
+    job = w.job_from_arguments()
+    source = NumberSequenceSource(0, job.records - 1)
+    numbers = environment(job.setting).from_source(
+        source, WatermarkStrategy.no_watermarks(), "numbers", type_info=Types.LONG()
+    )
+    chain = keyed_count if job.workload == w.KEYED_COUNT else stateless
+    start = time.perf_counter()
+    with chain(numbers, job).execute_and_collect() as results:
+        digest = w.digest(job, results)
+    w.report(job, time.perf_counter() - start, digest)
+
+
+if __name__ == "__main__":
+    main()

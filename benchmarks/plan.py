@@ -1,0 +1,153 @@
+"""What is measured: the peers, the workloads, how many records each peer is given, and the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peers.workloads import KEYED_COUNT, STATELESS, Job
+
+Sizes = tuple[int, int]  # records of the small and of the large run, whose difference is the measurement
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload and its number of keys, where None means that every record brings a new key."""
+
+    name: str
+    label: str
+    program: str
+    keys: int | None
+
+    def job(self, records: int, setting: str = "") -> Job:
+        return Job(self.program, records, self.keys or records, setting)
+
+
+COUNT = Workload("keyed_count", "Keyed count, 1000 keys", KEYED_COUNT, 1000)
+COUNT_NEW_KEYS = Workload("keyed_count_new_keys", "Keyed count, every key new", KEYED_COUNT, None)
+CHAIN = Workload("stateless", "Stateless chain", STATELESS, 1)
+WORKLOADS = (COUNT, COUNT_NEW_KEYS, CHAIN)
+
+# Run once by every peer before it is timed: small enough for all, and each of its keys emits twice.
+AGREEMENT = (Workload("agreement", "Agreement, 10 keys", KEYED_COUNT, 10), 20_000)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A program under `peers/`. `environment` names the virtual environment it runs in, "" being that of Penstock."""
+
+    name: str
+    label: str
+    program: str
+    environment: str
+    setting: str
+    sizes: dict[str, Sizes]
+    quick: Sizes
+
+
+def sizes(count: Sizes, new_keys: Sizes, stateless: Sizes) -> dict[str, Sizes]:
+    return {COUNT.name: count, COUNT_NEW_KEYS.name: new_keys, CHAIN.name: stateless}
+
+
+PENSTOCK = Peer(
+    "penstock",
+    "Penstock",
+    "penstock_peer.py",
+    "",
+    "",
+    sizes((500_000, 3_500_000), (500_000, 3_500_000), (500_000, 3_500_000)),
+    (2_000, 50_000),
+)
+
+PEERS = (
+    PENSTOCK,
+    Peer(
+        "pyflink-thread",
+        "PyFlink, thread mode",
+        "pyflink_peer.py",
+        "flink",
+        "thread",
+        sizes((50_000, 350_000), (50_000, 350_000), (100_000, 1_600_000)),
+        (1_000, 20_000),
+    ),
+    Peer(
+        "pyflink-process",
+        "PyFlink, process mode",
+        "pyflink_peer.py",
+        "flink",
+        "process",
+        sizes((10_000, 70_000), (3_000, 28_000), (50_000, 350_000)),
+        (1_000, 10_000),
+    ),
+    Peer(
+        "tws",
+        "PySpark transformWithStateInPandas, 250 k records a batch",
+        "pyspark_peer.py",
+        "tws",
+        "250000",
+        sizes((500_000, 2_500_000), (3_000, 18_000), (500_000, 6_500_000)),
+        (500, 2_000),
+    ),
+    Peer(
+        "tws-large-batches",
+        "PySpark transformWithStateInPandas, 1 M records a batch",
+        "pyspark_peer.py",
+        "tws",
+        "1000000",
+        {COUNT.name: (2_000_000, 8_000_000)},
+        (500, 2_000),
+    ),
+    Peer(
+        "bytewax-1",
+        "Bytewax, 1 worker",
+        "bytewax_peer.py",
+        "bw",
+        "1",
+        sizes((300_000, 3_000_000), (300_000, 3_000_000), (300_000, 9_000_000)),
+        (2_000, 50_000),
+    ),
+    Peer(
+        "bytewax-2",
+        "Bytewax, 2 workers",
+        "bytewax_peer.py",
+        "bw",
+        "2",
+        sizes((300_000, 3_000_000), (300_000, 3_000_000), (300_000, 9_000_000)),
+        (2_000, 50_000),
+    ),
+    Peer(
+        "bare",
+        "Bare loop, 2 processes",
+        "bare_loop.py",
+        "",
+        "",
+        sizes((1_000_000, 13_000_000), (1_000_000, 7_000_000), (1_000_000, 25_000_000)),
+        (2_000, 200_000),
+    ),
+)
+
+# Penstock alone: whole jobs by number of records, and the usual difference by number of keys.
+SCALING_RECORDS = (10_000, 100_000, 1_000_000, 10_000_000)
+SCALING_KEYS = tuple(Workload(f"keys_{keys}", f"{keys:,} keys", KEYED_COUNT, keys) for keys in (1, 1000, 1_000_000))
+MEMORY_RECORDS = 10_000_000
+QUICK_RECORDS = (1_000, 10_000)  # in place of the above in a quick run
+
+
+@dataclass(frozen=True)
+class Target:
+    """Penstock's rate shall be at least `ratio` times the peer's."""
+
+    text: str
+    workload: Workload
+    peer: str
+    ratio: float
+
+
+TARGETS = (
+    Target("at least 60 times PyFlink in thread mode", COUNT, "pyflink-thread", 60),
+    Target("at least 8 times transformWithStateInPandas", COUNT, "tws", 8),
+    Target("at least 100 times transformWithStateInPandas with every key new", COUNT_NEW_KEYS, "tws", 100),
+    Target("ahead of Bytewax on two workers", COUNT, "bytewax-2", 1),
+    Target("at least 25 % of the bare loop", COUNT, "bare", 0.25),
+)
+MOST_SLOT_MEGABYTES = 300
+MOST_EPOCH_RATIO = 4

@@ -1,0 +1,201 @@
+"""Turns the results of a run into tables and a plot: `python benchmarks/report.py benchmarks/results/latest.json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+import matplotlib
+import plan
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+PENSTOCK_COLOUR, PEER_COLOUR, LIMIT_COLOUR = "#1f6f8b", "#9aa5ab", "#d9c27a"
+
+
+def write(results: dict, folder: Path) -> None:
+    """`README.md` and `keyed_count.png` in the folder, from the results of `run.py`."""
+    draw(results, folder / "keyed_count.png")
+    (folder / "README.md").write_text(page(results))
+
+
+def page(results: dict) -> str:
+    parts = [
+        "# Benchmark results\n",
+        quick_warning(results),
+        about(results),
+        "## Targets\n",
+        targets_table(results),
+        "## Records per second\n",
+        rates_caption(),
+        rates_table(results),
+        "![Keyed count, records per second](keyed_count.png)\n",
+        "## Penstock by records and by keys\n",
+        *scaling_tables(results),
+        "## Memory and epochs\n",
+        costs(results),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def quick_warning(results: dict) -> str:
+    return "**A quick run: the sizes are tiny and the numbers mean nothing.**\n" if results["quick"] else ""
+
+
+def about(results: dict) -> str:
+    machine = results["machine"]
+    versions = [f"{name} {v}" for env in results["versions"].values() for name, v in env.items()]
+    return (
+        f"Measured on {results['date']}, all in one run on one machine: {machine['processor']}, "
+        f"{machine['cores']} cores, {machine['memory_gb']} GB of memory, {machine['system']}, "
+        f"Python {machine['python']}, {machine['java']}; load before the run {machine['load_before']:.1f}. Versions: {', '.join(versions)}.\n"
+    )
+
+
+def rate_of(results: dict, peer: str, workload: plan.Workload) -> float | None:
+    return results["peers"].get(peer, {}).get(workload.name, {}).get("rate")
+
+
+def ratio_to(results: dict, peer: str, workload: plan.Workload) -> float | None:
+    """Penstock's rate over the peer's."""
+    ours, theirs = rate_of(results, "penstock", workload), rate_of(results, peer, workload)
+    return ours / theirs if ours and theirs else None
+
+
+def table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def targets_table(results: dict) -> str:
+    rows = []
+    for target in plan.TARGETS:
+        ratio = ratio_to(results, target.peer, target.workload)
+        rows.append([target.text, times(ratio), verdict(ratio, bool(ratio) and ratio >= target.ratio)])
+    peak = results.get("memory", {}).get("peak_slot_megabytes")
+    limit = plan.MOST_SLOT_MEGABYTES
+    memory = f"no slot above {limit} MB in {plan.MEMORY_RECORDS:,} stateless records"
+    rows.append([memory, f"{peak:.0f} MB" if peak else "—", verdict(peak, bool(peak) and peak <= limit)])
+    ratio = results.get("epoch", {}).get("ratio")
+    epoch = f"an idle epoch of two stages at most {plan.MOST_EPOCH_RATIO} times a JVM-only `count()`"
+    rows.append([epoch, times(ratio), verdict(ratio, bool(ratio) and ratio <= plan.MOST_EPOCH_RATIO)])
+    return table(["target", "measured", "verdict"], rows)
+
+
+def verdict(measured: float | None, met: bool) -> str:
+    if measured is None:
+        return "not measured"
+    return "met" if met else "**not met**"
+
+
+def times(ratio: float | None) -> str:
+    if ratio is None:
+        return "—"
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2f}x"
+
+
+def rates_caption() -> str:
+    return (
+        "Start-up is not in these rates: each is the difference of a small and a large run, (N2 - N1) / (t2 - t1). "
+        "Where that difference takes less than ten seconds the pair is run twice and the better taken, for every peer "
+        "alike. In brackets: how many times faster Penstock is. Before it is timed each peer counts "
+        f"{plan.AGREEMENT[1]:,} records over 10 keys, and the results of every run, timed or not, are checked. "
+        "PySpark's stateless chain is mapInPandas.\n"
+    )
+
+
+def rates_table(results: dict) -> str:
+    head = ["", *(workload.label for workload in plan.WORKLOADS)]
+    rows = [[peer.label, *(rate_cell(results, peer, workload) for workload in plan.WORKLOADS)] for peer in plan.PEERS]
+    return table(head, rows) + failures(results)
+
+
+def rate_cell(results: dict, peer: plan.Peer, workload: plan.Workload) -> str:
+    if workload.name not in peer.sizes:
+        return "—"
+    measured = results["peers"][peer.name][workload.name]
+    if "error" in measured:
+        return "not chosen" if measured["error"] == "not chosen" else "**failed**"
+    rate = f"{measured['rate']:,.0f}"
+    ratio = ratio_to(results, peer.name, workload)
+    return rate if peer.name == "penstock" or ratio is None else f"{rate} ({times(ratio)})"
+
+
+def failures(results: dict) -> str:
+    lines = [
+        f"- {peer} failed at {workload}: {measured['error']}"
+        for peer, workloads in results["peers"].items()
+        for workload, measured in workloads.items()
+        if measured.get("error", "not chosen") != "not chosen"
+    ]
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def scaling_tables(results: dict) -> list[str]:
+    scaling = results.get("scaling")
+    if scaling is None:
+        return ["Not chosen.\n"]
+    by_records = [[f"{int(number):,}", *whole_job(int(number), run)] for number, run in scaling["records"].items()]
+    by_keys = [
+        [f"{int(keys):,}", f"{run['rate']:,.0f}" if "rate" in run else f"**failed**: {run['error']}"]
+        for keys, run in scaling["keys"].items()
+    ]
+    return [
+        "The keyed count over 1000 keys, whole jobs after a warm-up, their start included:\n",
+        table(["records", "seconds", "records/s"], by_records),
+        "The keyed count by number of keys, start-up subtracted as above:\n",
+        table(["keys", "records/s"], by_keys),
+    ]
+
+
+def whole_job(number: int, run: dict) -> list[str]:
+    if "error" in run:
+        return ["**failed**", run["error"]]
+    return [f"{run['seconds']:.2f}", f"{number / run['seconds']:,.0f}"]
+
+
+def costs(results: dict) -> str:
+    memory, epoch = results.get("memory", {}), results.get("epoch", {})
+    lines = [f"- Slot memory: {memory.get('error', 'not chosen')}", f"- Epoch: {epoch.get('error', 'not chosen')}"]
+    if "peak_slot_megabytes" in memory:
+        lines[0] = (
+            f"- Largest resident memory of any slot process over {memory['records']:,} records of the stateless chain: "
+            f"{memory['peak_slot_megabytes']:.0f} MB"
+        )
+    if "ratio" in epoch:
+        lines[1] = (
+            f"- Idle epoch of two stages at two slots: {epoch['epoch_seconds'] * 1000:.1f} ms; a JVM-only `count()` in "
+            f"the same session: {epoch['count_seconds'] * 1000:.1f} ms (medians)"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw(results: dict, path: Path) -> None:
+    """The keyed count over 1000 keys as bars on a logarithmic axis, the fastest on top."""
+    rates = {peer.name: rate_of(results, peer.name, plan.COUNT) for peer in plan.PEERS}
+    peers = sorted(plan.PEERS, key=lambda peer: rates[peer.name] or 0)
+    left = min((rate for rate in rates.values() if rate), default=1) / 3
+    widths = [rates[peer.name] or left for peer in peers]
+    figure, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
+    bars = axes.barh([textwrap.fill(peer.label, 36) for peer in peers], widths, color=[colour(peer) for peer in peers])
+    axes.bar_label(bars, [f"{rates[p.name]:,.0f}" if rates[p.name] else "not measured" for p in peers], padding=4)
+    axes.set_xscale("log")
+    axes.set_xlim(left, max(widths) * 8)
+    axes.set_xlabel("records per second (logarithmic), start-up subtracted")
+    axes.set_title("Keyed count over 1000 keys, parallelism 2, one machine")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def colour(peer: plan.Peer) -> str:
+    return {"penstock": PENSTOCK_COLOUR, "bare": LIMIT_COLOUR}.get(peer.name, PEER_COLOUR)
+
+
+if __name__ == "__main__":
+    source = Path(sys.argv[1])
+    write(json.loads(source.read_text()), source.parent)

@@ -1,0 +1,175 @@
+"""Measures Penstock against its peers on this machine and writes the results: `python benchmarks/run.py --help`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+import environments
+import plan
+import psutil
+import report
+from launch import HERE, RunFailed, run_program
+from peers import workloads
+
+RESULTS = HERE / "results"
+REPEAT_BELOW_SECONDS = 10  # a shorter difference is measured twice, and the better one taken
+STARTED = time.monotonic()
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - STARTED:6.0f} s] {text}", flush=True)
+
+
+def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memory: bool = False) -> dict:
+    """One run of a peer, whose results must be those that arithmetic gives."""
+    job = workload.job(records, peer.setting)
+    arguments = [job.workload, str(job.records), str(job.keys), *([job.setting] if job.setting else [])]
+    python = environments.python_of(peer.environment)
+    result = run_program(python, HERE / "peers" / peer.program, arguments, watch_memory)
+    expected = list(workloads.expected_digest(job))
+    if result["results"] != expected:
+        raise RunFailed(f"wrong results for {records:,} records: {result['results']} instead of {expected}")
+    say(f"{peer.name}: {workload.label}, {records:,} records in {result['seconds']:.2f} s")
+    return result
+
+
+def measure(peer: plan.Peer, workload: plan.Workload, sizes: plan.Sizes, quick: bool) -> dict:
+    """The rate of the difference between a small and a large run, so that no start-up is in it."""
+    small, large = sizes
+    pairs = []
+    while not pairs or (len(pairs) < 2 and not quick and pairs[0][1] - pairs[0][0] < REPEAT_BELOW_SECONDS):
+        pairs.append([run_once(peer, workload, records)["seconds"] for records in sizes])
+    shortest = min(after - before for before, after in pairs)
+    if shortest <= 0:
+        raise RunFailed("too short to tell: the large run took no longer than the small one")
+    rate = (large - small) / shortest
+    say(f"{peer.name}: {workload.label}, {rate:,.0f} records/s")
+    return {"rate": rate, "sizes": list(sizes), "seconds": pairs}
+
+
+def attempt(what: str, call, *arguments) -> dict:
+    """The call's result, or what went wrong, so that a failure has its place in the results."""
+    try:
+        return call(*arguments)
+    except (RunFailed, environments.EnvironmentFailed) as failure:
+        say(f"{what} FAILED: {failure}")
+        return {"error": str(failure)}
+
+
+def measure_peer(peer: plan.Peer, quick: bool) -> dict:
+    """A measurement per workload, after a run that shows whether the peer counts like the others."""
+    agreement, records = plan.AGREEMENT
+    agreed = attempt(f"{peer.name}: agreement", run_once, peer, agreement, records)
+    if "error" in agreed:
+        return dict.fromkeys(peer.sizes, agreed)
+    measured = {}
+    for workload in plan.WORKLOADS:
+        if workload.name in peer.sizes:
+            sizes = peer.quick if quick else peer.sizes[workload.name]
+            what = f"{peer.name}: {workload.label}"
+            measured[workload.name] = attempt(what, measure, peer, workload, sizes, quick)
+    return measured
+
+
+def scale(peers: dict, quick: bool) -> dict:
+    """Penstock by records and by keys. The 1000 keys of the main table are not measured again."""
+    records = plan.QUICK_RECORDS if quick else plan.SCALING_RECORDS
+    by_records = {str(number): attempt("scaling", run_once, plan.PENSTOCK, plan.COUNT, number) for number in records}
+    sizes = plan.PENSTOCK.quick if quick else plan.PENSTOCK.sizes[plan.COUNT.name]
+    by_keys = {}
+    for workload in plan.SCALING_KEYS:
+        known = workload.keys == plan.COUNT.keys and peers["penstock"].get(plan.COUNT.name)
+        by_keys[str(workload.keys)] = known or attempt("scaling", measure, plan.PENSTOCK, workload, sizes, quick)
+    return {"records": by_records, "keys": by_keys}
+
+
+def peak_memory(quick: bool) -> dict:
+    records = plan.QUICK_RECORDS[-1] if quick else plan.MEMORY_RECORDS
+    result = run_once(plan.PENSTOCK, plan.CHAIN, records, True)
+    if not result["peak_slot_megabytes"]:
+        raise RunFailed("no slot process was seen")
+    return result
+
+
+def epoch_cost() -> dict:
+    result = run_program(environments.python_of(""), HERE / "epoch_cost.py", [])
+    say(f"idle epoch {result['epoch_seconds'] * 1000:.1f} ms, {result['ratio']:.1f} times a JVM-only count")
+    return result
+
+
+def machine() -> dict:
+    model = [line.split(":")[1].strip() for line in read("/proc/cpuinfo").splitlines() if line.startswith("model name")]
+    return {
+        "cores": os.cpu_count(),
+        "processor": model[0] if model else platform.processor(),
+        "memory_gb": round(psutil.virtual_memory().total / 1024**3),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "java": java_version(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def read(path: str) -> str:
+    return Path(path).read_text() if Path(path).exists() else ""
+
+
+def java_version() -> str:
+    try:
+        done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "not found"
+    return (done.stderr.splitlines() or ["unknown"])[0]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to prove that everything runs")
+    names = ",".join(peer.name for peer in plan.PEERS)
+    parser.add_argument("--only", metavar="PEERS", help=f"measure these alone, separated by commas: {names}")
+    options = parser.parse_args()
+    options.chosen = options.only.split(",") if options.only else [peer.name for peer in plan.PEERS]
+    unknown = set(options.chosen) - {peer.name for peer in plan.PEERS}
+    if unknown:
+        parser.error(f"unknown peers {sorted(unknown)}, choose from {names}")
+    return options
+
+
+def run_all(options: argparse.Namespace) -> dict:
+    results = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "quick": options.quick,
+        "machine": machine(),
+    }
+    left_out = {"error": "not chosen"}
+    peers = results["peers"] = {}
+    for peer in plan.PEERS:
+        chosen = peer.name in options.chosen
+        peers[peer.name] = measure_peer(peer, options.quick) if chosen else dict.fromkeys(peer.sizes, left_out)
+    if plan.PENSTOCK.name in options.chosen:
+        results["scaling"] = scale(peers, options.quick)
+        results["memory"] = attempt("slot memory", peak_memory, options.quick)
+        results["epoch"] = attempt("epoch cost", epoch_cost)
+    results["versions"] = {name or "penstock": environments.versions(name) for name in environments.MEASURED}
+    return results
+
+
+def main() -> None:
+    options = parse_arguments()
+    results = run_all(options)
+    folder = RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "latest.json").write_text(json.dumps(results, indent=2) + "\n")
+    report.write(results, folder)
+    say(f"written: {folder / 'README.md'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The `penstock` command."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from penstock import __version__
+from penstock.common.configuration import Configuration
+from penstock.errors import PenstockError
+
+app = typer.Typer(help="Stateful streams in Python, on Spark.", no_args_is_help=True, add_completion=False)
+_errors = Console(stderr=True)
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@app.command(context_settings=_PASS_ON)
+def run(
+    context: typer.Context,
+    program: Annotated[Path, typer.Argument(help="A Python file that builds and executes a job.")],
+    pyflink: Annotated[bool, typer.Option("--pyflink", help="Let `import pyflink` resolve to Penstock.")] = False,
+    parallelism: Annotated[int | None, typer.Option("-p", "--parallelism", help="The job's parallelism.")] = None,
+    master: Annotated[str | None, typer.Option("-m", "--master", help="Spark master, such as local[4].")] = None,
+    option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
+) -> None:
+    """Run a program; what follows its name is passed to it."""
+    from penstock.datastream.submission import Defaults
+
+    if not program.is_file():
+        _fail(f"there is no file '{program}'")
+    Defaults.configuration = _configuration(parallelism, master, option or [])
+    if pyflink:
+        from penstock import compat
+
+        compat.install()
+    sys.argv = [str(program), *context.args]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
+    _run(program)
+
+
+def _run(program: Path) -> None:
+    try:
+        runpy.run_path(str(program), run_name="__main__")
+    except PenstockError as error:
+        _fail(str(error), type(error).__name__)
+    except KeyboardInterrupt:
+        _errors.print("[yellow]cancelled[/yellow]")
+        raise SystemExit(130) from None
+
+
+def _configuration(parallelism: int | None, master: str | None, options: list[str]) -> Configuration:
+    configuration = Configuration()
+    for option in options:
+        name, separator, value = option.partition("=")
+        if not separator or not name:
+            _fail(f"-D takes name=value, not '{option}'")
+        configuration.set_string(name, value)
+    if parallelism is not None:
+        configuration.set_integer("parallelism.default", parallelism)
+    if master is not None:
+        configuration.set_string("spark.master", master)
+    return configuration
+
+
+def _fail(message: str, kind: str = "error") -> None:
+    _errors.print(f"[bold red]{kind}[/bold red]", end=": ")
+    _errors.print(message, markup=False, highlight=False)
+    raise SystemExit(1)
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    app()

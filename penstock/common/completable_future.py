@@ -1,0 +1,68 @@
+"""A result that may still be on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import Generic, TypeVar
+
+__all__ = ["CompletableFuture"]
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A `concurrent.futures.Future` with PyFlink's methods.
+
+    >>> CompletableFuture.completed(3).result()
+    3
+    """
+
+    def __init__(self, future: Future[T]) -> None:
+        self._future = future
+
+    @staticmethod
+    def completed(value: T) -> CompletableFuture[T]:
+        future: Future[T] = Future()
+        future.set_result(value)
+        return CompletableFuture(future)
+
+    @staticmethod
+    def submit(function: Callable[[], T]) -> CompletableFuture[T]:
+        """Run the function in a thread of its own, which does not keep the program from ending."""
+        future: Future[T] = Future()
+        Thread(target=_complete, args=(future, function), daemon=True).start()
+        return CompletableFuture(future)
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result, or raise what went wrong."""
+        return self._future.result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end, and return what went wrong if something did."""
+        return self._future.exception(timeout)
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def cancel(self) -> bool:
+        """Give up on the result; False when it is being worked out already."""
+        return self._future.cancel()
+
+    def cancelled(self) -> bool:
+        return self._future.cancelled()
+
+    def __repr__(self) -> str:
+        return f"CompletableFuture({self._future!r})"
+
+
+def _complete(future: Future[T], function: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = function()
+    except BaseException as error:  # whatever it is, it belongs to the one who waits
+        future.set_exception(error)
+    else:
+        future.set_result(result)

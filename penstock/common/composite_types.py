@@ -1,0 +1,259 @@
+"""Types made of other types: tuples, rows, lists, arrays and maps.
+
+Each checks its parts column by column, so that a chunk costs a few calls of C and not a call of Python per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from penstock.common.basic_types import BasicTypeInfo
+from penstock.common.type_information import TypeInformation, field_types_of, fit_columns
+from penstock.common.types import Row, RowKind, make_row, rows_from_columns, rows_to_columns
+
+__all__ = [
+    "BasicArrayTypeInfo",
+    "ByteArrayTypeInfo",
+    "ListTypeInfo",
+    "MapTypeInfo",
+    "ObjectArrayTypeInfo",
+    "PrimitiveArrayTypeInfo",
+    "RowTypeInfo",
+    "TupleTypeInfo",
+]
+
+
+def _all_of(column: Sequence[Any], expected: type) -> bool:
+    return list(map(type, column)).count(expected) == len(column)
+
+
+def _require(column: Sequence[Any], *accepted: type) -> None:
+    if not all(issubclass(kind, accepted) for kind in set(map(type, column))):
+        raise TypeError
+
+
+@dataclass(frozen=True, repr=False)
+class TupleTypeInfo(TypeInformation):
+    """A tuple of a fixed number of fields; lists, named tuples and rows become plain tuples."""
+
+    field_types: tuple[TypeInformation, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field_types", field_types_of(self.field_types))
+
+    def get_field_types(self) -> list[TypeInformation]:
+        return list(self.field_types)
+
+    def get_arity(self) -> int:
+        return len(self.field_types)
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        if not _all_of(column, tuple):
+            _require(column, tuple, list, Row)
+            column = list(map(tuple, column))
+        if not column:
+            return column
+        fitted = fit_columns(list(zip(*column, strict=True)), self.field_types, self)
+        return column if fitted is None else list(zip(*fitted, strict=True))
+
+    def _text(self, value: Any) -> str:
+        return f"({','.join(t.text(v) for t, v in zip(self.field_types, value, strict=True))})"
+
+    def __repr__(self) -> str:
+        return f"TUPLE({', '.join(map(repr, self.field_types))})"
+
+
+@dataclass(frozen=True, repr=False)
+class RowTypeInfo(TypeInformation):
+    """A row of a fixed number of fields.
+
+    Tuples, lists and rows without names get the declared names (f0, f1, … when none were declared), dicts and rows with
+    names are brought into the declared order. Where no names were declared, a row keeps the names it has.
+    """
+
+    field_types: tuple[TypeInformation, ...]
+    field_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field_types", field_types_of(self.field_types))
+        if self.field_names is None:
+            return
+        object.__setattr__(self, "field_names", tuple(self.field_names))
+        if len(self.field_names) != len(self.field_types):
+            raise ValueError(f"{len(self.field_names)} names for {len(self.field_types)} types: {self.field_names}")
+        if len(set(self.field_names)) != len(self.field_names):
+            raise ValueError(f"field names must differ: {self.field_names}")
+
+    def get_field_names(self) -> list[str]:
+        return list(self._names())
+
+    def get_field_types(self) -> list[TypeInformation]:
+        return list(self.field_types)
+
+    def get_arity(self) -> int:
+        return len(self.field_types)
+
+    def get_field_index(self, field_name: str) -> int:
+        try:
+            return self._names().index(field_name)
+        except ValueError:
+            raise ValueError(f"no field {field_name!r} in {self}") from None
+
+    def _names(self) -> tuple[str, ...]:
+        return self.field_names or tuple(f"f{i}" for i in range(len(self.field_types)))
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        if not column:
+            return column
+        packed = (None, None, list(zip(*column, strict=True))) if _all_of(column, tuple) else rows_to_columns(column)
+        if packed is None or not self._takes(packed[0]):
+            return self._fit_one_by_one(column)
+        own_names, kinds, columns = packed
+        fitted = fit_columns(columns, self.field_types, self)
+        if fitted is None and own_names is not None:
+            return column
+        return rows_from_columns((own_names or self._names(), kinds, fitted or columns))
+
+    def _takes(self, own_names: tuple[str, ...] | None) -> bool:
+        return own_names is None or self.field_names is None or own_names == self.field_names
+
+    def _fit_one_by_one(self, column: Sequence[Any]) -> Sequence[Any]:
+        """For a mixed chunk, or for rows and dicts whose fields must be put in order."""
+        _require(column, Row, tuple, list, dict)
+        names = self._names()
+        rows = []
+        for value in column:
+            row = self._as_row(value, names)
+            fitted = fit_columns([(field,) for field in row], self.field_types, self)
+            rows.append(row if fitted is None else make_row(row._names, tuple(field for (field,) in fitted), row._kind))
+        unchanged = all(row is value for row, value in zip(rows, column, strict=True))
+        return column if unchanged else rows
+
+    def _as_row(self, value: Any, names: tuple[str, ...]) -> Row:
+        if isinstance(value, dict):
+            return make_row(names, _fields_of(value, names))
+        if not isinstance(value, Row):
+            return make_row(names, tuple(value))
+        if value._names is None:
+            return make_row(names, value._values, value._kind)
+        if self.field_names is None or value._names == names:
+            return value
+        return make_row(names, _fields_of(value.as_dict(), names), value._kind)
+
+    def _text(self, value: Any) -> str:
+        kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
+        return f"{kind}[{', '.join(t.text(v) for t, v in zip(self.field_types, value, strict=True))}]"
+
+    def __repr__(self) -> str:
+        if self.field_names is None:
+            return f"ROW({', '.join(map(repr, self.field_types))})"
+        fields = zip(self.field_names, self.field_types, strict=True)
+        return f"ROW({', '.join(f'{name} {declared}' for name, declared in fields)})"
+
+
+def _fields_of(fields: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+    if len(fields) != len(names) or any(name not in fields for name in names):
+        raise ValueError("other field names")
+    return tuple(fields[name] for name in names)
+
+
+@dataclass(frozen=True, repr=False)
+class ListTypeInfo(TypeInformation):
+    """A list of any length with elements of one type; tuples become lists."""
+
+    elem_type: TypeInformation
+
+    def __post_init__(self) -> None:
+        field_types_of([self.elem_type])
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        if not _all_of(column, list):
+            _require(column, list, tuple)
+            column = list(map(list, column))
+        elements = list(chain.from_iterable(column))
+        fitted = self.elem_type.fit_column(elements)
+        if fitted is elements:
+            return column
+        following = iter(fitted)
+        return [list(islice(following, len(value))) for value in column]
+
+    def _text(self, value: Iterable[Any]) -> str:
+        return f"[{', '.join(map(self.elem_type.text, value))}]"
+
+    def __repr__(self) -> str:
+        return f"LIST({self.elem_type})"
+
+
+@dataclass(frozen=True, repr=False)
+class BasicArrayTypeInfo(ListTypeInfo):
+    """An array of strings or boxed numbers: a list in Python."""
+
+    def __repr__(self) -> str:
+        return f"BASIC_ARRAY({self.elem_type})"
+
+
+@dataclass(frozen=True, repr=False)
+class ObjectArrayTypeInfo(ListTypeInfo):
+    """An array of objects: a list in Python."""
+
+    def __repr__(self) -> str:
+        return f"OBJECT_ARRAY({self.elem_type})"
+
+
+@dataclass(frozen=True, repr=False)
+class PrimitiveArrayTypeInfo(ListTypeInfo):
+    """An array of numbers or booleans: a list in Python."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.elem_type, BasicTypeInfo):
+            raise TypeError(f"a primitive array holds numbers or booleans, not {self.elem_type!r}")
+
+    def __repr__(self) -> str:
+        return f"PRIMITIVE_ARRAY({self.elem_type})"
+
+
+@dataclass(frozen=True, repr=False)
+class ByteArrayTypeInfo(PrimitiveArrayTypeInfo):
+    """An array of bytes: bytes in Python."""
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        if _all_of(column, bytes):
+            return column
+        _require(column, bytes, bytearray, memoryview)
+        return list(map(bytes, column))
+
+    def _text(self, value: Iterable[int]) -> str:
+        return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in value)}]"
+
+
+@dataclass(frozen=True, repr=False)
+class MapTypeInfo(TypeInformation):
+    """A dict with keys of one type and values of one type."""
+
+    key_type: TypeInformation
+    value_type: TypeInformation
+
+    def __post_init__(self) -> None:
+        field_types_of([self.key_type, self.value_type])
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        if not _all_of(column, dict):
+            _require(column, dict)
+            column = list(map(dict, column))
+        keys = list(chain.from_iterable(column))
+        values = list(chain.from_iterable(map(dict.values, column)))
+        fitted_keys, fitted_values = self.key_type.fit_column(keys), self.value_type.fit_column(values)
+        if fitted_keys is keys and fitted_values is values:
+            return column
+        entries = zip(fitted_keys, fitted_values, strict=True)
+        return [dict(islice(entries, len(value))) for value in column]
+
+    def _text(self, value: dict[Any, Any]) -> str:
+        entries = (f"{self.key_type.text(k)}={self.value_type.text(v)}" for k, v in value.items())
+        return f"{{{', '.join(entries)}}}"
+
+    def __repr__(self) -> str:
+        return f"MAP({self.key_type}, {self.value_type})"

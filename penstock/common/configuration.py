@@ -1,0 +1,258 @@
+"""Settings by key: values keep the type they were given and are converted when asked for as another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from penstock.errors import ConfigurationError
+
+__all__ = ["ConfigOption", "ConfigOptions", "Configuration", "parse_duration"]
+
+T = TypeVar("T")
+Keys = set[str]  # named here, because Configuration.set hides the builtin in its class
+
+
+@dataclass(frozen=True)
+class ConfigOption(Generic[T]):
+    """A key with the type of its values and an optional default."""
+
+    key: str
+    value_type: type[T]
+    default: T | None = None
+
+    def has_default_value(self) -> bool:
+        return self.default is not None
+
+
+class ConfigOptions:
+    """Makes options.
+
+    >>> RETRIES = ConfigOptions.key("sink.retries").int_type().default_value(3)
+    >>> Configuration().get(RETRIES)
+    3
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("use ConfigOptions.key(...)")
+
+    @staticmethod
+    def key(key: str) -> ConfigOptions.OptionBuilder:
+        return ConfigOptions.OptionBuilder(key)
+
+    @dataclass(frozen=True)
+    class OptionBuilder:
+        """An option whose type is still to be said."""
+
+        key: str
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, bool)
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, int)
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, int)
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, float)
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, float)
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            return ConfigOptions.TypedConfigOptionBuilder(self.key, str)
+
+    @dataclass(frozen=True)
+    class TypedConfigOptionBuilder(Generic[T]):
+        """An option whose default is still to be said."""
+
+        key: str
+        value_type: type[T]
+
+        def default_value(self, value: T) -> ConfigOption[T]:
+            return ConfigOption(self.key, self.value_type, value)
+
+        def no_default_value(self) -> ConfigOption[T]:
+            return ConfigOption(self.key, self.value_type)
+
+
+class Configuration:
+    """A set of settings.
+
+    >>> Configuration().set_string("parallelism.default", "4").get_integer("parallelism.default", 1)
+    4
+    """
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        configuration = cls()
+        configuration._values.update(map)
+        return configuration
+
+    def get(self, option: ConfigOption[T], default_value: T | None = None) -> T | None:
+        """The value of an option, else the given default, else the option's own."""
+        fallback = option.default if default_value is None else default_value
+        return cast("T | None", self._get(option.key, option.value_type, fallback))
+
+    def set(self, option: ConfigOption[T], value: T) -> Configuration:
+        return self._set(option.key, _convert(option.key, value, option.value_type))
+
+    def get_string(self, key: str, default_value: str) -> str:
+        return cast(str, self._get(key, str, default_value))
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        return self._set(key, value)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        return cast(int, self._get(key, int, default_value))
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        return self._set(key, value)
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        return cast(bool, self._get(key, bool, default_value))
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        return self._set(key, value)
+
+    def get_float(self, key: str, default_value: float) -> float:
+        return cast(float, self._get(key, float, default_value))
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        return self._set(key, float(value))
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        return cast(bytearray, self._get(key, bytearray, default_value))
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        return self._set(key, bytearray(value))
+
+    def contains_key(self, key: str) -> bool:
+        return key in self._values
+
+    def key_set(self) -> Keys:
+        return Keys(self._values)
+
+    def remove_config(self, key: str) -> bool:
+        """Forget a setting; False when there was none."""
+        return self._values.pop(key, None) is not None
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Take over the settings of another configuration, with the prefix before each key."""
+        self._values.update({(prefix or "") + key: value for key, value in other._values.items()})
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        target_dict.update(self._values)
+
+    def to_dict(self) -> dict[str, str]:
+        """All settings as text."""
+        return {key: _to_text(value) for key, value in self._values.items()}
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """The items of `[a, b]`, of lines that begin with a dash, or of `a;b`."""
+        text = value.strip() if value else ""
+        if not text:
+            return []
+        if text.startswith("[") and text.endswith("]"):
+            return _items(text[1:-1].split(","))
+        lines = text.splitlines()
+        if all(line.lstrip().startswith("- ") for line in lines if line.strip()):
+            return _items(line.lstrip()[2:] for line in lines)
+        return text.split(";")
+
+    def _get(self, key: str, value_type: type, default_value: Any) -> Any:
+        value = self._values.get(key)
+        return default_value if value is None else _convert(key, value, value_type)
+
+    def _set(self, key: str, value: Any) -> Configuration:
+        if not isinstance(key, str):
+            raise TypeError(f"a configuration key is a string, not {key!r}")
+        if value is None:
+            raise ValueError(f"{key} needs a value; use remove_config to forget a setting")
+        self._values[key] = value
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
+        return Configuration(self)
+
+    def __str__(self) -> str:
+        return str(self.to_dict())
+
+    def __repr__(self) -> str:
+        return f"Configuration({self._values})"
+
+
+def _items(parts: Any) -> list[str]:
+    return [part.strip().strip("'\"") for part in parts if part.strip()]
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ";".join(map(_to_text, value))
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    return str(value)
+
+
+def _to_boolean(value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError
+    return text == "true"
+
+
+def _to_bytes(value: Any) -> bytearray:
+    return bytearray.fromhex(value) if isinstance(value, str) else bytearray(value)
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {str: _to_text, bool: _to_boolean, bytearray: _to_bytes}
+
+
+def _convert(key: str, value: Any, value_type: type) -> Any:
+    if type(value) is value_type:
+        return value
+    try:
+        return _CONVERSIONS.get(value_type, value_type)(value)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{key} is {value!r}, which is no {value_type.__name__}") from None
+
+
+_UNIT_NANOS = {
+    unit: nanos
+    for units, nanos in [
+        ("d day days", 86_400_000_000_000),
+        ("h hour hours", 3_600_000_000_000),
+        ("m min minute minutes", 60_000_000_000),
+        ("s sec second seconds", 1_000_000_000),
+        ("ms milli millis millisecond milliseconds", 1_000_000),
+        ("µs micro micros microsecond microseconds", 1_000),
+        ("ns nano nanos nanosecond nanoseconds", 1),
+    ]
+    for unit in units.split()
+}
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of a text such as `200 ms`, `1 min` or `5s`; a number without a unit is milliseconds."""
+    match = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
+    unit = (match[2] or "ms") if match else ""
+    if match is None or unit not in _UNIT_NANOS:
+        raise ConfigurationError(f"{text!r} is no duration; write a whole number and d, h, min, s, ms, µs or ns")
+    return int(match[1]) * _UNIT_NANOS[unit] // 1_000_000

@@ -1,0 +1,138 @@
+"""A job seen from outside: its id, its status, its result, and the client that steers it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any, Protocol
+
+from penstock.common.completable_future import CompletableFuture
+
+__all__ = ["JobClient", "JobExecutionResult", "JobID", "JobStatus", "RunningJob"]
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class JobID:
+    """32 hexadecimal digits, random unless given."""
+
+    hex: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[0-9a-f]{32}", self.hex):
+            raise ValueError(f"a job id has 32 hexadecimal digits, not {self.hex!r}")
+
+    def __str__(self) -> str:
+        return self.hex
+
+    def __repr__(self) -> str:
+        return f"JobID({self.hex!r})"
+
+
+class JobStatus(Enum):
+    """Where a job stands."""
+
+    CREATED = 0
+    RUNNING = 1
+    FAILING = 2
+    FAILED = 3
+    CANCELLING = 4
+    CANCELED = 5
+    FINISHED = 6
+    RESTARTING = 7
+    SUSPENDED = 8
+    RECONCILING = 9
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job is over for good: failed, cancelled or finished."""
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_terminal_state(self) -> bool:
+        """Whether the job is over here; a suspended one may go on elsewhere."""
+        return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
+
+
+class JobExecutionResult:
+    """What a job that finished leaves behind."""
+
+    def __init__(self, job_id: JobID, net_runtime: int = 0, accumulators: dict[str, Any] | None = None) -> None:
+        self._job_id = job_id
+        self._net_runtime = net_runtime
+        self._accumulators = dict(accumulators or {})
+
+    def get_job_id(self) -> JobID:
+        return self._job_id
+
+    def get_net_runtime(self) -> int:
+        """Milliseconds from the first epoch to the last."""
+        return self._net_runtime
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """The value of an accumulator; None when the job had none of this name."""
+        return self._accumulators.get(accumulator_name)
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        return dict(self._accumulators)
+
+    def __repr__(self) -> str:
+        return f"JobExecutionResult(job_id={self._job_id}, net_runtime={self._net_runtime} ms)"
+
+
+class RunningJob(Protocol):
+    """What a client needs of a job."""
+
+    @property
+    def job_id(self) -> JobID: ...
+
+    def status(self) -> JobStatus: ...
+
+    def cancel(self) -> None: ...
+
+    def result(self, timeout: float | None = None) -> JobExecutionResult:
+        """Wait for the end of the job, and raise what made it fail."""
+        ...
+
+    def accumulators(self) -> dict[str, Any]: ...
+
+    def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
+        """Write a savepoint and return its path. With `stop` the job ends behind it; `drain` fires timers first."""
+        ...
+
+
+class JobClient:
+    """Steers one job. Every answer comes as a future, because the job may have to be asked."""
+
+    def __init__(self, job: RunningJob) -> None:
+        self._job = job
+
+    def get_job_id(self) -> JobID:
+        return self._job.job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.submit(self._job.status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        return CompletableFuture.submit(self._job.cancel)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """End the job behind a savepoint; advancing first fires every event-time timer that is left."""
+        stop = partial(self._job.trigger_savepoint, savepoint_directory, True, bool(advance_to_end_of_event_time))
+        return CompletableFuture.submit(stop)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Write a savepoint while the job goes on; the result is its path."""
+        return CompletableFuture.submit(partial(self._job.trigger_savepoint, savepoint_directory, False, False))
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        return CompletableFuture.submit(self._job.accumulators)
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The result when the job has ended; asking for it raises what made the job fail."""
+        return CompletableFuture.submit(self._job.result)
+
+    def __repr__(self) -> str:
+        return f"JobClient({self._job.job_id})"

@@ -1,0 +1,155 @@
+"""Schemas that turn values into bytes and back, for sources, sinks and files."""
+
+from __future__ import annotations
+
+import codecs
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import IO, Any
+
+from penstock.common.type_information import TypeInformation, mismatch
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringEncoder",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema(ABC):
+    """Turns a value into the bytes of one message."""
+
+    @abstractmethod
+    def serialize(self, value: Any) -> bytes: ...
+
+
+class DeserializationSchema(ABC):
+    """Turns the bytes of one message into a value."""
+
+    @abstractmethod
+    def deserialize(self, message: bytes) -> Any: ...
+
+    def is_end_of_stream(self, next_element: Any) -> bool:
+        """Whether this value says that nothing follows; the value itself is dropped."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Strings in one charset."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        self.charset = _known_charset(charset)
+
+    def serialize(self, value: str) -> bytes:
+        if not isinstance(value, str):
+            raise mismatch(value, "STRING")
+        return value.encode(self.charset)
+
+    def deserialize(self, message: bytes) -> str:
+        return str(message, self.charset, "replace")
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def serialize(self, value: bytes) -> bytes:
+        return _bytes(value)
+
+    def deserialize(self, message: bytes) -> bytes:
+        return bytes(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """One field of a row, which must hold bytes; useful for the keys of messages. None becomes no bytes."""
+
+    def __init__(self, field_index: int) -> None:
+        if field_index < 0:
+            raise ValueError(f"the field index must not be negative, but is {field_index}")
+        self.field_index = field_index
+
+    def serialize(self, value: Any) -> bytes:
+        if not isinstance(value, (Row, tuple, list)) or len(value) <= self.field_index:
+            raise mismatch(value, f"a row with a field {self.field_index}")
+        extracted = value[self.field_index]
+        return b"" if extracted is None else _bytes(extracted)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowFieldExtractorSchema) and self.field_index == other.field_index
+
+    def __hash__(self) -> int:
+        return hash((RowFieldExtractorSchema, self.field_index))
+
+
+class Encoder(ABC):
+    """Turns a value into the bytes that a file sink appends to a file."""
+
+    @abstractmethod
+    def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
+        """The bytes of a value; its declared type, when the sink knows it, decides how it is printed."""
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """Every value printed on a line of its own."""
+        return SimpleStringEncoder(_known_charset(charset_name))
+
+
+@dataclass(frozen=True)
+class SimpleStringEncoder(Encoder):
+    charset: str = "UTF-8"
+
+    def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
+        text = str(value) if type_info is None else type_info.text(value)
+        return f"{text}\n".encode(self.charset)
+
+
+class BulkWriter(ABC):
+    """Writes values into one file whose format needs more than appending."""
+
+    @abstractmethod
+    def add_element(self, element: Any) -> None: ...
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Push out what is held back, as far as the format allows."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write all that is missing. The stream stays open: its owner closes it."""
+
+
+class BulkWriterFactory(ABC):
+    """Makes the writer of a new file."""
+
+    @abstractmethod
+    def create(self, stream: IO[bytes]) -> BulkWriter: ...
+
+
+def _known_charset(charset: str) -> str:
+    try:
+        codecs.lookup(charset)
+    except LookupError:
+        raise ValueError(f"unknown charset {charset!r}") from None
+    return charset
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise mismatch(value, "bytes")
+    return bytes(value)

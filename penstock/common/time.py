@@ -1,0 +1,151 @@
+"""Lengths of time and points in time."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+__all__ = ["Duration", "Instant", "Time", "to_millis"]
+
+_NANOS_PER_MILLI = 1_000_000
+_REPR_UNITS = (
+    ("days", 86_400_000_000_000),
+    ("hours", 3_600_000_000_000),
+    ("minutes", 60_000_000_000),
+    ("seconds", 1_000_000_000),
+    ("millis", _NANOS_PER_MILLI),
+)
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class Duration:
+    """A length of time, exact to the nanosecond.
+
+    >>> Duration.of_minutes(90).to_millis()
+    5400000
+    """
+
+    nanos: int = 0
+
+    def __post_init__(self) -> None:
+        _whole("Duration", self.nanos)
+
+    @staticmethod
+    def of_days(days: int) -> Duration:
+        return Duration(_whole("days", days) * 86_400_000_000_000)
+
+    @staticmethod
+    def of_hours(hours: int) -> Duration:
+        return Duration(_whole("hours", hours) * 3_600_000_000_000)
+
+    @staticmethod
+    def of_minutes(minutes: int) -> Duration:
+        return Duration(_whole("minutes", minutes) * 60_000_000_000)
+
+    @staticmethod
+    def of_seconds(seconds: int) -> Duration:
+        return Duration(_whole("seconds", seconds) * 1_000_000_000)
+
+    @staticmethod
+    def of_millis(millis: int) -> Duration:
+        return Duration(_whole("millis", millis) * _NANOS_PER_MILLI)
+
+    @staticmethod
+    def of_nanos(nanos: int) -> Duration:
+        return Duration(nanos)
+
+    def to_millis(self) -> int:
+        """Whole milliseconds; what is left over is dropped."""
+        return self.nanos // _NANOS_PER_MILLI
+
+    def __repr__(self) -> str:
+        for unit, nanos in _REPR_UNITS:
+            if self.nanos and self.nanos % nanos == 0:
+                return f"Duration.of_{unit}({self.nanos // nanos})"
+        return f"Duration.of_nanos({self.nanos})"
+
+
+@dataclass(frozen=True, order=True, repr=False)
+class Instant:
+    """A point on the time-line: seconds since 1970-01-01T00:00Z, and nanoseconds within the second."""
+
+    seconds: int
+    nanos: int = 0
+
+    @staticmethod
+    def of_epoch_milli(epoch_milli: int) -> Instant:
+        seconds, millis = divmod(epoch_milli, 1000)
+        return Instant(seconds, millis * _NANOS_PER_MILLI)
+
+    def to_epoch_milli(self) -> int:
+        return self.seconds * 1000 + self.nanos // _NANOS_PER_MILLI
+
+    def __repr__(self) -> str:
+        return f"Instant<{self.seconds}, {self.nanos}>"
+
+
+class Time:
+    """A length of time in whole milliseconds.
+
+    >>> Time.seconds(5).to_milliseconds()
+    5000
+    """
+
+    __slots__ = ("_milliseconds",)
+
+    def __init__(self, milliseconds: int) -> None:
+        self._milliseconds = _whole("milliseconds", milliseconds)
+
+    @staticmethod
+    def milliseconds(milliseconds: int) -> Time:
+        return Time(milliseconds)
+
+    @staticmethod
+    def seconds(seconds: int) -> Time:
+        return Time(_whole("seconds", seconds) * 1000)
+
+    @staticmethod
+    def minutes(minutes: int) -> Time:
+        return Time(_whole("minutes", minutes) * 60_000)
+
+    @staticmethod
+    def hours(hours: int) -> Time:
+        return Time(_whole("hours", hours) * 3_600_000)
+
+    @staticmethod
+    def days(days: int) -> Time:
+        return Time(_whole("days", days) * 86_400_000)
+
+    def to_milliseconds(self) -> int:
+        return self._milliseconds
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Time) and self._milliseconds == other._milliseconds
+
+    def __hash__(self) -> int:
+        return hash((Time, self._milliseconds))
+
+    def __str__(self) -> str:
+        return f"{self._milliseconds} ms"
+
+    def __repr__(self) -> str:
+        return f"Time.milliseconds({self._milliseconds})"
+
+
+def to_millis(value: Duration | Time | datetime.timedelta | int) -> int:
+    """Milliseconds of any length of time the API accepts; a plain int already is milliseconds."""
+    if isinstance(value, Duration):
+        return value.to_millis()
+    if isinstance(value, Time):
+        return value.to_milliseconds()
+    if isinstance(value, datetime.timedelta):
+        return value // datetime.timedelta(milliseconds=1)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise TypeError(f"expected a Duration, a Time, a datetime.timedelta or int milliseconds, not {value!r}")
+
+
+def _whole(what: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{what} must be a whole number, not {value!r}")
+    return value

@@ -1,0 +1,111 @@
+"""The contract of a type: it checks whole chunks of values, brings them into its form, and prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from reprlib import Repr
+from typing import Any, cast
+
+from penstock.errors import TypeMismatch
+
+__all__ = ["TypeInformation", "field_types_of", "fit_columns", "mismatch"]
+
+_short = Repr()
+_short.maxstring = _short.maxother = 60
+_short.maxtuple = _short.maxlist = _short.maxdict = 4
+
+_MISFIT = (TypeError, ValueError, OverflowError)
+
+
+class TypeInformation:
+    """A declared type. Plain data: types with the same parts are equal, and every type can be pickled.
+
+    A subclass says in `_fit_all` how a chunk without None is checked, in `_text` how a value that is not None is
+    printed, and in `__repr__` what it is called. `None` fits every type.
+    """
+
+    def fit(self, values: list[Any]) -> list[Any]:
+        """Check a chunk of values and give them the form they would have after Flink's serialisers.
+
+        Returns the very list it was given when nothing had to change. Raises TypeMismatch for the first misfit.
+        """
+        return cast(list[Any], self.fit_column(values))
+
+    def fit_column(self, column: Sequence[Any]) -> Sequence[Any]:
+        """`fit` for any sequence; used for the columns of composite types."""
+        try:
+            return self._fit_all(column)
+        except _MISFIT:
+            return self._fit_around_none(column)
+
+    def text(self, value: Any) -> str:
+        """The value as Flink prints it."""
+        return "null" if value is None else self._text(value)
+
+    def need_conversion(self) -> bool:
+        """Always False: records stay Python objects on their whole way."""
+        return False
+
+    def to_internal_type(self, obj: Any) -> Any:
+        return obj
+
+    def from_internal_type(self, obj: Any) -> Any:
+        return obj
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        """`fit_column` that may treat None as a misfit, and report one as TypeError, ValueError or OverflowError."""
+        raise NotImplementedError
+
+    def _text(self, value: Any) -> str:
+        return str(value)
+
+    def _fit_around_none(self, column: Sequence[Any]) -> Sequence[Any]:
+        present = [value for value in column if value is not None]
+        if len(present) == len(column):
+            raise self._blame(column)
+        fitted = self.fit_column(present)
+        if fitted is present:
+            return column
+        following = iter(fitted)
+        return [None if value is None else next(following) for value in column]
+
+    def _blame(self, column: Sequence[Any]) -> TypeMismatch:
+        for value in column:
+            try:
+                self._fit_all([value])
+            except _MISFIT:
+                return mismatch(value, self)
+            except TypeMismatch as error:
+                return error
+        raise AssertionError(f"{self} refused a chunk, but no value of it")
+
+
+def mismatch(value: Any, declared: object) -> TypeMismatch:
+    return TypeMismatch(f"{_short.repr(value)} ({type(value).__name__}) does not fit {declared}")
+
+
+def fit_columns(
+    columns: Sequence[Sequence[Any]], types: Sequence[TypeInformation], owner: TypeInformation
+) -> list[Sequence[Any]] | None:
+    """Fit each column to its type. None when nothing had to change."""
+    if len(columns) != len(types):
+        raise ValueError("wrong number of fields")
+    fitted = []
+    changed = False
+    for index, (column, declared) in enumerate(zip(columns, types, strict=True)):
+        try:
+            result = declared.fit_column(column)
+        except TypeMismatch as error:
+            raise TypeMismatch(f"{error}, in field {index} of {owner}") from None
+        changed = changed or result is not column
+        fitted.append(result)
+    return fitted if changed else None
+
+
+def field_types_of(field_types: Iterable[Any]) -> tuple[TypeInformation, ...]:
+    """The parts of a composite type, each of them checked to be a type."""
+    types = tuple(field_types)
+    for part in types:
+        if not isinstance(part, TypeInformation):
+            raise TypeError(f"expected type information such as Types.INT(), not {part!r}")
+    return types

@@ -1,0 +1,272 @@
+"""`Types`, where type information comes from, and `infer_type`, which finds it for a value."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from penstock.common.basic_types import (
+    BasicTypeInfo,
+    BigDecimalTypeInfo,
+    BooleanTypeInfo,
+    CharTypeInfo,
+    DataclassTypeInfo,
+    DateTypeInfo,
+    DoubleTypeInfo,
+    EnumTypeInfo,
+    FloatTypeInfo,
+    InstantTypeInfo,
+    IntegerTypeInfo,
+    PickledBytesTypeInfo,
+    SqlTimeTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+)
+from penstock.common.composite_types import (
+    BasicArrayTypeInfo,
+    ByteArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.common.time import Instant
+from penstock.common.type_information import TypeInformation
+from penstock.common.types import Row
+
+__all__ = [
+    "BasicArrayTypeInfo",
+    "BasicTypeInfo",
+    "DataclassTypeInfo",
+    "DateTypeInfo",
+    "EnumTypeInfo",
+    "InstantTypeInfo",
+    "ListTypeInfo",
+    "MapTypeInfo",
+    "ObjectArrayTypeInfo",
+    "PickledBytesTypeInfo",
+    "PrimitiveArrayTypeInfo",
+    "RowTypeInfo",
+    "SqlTimeTypeInfo",
+    "TimeTypeInfo",
+    "TimestampTypeInfo",
+    "TupleTypeInfo",
+    "TypeInformation",
+    "Types",
+    "infer_type",
+]
+
+_STRING = BasicTypeInfo("STRING", str)
+_BYTE = IntegerTypeInfo("BYTE", int, "b")
+_SHORT = IntegerTypeInfo("SHORT", int, "h")
+_INT = IntegerTypeInfo("INT", int, "i")
+_LONG = IntegerTypeInfo("LONG", int, "q")
+_BOOLEAN = BooleanTypeInfo("BOOLEAN", bool)
+_FLOAT = FloatTypeInfo("FLOAT", float)
+_DOUBLE = DoubleTypeInfo("DOUBLE", float)
+_CHAR = CharTypeInfo("CHAR", str)
+_BIG_INT = BasicTypeInfo("BIG_INT", int)
+_BIG_DEC = BigDecimalTypeInfo("BIG_DEC", Decimal)
+_INSTANT = InstantTypeInfo("INSTANT", Instant)
+_PICKLED = PickledBytesTypeInfo()
+
+
+class Types:
+    """Type information by name.
+
+    >>> Types.TUPLE([Types.STRING(), Types.INT()])
+    TUPLE(STRING, INT)
+    """
+
+    # ruff: noqa: N802
+
+    @staticmethod
+    def STRING() -> TypeInformation:
+        return _STRING
+
+    @staticmethod
+    def BYTE() -> TypeInformation:
+        """An int of 8 bits."""
+        return _BYTE
+
+    @staticmethod
+    def SHORT() -> TypeInformation:
+        """An int of 16 bits."""
+        return _SHORT
+
+    @staticmethod
+    def INT() -> TypeInformation:
+        """An int of 32 bits."""
+        return _INT
+
+    @staticmethod
+    def LONG() -> TypeInformation:
+        """An int of 64 bits."""
+        return _LONG
+
+    @staticmethod
+    def BOOLEAN() -> TypeInformation:
+        return _BOOLEAN
+
+    @staticmethod
+    def FLOAT() -> TypeInformation:
+        """A float of 32 bits: values are rounded to it."""
+        return _FLOAT
+
+    @staticmethod
+    def DOUBLE() -> TypeInformation:
+        """A float of 64 bits, Python's own; ints become floats."""
+        return _DOUBLE
+
+    @staticmethod
+    def CHAR() -> TypeInformation:
+        """A string of one character."""
+        return _CHAR
+
+    @staticmethod
+    def BIG_INT() -> TypeInformation:
+        """An int of any size."""
+        return _BIG_INT
+
+    @staticmethod
+    def BIG_DEC() -> TypeInformation:
+        """A decimal.Decimal."""
+        return _BIG_DEC
+
+    @staticmethod
+    def INSTANT() -> TypeInformation:
+        """A `penstock.common.Instant`."""
+        return _INSTANT
+
+    @staticmethod
+    def SQL_DATE() -> TypeInformation:
+        """A datetime.date."""
+        return SqlTimeTypeInfo.DATE()
+
+    @staticmethod
+    def SQL_TIME() -> TypeInformation:
+        """A datetime.time."""
+        return SqlTimeTypeInfo.TIME()
+
+    @staticmethod
+    def SQL_TIMESTAMP() -> TypeInformation:
+        """A datetime.datetime."""
+        return SqlTimeTypeInfo.TIMESTAMP()
+
+    @staticmethod
+    def PICKLED_BYTE_ARRAY() -> TypeInformation:
+        """Any Python object that can be pickled; nothing is checked."""
+        return _PICKLED
+
+    @staticmethod
+    def DATACLASS(data_class: type) -> TypeInformation:
+        """The instances of a dataclass."""
+        if not (isinstance(data_class, type) and dataclasses.is_dataclass(data_class)):
+            raise TypeError(f"{data_class!r} is not a dataclass")
+        return DataclassTypeInfo(f"DATACLASS({data_class.__qualname__})", data_class)
+
+    @staticmethod
+    def ENUM(enum_class: type[Enum]) -> TypeInformation:
+        """The members of an enum."""
+        if not (isinstance(enum_class, type) and issubclass(enum_class, Enum)):
+            raise TypeError(f"{enum_class!r} is not an enum")
+        return EnumTypeInfo(f"ENUM({enum_class.__qualname__})", enum_class)
+
+    @staticmethod
+    def ROW(field_types: Iterable[TypeInformation]) -> RowTypeInfo:
+        """A Row with fields of these types, called f0, f1, … unless a row brings its own names."""
+        return RowTypeInfo(tuple(field_types))
+
+    @staticmethod
+    def ROW_NAMED(field_names: Iterable[str], field_types: Iterable[TypeInformation]) -> RowTypeInfo:
+        """A Row with fields of these names and types."""
+        return RowTypeInfo(tuple(field_types), tuple(field_names))
+
+    @staticmethod
+    def TUPLE(field_types: Iterable[TypeInformation]) -> TupleTypeInfo:
+        """A tuple with fields of these types."""
+        return TupleTypeInfo(tuple(field_types))
+
+    @staticmethod
+    def LIST(element_type_info: TypeInformation) -> TypeInformation:
+        return ListTypeInfo(element_type_info)
+
+    @staticmethod
+    def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+        return MapTypeInfo(key_type_info, value_type_info)
+
+    @staticmethod
+    def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of numbers or booleans; of BYTE, it is a bytes object."""
+        return ByteArrayTypeInfo(element_type) if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
+
+    @staticmethod
+    def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of strings or numbers."""
+        return BasicArrayTypeInfo(element_type)
+
+    @staticmethod
+    def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of objects."""
+        return ObjectArrayTypeInfo(element_type)
+
+
+def infer_type(value: Any) -> TypeInformation:
+    """The type that fits this value and loses nothing of it; PICKLED_BYTE_ARRAY when there is no closer one."""
+    infer = _INFERENCE.get(type(value))
+    if infer is not None:
+        return infer(value)
+    if isinstance(value, Enum):
+        return Types.ENUM(type(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return Types.DATACLASS(type(value))
+    return _PICKLED
+
+
+def _infer_int(value: int) -> TypeInformation:
+    return _LONG if -(2**63) <= value < 2**63 else _BIG_INT
+
+
+def _infer_row(value: Row) -> TypeInformation:
+    names = value.get_field_names()
+    return RowTypeInfo(tuple(map(infer_type, value)), None if names is None else tuple(names))
+
+
+def _infer_list(value: list[Any]) -> TypeInformation:
+    element = _common(value)
+    return _PICKLED if element is None else ListTypeInfo(element)
+
+
+def _infer_map(value: dict[Any, Any]) -> TypeInformation:
+    keys, values = _common(value), _common(value.values())
+    return _PICKLED if keys is None or values is None else MapTypeInfo(keys, values)
+
+
+def _common(values: Iterable[Any]) -> TypeInformation | None:
+    """The one type that all these values have; None when they differ, or there are none."""
+    types = {infer_type(value) for value in values if value is not None}
+    return types.pop() if len(types) == 1 else None
+
+
+_INFERENCE: dict[type, Callable[[Any], TypeInformation]] = {
+    str: lambda value: _STRING,
+    bool: lambda value: _BOOLEAN,
+    int: _infer_int,
+    float: lambda value: _DOUBLE,
+    bytes: lambda value: ByteArrayTypeInfo(_BYTE),
+    Decimal: lambda value: _BIG_DEC,
+    Instant: lambda value: _INSTANT,
+    datetime.date: lambda value: Types.SQL_DATE(),
+    datetime.time: lambda value: Types.SQL_TIME(),
+    datetime.datetime: lambda value: Types.SQL_TIMESTAMP(),
+    tuple: lambda value: TupleTypeInfo(tuple(map(infer_type, value))),
+    Row: _infer_row,
+    list: _infer_list,
+    dict: _infer_map,
+}

@@ -1,0 +1,281 @@
+"""The DataStream API under PyFlink's names.
+
+Names are resolved when they are first used (PEP 562): a worker that only needs a state descriptor must not import the
+builders, which import the runtime that the worker is about to start.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.datastream.checkpoint_config import (
+        CheckpointConfig,
+        ExternalizedCheckpointCleanup,
+        ExternalizedCheckpointRetention,
+    )
+    from penstock.datastream.checkpoint_storage import (
+        CheckpointStorage,
+        CustomCheckpointStorage,
+        FileSystemCheckpointStorage,
+        JobManagerCheckpointStorage,
+    )
+    from penstock.datastream.checkpointing_mode import CheckpointingMode
+    from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from penstock.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SplitStream
+    from penstock.datastream.execution_mode import RuntimeExecutionMode
+    from penstock.datastream.functions import (
+        AggregateFunction,
+        AllWindowFunction,
+        BaseBroadcastProcessFunction,
+        BroadcastProcessFunction,
+        CoFlatMapFunction,
+        CoGroupFunction,
+        CoMapFunction,
+        CoProcessFunction,
+        FilterFunction,
+        FlatJoinFunction,
+        FlatMapFunction,
+        Function,
+        JoinFunction,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        KeyedStateStore,
+        KeySelector,
+        MapFunction,
+        OutputSelector,
+        ParallelSourceFunction,
+        Partitioner,
+        ProcessAllWindowFunction,
+        ProcessFunction,
+        ProcessJoinFunction,
+        ProcessWindowFunction,
+        ReduceFunction,
+        RichAggregateFunction,
+        RichCoFlatMapFunction,
+        RichCoGroupFunction,
+        RichCoMapFunction,
+        RichFilterFunction,
+        RichFlatJoinFunction,
+        RichFlatMapFunction,
+        RichJoinFunction,
+        RichMapFunction,
+        RichParallelSourceFunction,
+        RichReduceFunction,
+        RichSinkFunction,
+        RichSourceFunction,
+        RuntimeContext,
+        SinkFunction,
+        SourceContext,
+        SourceFunction,
+        TimerService,
+        WindowFunction,
+    )
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from penstock.datastream.state import (
+        AggregatingState,
+        AggregatingStateDescriptor,
+        AppendingState,
+        BroadcastState,
+        ListState,
+        ListStateDescriptor,
+        MapState,
+        MapStateDescriptor,
+        MergingState,
+        OperatorStateStore,
+        ReadOnlyBroadcastState,
+        ReducingState,
+        ReducingStateDescriptor,
+        State,
+        StateDescriptor,
+        StateTtlConfig,
+        ValueState,
+        ValueStateDescriptor,
+    )
+    from penstock.datastream.state_backend import (
+        CustomStateBackend,
+        EmbeddedRocksDBStateBackend,
+        FsStateBackend,
+        HashMapStateBackend,
+        MemoryStateBackend,
+        PredefinedOptions,
+        RocksDBStateBackend,
+        StateBackend,
+    )
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.time_characteristic import TimeCharacteristic
+    from penstock.datastream.time_domain import TimeDomain
+    from penstock.datastream.window import (
+        CountWindow,
+        GlobalWindow,
+        MergingWindowAssigner,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        Window,
+        WindowAssigner,
+    )
+
+__all__ = [
+    "AggregateFunction",
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "AllWindowFunction",
+    "AppendingState",
+    "BaseBroadcastProcessFunction",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastState",
+    "BroadcastStream",
+    "CheckpointConfig",
+    "CheckpointStorage",
+    "CheckpointingMode",
+    "CloseableIterator",
+    "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ConnectedStreams",
+    "CountWindow",
+    "CustomCheckpointStorage",
+    "CustomStateBackend",
+    "DataStream",
+    "DataStreamSink",
+    "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
+    "ExternalizedCheckpointRetention",
+    "FileSystemCheckpointStorage",
+    "FilterFunction",
+    "FlatJoinFunction",
+    "FlatMapFunction",
+    "FsStateBackend",
+    "Function",
+    "GlobalWindow",
+    "HashMapStateBackend",
+    "JobManagerCheckpointStorage",
+    "JoinFunction",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "KeyedStream",
+    "ListState",
+    "ListStateDescriptor",
+    "MapFunction",
+    "MapState",
+    "MapStateDescriptor",
+    "MemorySize",
+    "MemoryStateBackend",
+    "MergingState",
+    "MergingWindowAssigner",
+    "OperatorStateStore",
+    "OutputSelector",
+    "OutputTag",
+    "ParallelSourceFunction",
+    "Partitioner",
+    "PredefinedOptions",
+    "ProcessAllWindowFunction",
+    "ProcessFunction",
+    "ProcessJoinFunction",
+    "ProcessWindowFunction",
+    "ReadOnlyBroadcastState",
+    "ReduceFunction",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "RichAggregateFunction",
+    "RichCoFlatMapFunction",
+    "RichCoGroupFunction",
+    "RichCoMapFunction",
+    "RichFilterFunction",
+    "RichFlatJoinFunction",
+    "RichFlatMapFunction",
+    "RichJoinFunction",
+    "RichMapFunction",
+    "RichParallelSourceFunction",
+    "RichReduceFunction",
+    "RichSinkFunction",
+    "RichSourceFunction",
+    "RocksDBStateBackend",
+    "RuntimeContext",
+    "RuntimeExecutionMode",
+    "SinkFunction",
+    "SlotSharingGroup",
+    "SourceContext",
+    "SourceFunction",
+    "SplitStream",
+    "State",
+    "StateBackend",
+    "StateDescriptor",
+    "StateTtlConfig",
+    "StreamExecutionEnvironment",
+    "TimeCharacteristic",
+    "TimeDomain",
+    "TimeWindow",
+    "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "ValueState",
+    "ValueStateDescriptor",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+]
+
+_NAMES_OF_MODULES = {
+    "checkpoint_config": "CheckpointConfig ExternalizedCheckpointCleanup ExternalizedCheckpointRetention",
+    "checkpoint_storage": """
+        CheckpointStorage CustomCheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage
+    """,
+    "checkpointing_mode": "CheckpointingMode",
+    "data_stream": """
+        BroadcastConnectedStream BroadcastStream CloseableIterator ConnectedStreams DataStream
+        DataStreamSink KeyedStream SplitStream
+    """,
+    "execution_mode": "RuntimeExecutionMode",
+    "functions": """
+        AggregateFunction AllWindowFunction BaseBroadcastProcessFunction BroadcastProcessFunction
+        CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction FilterFunction FlatJoinFunction
+        FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
+        KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapFunction OutputSelector
+        ParallelSourceFunction Partitioner ProcessAllWindowFunction ProcessFunction ProcessJoinFunction
+        ProcessWindowFunction ReduceFunction RichAggregateFunction RichCoFlatMapFunction RichCoGroupFunction
+        RichCoMapFunction RichFilterFunction RichFlatJoinFunction RichFlatMapFunction RichJoinFunction
+        RichMapFunction RichParallelSourceFunction RichReduceFunction RichSinkFunction RichSourceFunction
+        RuntimeContext SinkFunction SourceContext SourceFunction TimerService WindowFunction
+    """,
+    "output_tag": "OutputTag",
+    "slot_sharing_group": "MemorySize SlotSharingGroup",
+    "state": """
+        AggregatingState AggregatingStateDescriptor AppendingState BroadcastState ListState
+        ListStateDescriptor MapState MapStateDescriptor MergingState OperatorStateStore
+        ReadOnlyBroadcastState ReducingState ReducingStateDescriptor State StateDescriptor StateTtlConfig
+        ValueState ValueStateDescriptor
+    """,
+    "state_backend": """
+        CustomStateBackend EmbeddedRocksDBStateBackend FsStateBackend HashMapStateBackend MemoryStateBackend
+        PredefinedOptions RocksDBStateBackend StateBackend
+    """,
+    "stream_execution_environment": "StreamExecutionEnvironment",
+    "time_characteristic": "TimeCharacteristic",
+    "time_domain": "TimeDomain",
+    "window": "CountWindow GlobalWindow MergingWindowAssigner TimeWindow Trigger TriggerResult Window WindowAssigner",
+}
+_MODULE_OF = {name: module for module, names in _NAMES_OF_MODULES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker that saw it would let any misspelt name pass
+
+    def __getattr__(name: str) -> Any:
+        if name in _NAMES_OF_MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = value  # the next access does not come here
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_NAMES_OF_MODULES})

@@ -1,0 +1,36 @@
+"""What settings objects have in common: they are compared and printed by value, and their numbers are checked."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Settings:
+    """Plain data with a type. Two are equal if the type and every attribute are."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name.lstrip('_')}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__qualname__}({shown})"
+
+
+def at_least(what: str, value: int, minimum: int) -> int:
+    """Return `value` if it is a whole number of at least `minimum`; the error names the setting."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what} must be a whole number, not {value!r}")
+    if value < minimum:
+        raise ValueError(f"{what} must be at least {minimum}, not {value}")
+    return value
+
+
+def instance_of(what: str, value: object, kind: type[T]) -> T:
+    """Return `value` if it is a `kind`; the error names the setting."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} must be a {kind.__qualname__}, not {value!r}")
+    return value

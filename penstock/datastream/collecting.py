@@ -1,0 +1,100 @@
+"""The iterator of execute_and_collect: results in the calling process while the job runs."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+BUFFERED_CHUNKS = 1_000
+
+
+class _Job(Protocol):
+    def cancel(self) -> None: ...
+
+    def result(self, timeout: float | None = None) -> Any: ...
+
+
+class CloseableIterator:
+    """Iterates over a job's results. Closing it, or leaving its `with` block, cancels a job that still runs."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._chunks: deque[bytes] = deque()
+        self._ended = False
+        self._closed = False
+        self._job: _Job | None = None
+        self._current: Iterator[Any] = iter(())
+
+    def attach(self, job: _Job) -> None:
+        """Bind to the job whose results these are."""
+        self._job = job
+
+    # --- the job's side ---
+    def put(self, chunk: bytes) -> None:
+        """Take a pickled list of values; waits while the reader is far behind, which slows the job down."""
+        with self._changed:
+            while len(self._chunks) >= BUFFERED_CHUNKS and not self._closed:
+                self._changed.wait(0.5)
+            if not self._closed:
+                self._chunks.append(chunk)
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """The job is over; no chunk follows."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    # --- the reader's side ---
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        for value in self._current:
+            return value
+        while (chunk := self._next_chunk()) is not None:
+            self._current = iter(pickle.loads(chunk))
+            for value in self._current:
+                return value
+        raise StopIteration
+
+    def next(self) -> Any:
+        return self.__next__()
+
+    def _next_chunk(self) -> bytes | None:
+        """None at the end of the job; if it failed, its error."""
+        with self._changed:
+            while not self._chunks:
+                if self._ended or self._closed:
+                    break
+                self._changed.wait(0.5)
+            if self._chunks:
+                chunk = self._chunks.popleft()
+                self._changed.notify_all()
+                return chunk
+        if not self._closed and self._job is not None:
+            self._job.result()
+        return None
+
+    def take(self, limit: int) -> list[Any]:
+        """The first `limit` results as a list; then the job is stopped."""
+        if limit <= 0:
+            raise ValueError(f"a limit is at least 1, not {limit}")
+        with self:
+            return [value for _, value in zip(range(limit), self, strict=False)]
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._job is not None:
+            self._job.cancel()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,363 @@
+"""DataStream: a program is written by calling its methods; each adds a transformation to the environment's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.collecting import CloseableIterator
+from penstock.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    OutputSelector,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from penstock.datastream.key_selectors import key_selector as as_key_selector
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state import MapStateDescriptor
+from penstock.errors import UnsupportedOperation
+from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
+from penstock.graph.transformations import Chaining, StreamRef, Transformation
+from penstock.runtime.operator import Operator
+from penstock.runtime.process import ProcessOperator
+from penstock.runtime.projection import Projection
+from penstock.runtime.sinks import DiscardingSink, FunctionSink, PrintSink
+from penstock.runtime.stateless import FilterOperator, FlatMapOperator, MapOperator, SplitOperator
+from penstock.runtime.watermarks import TimestampsAndWatermarksOperator
+
+if TYPE_CHECKING:
+    from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class Settings:
+    """The settings of a stream's operator, shared by streams and sinks."""
+
+    _node: Transformation
+
+    def name(self, name: str) -> Any:
+        """The operator's name in plans, logs and errors."""
+        self._node.name = name
+        return self
+
+    def get_name(self) -> str:
+        return self._node.name
+
+    def uid(self, uid: str) -> Any:
+        """The operator's identity across versions of the program: its state is found by it."""
+        if not uid:
+            raise ValueError("a uid is not empty")
+        self._node.uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> Any:
+        """The identity that an earlier version generated, to take its state over."""
+        self._node.uid_hash = uid_hash
+        return self
+
+    def set_description(self, description: str) -> Any:
+        """A longer text than the name, for plans."""
+        self._node.description = description
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Any:
+        """How many subtasks this operator has."""
+        check_parallelism(parallelism, self._node.max_parallelism or -1)
+        if self._node.non_parallel and parallelism != 1:
+            raise UnsupportedOperation(
+                f"{self._node.name} has no parallel form: its parallelism is 1, not {parallelism}"
+            )
+        self._node.parallelism = parallelism
+        return self
+
+    def set_max_parallelism(self, max_parallelism: int) -> Any:
+        """The number of key groups: how far this operator can be scaled without losing its state."""
+        check_max_parallelism(max_parallelism)
+        self._node.max_parallelism = max_parallelism
+        return self
+
+    def disable_chaining(self) -> Any:
+        """Share a chain with no neighbour."""
+        self._node.chaining = Chaining.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Any:
+        """A name for operators that belong together; operators of different groups are not chained."""
+        group = slot_sharing_group
+        self._node.slot_sharing_group = group.get_name() if isinstance(group, SlotSharingGroup) else group
+        return self
+
+
+class DataStream(Settings):
+    """A stream of records of one type."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        refs: Sequence[StreamRef],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        self._environment = environment
+        self._refs = tuple(refs)
+        self._type = type_info
+
+    @property
+    def _node(self) -> Transformation:  # type: ignore[override]
+        if len(self._refs) != 1:
+            raise UnsupportedOperation(
+                "a union is no operator of its own: set this on its inputs or on what follows it"
+            )
+        return self._refs[0].node
+
+    # --- what a stream is ---
+    def get_type(self) -> TypeInformation | None:
+        """The declared type, or None where none was declared."""
+        return self._type
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._environment.get_config()
+
+    def force_non_parallel(self) -> DataStream:
+        """Fix the parallelism at 1."""
+        self._node.parallelism = 1
+        self._node.non_parallel = True
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Begin a chain with this operator."""
+        self._node.chaining = Chaining.HEAD
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Kept for programs that set it; latency is the environment's buffer timeout, which paces the epochs."""
+        if timeout_millis < -1:
+            raise ValueError(f"a buffer timeout is at least -1, not {timeout_millis}")
+        self._node.buffer_timeout = timeout_millis
+        return self
+
+    def cache(self) -> DataStream:
+        """Not available: a stream is computed for the job that reads it."""
+        raise UnsupportedOperation("cache() is not available: write the stream to a sink and read it from there")
+
+    # --- one record at a time ---
+    def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
+        """One record for each."""
+        check_function(func, MapFunction, "map")
+        return self._then("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
+
+    def flat_map(
+        self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of records for each: `func` yields them, returns an iterable or returns None."""
+        check_function(func, FlatMapFunction, "flat_map")
+        return self._then("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
+
+    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+        """The records for which `func` is true."""
+        check_function(func, FilterFunction, "filter")
+        return self._then("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """The most general operator: records, timestamps, side outputs."""
+        check_instance(func, ProcessFunction, "process")
+        return self._then("Process", ProcessOperator(func, output_type), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """The chosen fields of tuples or rows, in the order given."""
+        if not field_indexes:
+            raise ValueError("project needs at least one field index")
+        projection = Projection(field_indexes, self._type)
+        return self._then("Project", MapOperator(projection, projection.output_type), projection.output_type)
+
+    def split(self, output_selector: OutputSelector | Callable[[Any], Sequence[str]]) -> SplitStream:
+        """Name the outputs of each record; `select` reads them."""
+        check_function(output_selector, OutputSelector, "split")
+        stream = self._then("Split", SplitOperator(output_selector), self._type)
+        return SplitStream(self._environment, stream._refs, self._type)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """What this operator emitted to a side output."""
+        check_instance(output_tag, OutputTag, "get_side_output")
+        ref = StreamRef(self._node, output_tag.tag_id)
+        return DataStream(self._environment, [ref], output_tag.type_info)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> DataStream:
+        """Give records their event time and the stream its watermarks."""
+        strategy = (
+            watermark_strategy.to_strategy() if hasattr(watermark_strategy, "to_strategy") else watermark_strategy
+        )
+        check_instance(strategy, WatermarkStrategy, "assign_timestamps_and_watermarks")
+        stream = self._then("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
+        if strategy.alignment is not None:
+            stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
+        return stream
+
+    # --- several streams ---
+    def union(self, *streams: DataStream) -> DataStream:
+        """All records of this and other streams of the same type, in no particular order between them."""
+        refs = list(self._refs)
+        for stream in streams:
+            check_instance(stream, DataStream, "union")
+            if stream._environment is not self._environment:
+                raise UnsupportedOperation("streams of different environments cannot be joined into one job")
+            refs.extend(stream._refs)
+        return DataStream(self._environment, refs, self._type)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Two streams of different types for one function, or a stream and a broadcast one."""
+        from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        check_instance(ds, DataStream, "connect")
+        return ConnectedStreams(self, ds)
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+        """Partition by a key: a function, a KeySelector, a field position, name or path, or several of these."""
+        from penstock.datastream.keyed_stream import KeyedStream
+
+        keys = [key_selector, *more]
+        if key_type is not None and not isinstance(key_type, TypeInformation):
+            keys.insert(1, key_type)
+            key_type = None
+        return KeyedStream(self, as_key_selector(*keys), key_type)
+
+    # --- how records are distributed ---
+    def shuffle(self) -> DataStream:
+        """At random."""
+        return self._partitioned(Shuffle())
+
+    def rebalance(self) -> DataStream:
+        """In turn to all subtasks."""
+        return self._partitioned(Rebalance())
+
+    def rescale(self) -> DataStream:
+        """In turn to some subtasks, so that each upstream subtask serves its own share."""
+        return self._partitioned(Rescale())
+
+    def global_(self) -> DataStream:
+        """All to the first subtask."""
+        return self._partitioned(Global())
+
+    def forward(self) -> DataStream:
+        """To the subtask of the same index."""
+        return self._partitioned(Forward())
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """A copy to every subtask; with descriptors, a stream to connect with that fills broadcast state."""
+        from penstock.datastream.connected_streams import BroadcastStream
+
+        stream = self._partitioned(Broadcast())
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
+
+    def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Any) -> DataStream:
+        """To the subtask that partitioner(key, number of subtasks) chooses."""
+        check_function(partitioner, Partitioner, "partition_custom")
+        return self._partitioned(Custom(partitioner, as_key_selector(key_selector)))
+
+    # --- the end of a stream ---
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print on the driver, with the identifier and the subtask's number before each record."""
+        return self._sink("Print to Std. Out", PrintSink(sink_identifier or "", self._type))
+
+    def add_sink(self, sink_func: SinkFunction | Callable[[Any], None]) -> DataStreamSink:
+        """Call a SinkFunction, or a plain function, for every record."""
+        check_function(sink_func, SinkFunction, "add_sink")
+        return self._sink("Sink", FunctionSink(sink_func))
+
+    def sink_to(self, sink: Any) -> DataStreamSink:
+        """Write to a sink connector."""
+        raise UnsupportedOperation(
+            f"sink_to({type(sink).__name__}) is not available in this version; use add_sink(SinkFunction) or print()"
+        )
+
+    def discard(self) -> DataStreamSink:
+        """Read the stream and keep nothing, to run it for its side effects or to measure it."""
+        return self._sink("Discard", DiscardingSink())
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the job and iterate over this stream's records while it runs; with a limit, a list of that many."""
+        results = self._environment._collect(self, job_execution_name)
+        return results if limit is None else results.take(limit)
+
+    # --- making streams ---
+    def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
+        """The key selector that `func` needs to hold keyed state; a plain stream has none."""
+        return None
+
+    def _input_refs(self) -> tuple[StreamRef, ...]:
+        return self._refs
+
+    def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
+        node = self._environment._add(Transformation(name, operator, [self._input_refs()]))
+        return DataStream(self._environment, [StreamRef(node)], type_info)
+
+    def _sink(self, name: str, operator: Operator) -> DataStreamSink:
+        node = self._environment._add(Transformation(name, operator, [self._input_refs()], kind="sink"))
+        return DataStreamSink(node)
+
+    def _partitioned(self, partitioning: Partitioning) -> DataStream:
+        refs = [StreamRef(ref.node, ref.tag, partitioning) for ref in self._refs]
+        return DataStream(self._environment, refs, self._type)
+
+
+class SplitStream(DataStream):
+    """A stream whose records have named outputs."""
+
+    def select(self, *output_names: str) -> DataStream:
+        """The records that belong to any of the named outputs; those of several names come once for each."""
+        if not output_names:
+            raise ValueError("select needs at least one output name")
+        refs = [StreamRef(self._node, name) for name in output_names]
+        return DataStream(self._environment, refs, self._type)
+
+
+class DataStreamSink(Settings):
+    """The end of a stream."""
+
+    def __init__(self, node: Transformation) -> None:
+        self._node = node
+
+
+def check_function(func: Any, kind: type, method: str) -> None:
+    """Refuse what is neither the function class of a method nor a plain callable."""
+    if isinstance(func, kind) or (callable(func) and not isinstance(func, (Function, type))):
+        return
+    raise TypeError(f"{method} takes a {kind.__name__} or a function, not {func!r}")
+
+
+def check_instance(value: Any, kind: type, method: str) -> None:
+    """Refuse what is not of the class that a method needs."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{method} takes a {kind.__name__}, not {value!r}")
+
+
+def __getattr__(name: str) -> Any:
+    """The other stream classes, at home in modules of their own, are reachable here as in PyFlink."""
+    from penstock.datastream import connected_streams, keyed_stream
+
+    for module in (keyed_stream, connected_streams):
+        if name in module.__all__:
+            return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "SplitStream"]

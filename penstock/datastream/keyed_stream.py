@@ -1,0 +1,125 @@
+"""KeyedStream: a stream partitioned by key, on which functions hold state and timers per key."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.functions import Function, KeyedProcessFunction, ProcessFunction, ReduceFunction
+from penstock.errors import UnsupportedOperation
+from penstock.graph.partitioning import ByKey, Partitioning
+from penstock.graph.transformations import StreamRef
+from penstock.runtime.process import ProcessOperator
+from penstock.runtime.rolling import Accumulate, Choose, Field, ReduceOperator, add
+from penstock.runtime.with_state import FilterWithState, FlatMapWithState, MapWithState
+
+if TYPE_CHECKING:
+    from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+
+
+class KeyedStream(DataStream):
+    """Records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
+
+    class AccumulateType(enum.Enum):
+        """The rolling aggregations."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def __init__(
+        self, origin: DataStream, selector: Callable[[Any], Any], key_type: TypeInformation | None = None
+    ) -> None:
+        refs = [StreamRef(ref.node, ref.tag, ByKey(selector)) for ref in origin._refs]
+        super().__init__(origin._environment, refs, origin._type)
+        self._origin = origin
+        self._selector = selector
+        self._key_type = key_type
+
+    def get_key_type(self) -> TypeInformation | None:
+        """The declared type of the key."""
+        return self._key_type
+
+    # --- functions with state per key ---
+    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """State, timers, side outputs: the most general operator on keys."""
+        if not isinstance(func, ProcessFunction):
+            check_instance(func, KeyedProcessFunction, "process on a keyed stream")
+        return self._then("Keyed Process", ProcessOperator(func, output_type, self._selector), output_type)
+
+    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+        """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
+        check_function(func, ReduceFunction, "reduce")
+        return self._then("Keyed Reduce", ReduceOperator(func, None, self._selector), self._type)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The rolling sum of a field."""
+        return self._rolling("Sum", Accumulate(Field(position_to_sum), add))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The rolling minimum of a field; the other fields are those of the key's first record."""
+        return self._rolling("Min", Accumulate(Field(position_to_min), min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The rolling maximum of a field; the other fields are those of the key's first record."""
+        return self._rolling("Max", Accumulate(Field(position_to_max), max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the least field so far; of equal ones the first, or the last if `first` is false."""
+        return self._rolling("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the greatest field so far; of equal ones the first, or the last if `first` is false."""
+        return self._rolling("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
+
+    def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
+        """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
+        check_function(func, Function, "map_with_state")
+        return self._then("Map With State", MapWithState(func, output_type, self._selector), output_type)
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """func(value, state) returns (iterable of results, new state)."""
+        check_function(func, Function, "flat_map_with_state")
+        return self._then("Flat Map With State", FlatMapWithState(func, output_type, self._selector), output_type)
+
+    def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
+        """func(value, state) returns (whether to keep the value, new state)."""
+        check_function(func, Function, "filter_with_state")
+        return self._then("Filter With State", FilterWithState(func, None, self._selector), self._type)
+
+    # --- several streams ---
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """With another keyed stream, to share state by key; or with a broadcast one."""
+        return super().connect(ds)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The keys are forgotten: key the union again."""
+        others = [stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams]
+        return self._origin.union(*others)
+
+    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+        return self._origin.key_by(key_selector, key_type, *more)
+
+    # --- what keys forbid ---
+    def _partitioned(self, partitioning: Partitioning) -> NoReturn:
+        raise UnsupportedOperation(
+            f"a keyed stream is partitioned by its key and cannot also be distributed by {partitioning.label.lower()}: "
+            "call it before key_by, or after the next operator"
+        )
+
+    def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
+        """Only function objects can hold state; a lambda is spared the key."""
+        return self._selector if isinstance(func, Function) else None
+
+    def _rolling(self, name: str, func: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(name, ReduceOperator(func, None, self._selector), self._type)
+
+
+__all__ = ["KeyedStream"]

@@ -1,0 +1,69 @@
+"""The files, packages and archives that a program wants in its slots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+from penstock.errors import ConfigurationError
+
+
+@dataclass
+class PythonDependencies:
+    """What was asked for, and where it was put once it was prepared."""
+
+    files: list[str] = field(default_factory=list)
+    archives: list[tuple[str, str]] = field(default_factory=list)
+    requirements: tuple[str, str | None] | None = None
+    _packages: str | None = None
+    _archive_root: str | None = None
+
+    def add_file(self, path: str) -> None:
+        self.files.append(_existing(path))
+
+    def add_archive(self, path: str, target: str | None) -> None:
+        self.archives.append((_existing(path), target or os.path.basename(path)))
+
+    def set_requirements(self, path: str, cache: str | None) -> None:
+        self.requirements = (_existing(path), cache if cache is None else _existing(cache))
+
+    def search_path(self) -> list[str]:
+        """Folders and archives to import from, in the slots."""
+        folders = [
+            path if os.path.isdir(path) or path.endswith((".zip", ".egg", ".whl")) else os.path.dirname(path)
+            for path in self.files
+        ]
+        if self.requirements is not None:
+            folders.append(self._installed())
+        return folders
+
+    def working_directory(self) -> str | None:
+        """The folder that holds the unpacked archives; slots run in it."""
+        if self.archives and self._archive_root is None:
+            self._archive_root = tempfile.mkdtemp(prefix="penstock-archives-")
+            for path, target in self.archives:
+                shutil.unpack_archive(path, os.path.join(self._archive_root, target))
+        return self._archive_root
+
+    def _installed(self) -> str:
+        assert self.requirements is not None
+        if self._packages is None:
+            self._packages = tempfile.mkdtemp(prefix="penstock-packages-")
+            path, cache = self.requirements
+            offline = ["--no-index", "--find-links", cache] if cache else []
+            command = [sys.executable, "-m", "pip", "install", "-q", "-r", path, "--target", self._packages, *offline]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise ConfigurationError(f"the requirements in {path} cannot be installed:\n{done.stderr.strip()}")
+        return self._packages
+
+
+def _existing(path: str) -> str:
+    full = os.path.abspath(path)
+    if not os.path.exists(full):
+        raise ConfigurationError(f"there is no file or folder '{path}'")
+    return full

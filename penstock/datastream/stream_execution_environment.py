@@ -1,0 +1,350 @@
+"""StreamExecutionEnvironment: where a program begins, and where it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.job import JobClient, JobExecutionResult
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream import submission
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.collecting import CloseableIterator
+from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.socket import SocketTextSource
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.environment_settings import EnvironmentSettings, default_parallelism
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.functions import SourceFunction
+from penstock.datastream.python_dependencies import PythonDependencies
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state_backend import StateBackend
+from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.errors import UnsupportedOperation
+from penstock.graph import explain
+from penstock.graph.plan import Plan
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.runtime.readers import CollectionSource, RateSource, SequenceSource, TextFileSource, file_splits
+from penstock.runtime.sinks import CollectSink
+from penstock.runtime.source import Source, SourceOperator
+from penstock.runtime.source_function import FunctionSource
+from penstock.runtime.watermarks import IngestionTimeOperator
+
+
+class StreamExecutionEnvironment:
+    """Holds a program while it is written, and runs it on Spark."""
+
+    _local_parallelism: int | None = None
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._settings = EnvironmentSettings()
+        self._dependencies = PythonDependencies()
+        self._sinks: list[Transformation] = []
+        self._groups: dict[str, SlotSharingGroup] = {}
+        self._time = TimeCharacteristic.EventTime
+        submission.apply_defaults(self._settings)
+        if configuration is not None:
+            self._settings.read(configuration)
+
+    # --- where it runs ---
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """The environment for wherever the program is started: the active Spark session, or a local one."""
+        return StreamExecutionEnvironment(configuration)
+
+    @staticmethod
+    def create_local_environment(
+        parallelism: int | None = None, configuration: Configuration | None = None
+    ) -> StreamExecutionEnvironment:
+        """On Spark in this process, with a core for each of `parallelism` subtasks."""
+        environment = StreamExecutionEnvironment(configuration)
+        wanted = parallelism or StreamExecutionEnvironment.get_default_local_parallelism()
+        environment.set_parallelism(wanted)
+        environment._settings.master = f"local[{wanted}]"
+        return environment
+
+    @staticmethod
+    def create_remote_environment(
+        host: str, port: int | None = None, parallelism: int | None = None, configuration: Configuration | None = None
+    ) -> StreamExecutionEnvironment:
+        """On a Spark cluster: a master URL such as 'spark://host:7077', 'yarn' or 'k8s://…', or a host and a port."""
+        environment = StreamExecutionEnvironment(configuration)
+        environment._settings.master = host if port is None else f"spark://{host}:{port}"
+        if parallelism is not None:
+            environment.set_parallelism(parallelism)
+        return environment
+
+    @staticmethod
+    def get_default_local_parallelism() -> int:
+        return StreamExecutionEnvironment._local_parallelism or default_parallelism()
+
+    @staticmethod
+    def set_default_local_parallelism(parallelism: int) -> None:
+        ExecutionConfig().set_parallelism(parallelism)
+        StreamExecutionEnvironment._local_parallelism = parallelism
+
+    # --- settings ---
+    def get_config(self) -> ExecutionConfig:
+        return self._settings.config
+
+    def configure(self, configuration: Configuration) -> None:
+        """Take options over from a Configuration."""
+        self._settings.read(configuration)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """How many subtasks an operator has that does not say otherwise."""
+        self._settings.config.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        return self._settings.parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """The number of key groups: how far the job can ever be scaled."""
+        self._settings.config.set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        return self._settings.config.get_max_parallelism()
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, BATCH, or AUTOMATIC: BATCH when every source is bounded."""
+        self._settings.mode = execution_mode
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """The shortest time between the starts of two epochs that are not catching up: latency against overhead."""
+        if timeout_millis < -1:
+            raise ValueError(f"a buffer timeout is at least -1, not {timeout_millis}")
+        self._settings.buffer_timeout = timeout_millis
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        return self._settings.buffer_timeout
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        self._settings.chaining = False
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return self._settings.chaining
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        return True
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
+        """The 1.x switch. IngestionTime stamps every source's records with their epoch's time."""
+        self._time = characteristic
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        return self._time
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        self._groups[slot_sharing_group.get_name()] = slot_sharing_group
+        return self
+
+    # --- checkpoint settings: kept, and used by the version that writes checkpoints ---
+    def enable_checkpointing(
+        self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
+    ) -> StreamExecutionEnvironment:
+        """Keep the settings. This version writes no checkpoints, and says so when the job is executed."""
+        self._settings.checkpoints.set_checkpoint_interval(interval)
+        self._settings.checkpoints.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return self._settings.checkpoints
+
+    def get_checkpoint_interval(self) -> int:
+        return self._settings.checkpoints.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self._settings.checkpoints.get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        return self._settings.checkpoints.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self._settings.checkpoints.is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self._settings.checkpoints.is_force_unaligned_checkpoints()
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        self._settings.state_backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        return self._settings.state_backend
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        self._settings.savepoint_directory = directory
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._settings.savepoint_directory
+
+    # --- what the slots need ---
+    def add_python_file(self, file_path: str) -> None:
+        """A module, package folder or zip that functions import."""
+        self._dependencies.add_file(file_path)
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """A requirements.txt to install for the slots; with a folder of packages, without any index."""
+        self._dependencies.set_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """An archive to unpack into the slots' working directory, under `target_dir` or its own name."""
+        self._dependencies.add_archive(archive_path, target_dir)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """The Python that runs the slots, for a session that is still to be created."""
+        self._settings.spark["spark.pyspark.python"] = python_exec
+
+    # --- sources ---
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """The elements of a collection, in order, from one subtask."""
+        values = list(collection)
+        fitted = values if type_info is None else type_info.fit(values)
+        return self._source("Collection Source", CollectionSource(fitted), type_info)
+
+    def from_elements(self, *elements: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """The given elements, in order."""
+        return self.from_collection(elements, type_info)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The whole numbers from `start` to `end`, both included; each subtask emits one run of them."""
+        checked = NumberSequenceSource(start, end)
+        return self._source("Sequence Source", SequenceSource(checked.start, checked.end), Types.LONG(), check=False)
+
+    def generate(
+        self,
+        function: Callable[[int], Any] | None = None,
+        rate: float = 1.0,
+        count: int | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """function(0), function(1), … at `rate` records a second, `count` of them or for ever."""
+        if not rate > 0:
+            raise ValueError(f"a rate is a number of records per second above 0, not {rate!r}")
+        if count is not None and count < 0:
+            raise ValueError(f"a count is not negative: {count}")
+        return self._source("Generator Source", RateSource(function, rate, count), type_info)
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """The lines of a file, of the files in a directory, or of those that match a pattern; any fsspec URL."""
+        source = TextFileSource(file_splits(file_path), charset_name)
+        return self._source("Text File Source", source, Types.STRING(), check=False)
+
+    def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
+        """Lines from a TCP server, as long as it sends; see SocketTextSource for what happens when it stops."""
+        return self.add_source(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Source", Types.STRING())
+
+    def add_source(
+        self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """A source written in Python: its run loop emits through a SourceContext until it is cancelled."""
+        if not isinstance(source_func, SourceFunction):
+            raise TypeError(f"add_source takes a SourceFunction, not {source_func!r}")
+        return self._source(source_name, FunctionSource(source_func), type_info)
+
+    def from_source(
+        self,
+        source: Any,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """A source connector, with its watermark strategy."""
+        stream = self._source(source_name, _connector(source), type_info)
+        if watermark_strategy is None:
+            raise TypeError(
+                "from_source needs a WatermarkStrategy; WatermarkStrategy.no_watermarks() if there are none"
+            )
+        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+
+    def from_spark(self, data_frame: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """The rows of a batch Spark DataFrame, as Rows with the names of its columns."""
+        if getattr(data_frame, "isStreaming", False):
+            raise UnsupportedOperation("from_spark takes a batch DataFrame in this version; this one is streaming")
+        return self._source("Spark Source", submission.data_frame_source(data_frame), type_info)
+
+    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
+        """Flink's Java input formats have no counterpart."""
+        raise UnsupportedOperation(
+            "create_input reads Java input formats; use read_text_file, from_spark or add_source"
+        )
+
+    # --- running ---
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the program and wait for its end. Ctrl-C cancels it."""
+        job = submission.start(self, job_name)
+        try:
+            return job.result()
+        except KeyboardInterrupt:
+            job.cancel()
+            raise
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Run the program and return at once."""
+        return JobClient(submission.start(self, job_name))
+
+    def get_execution_plan(self) -> str:
+        """The plan as JSON, in the form of Flink's plan visualizer."""
+        return explain.as_json(self._plan(None))
+
+    def explain(self, job_name: str | None = None) -> str:
+        """The plan as text: stages, chains, operators and how records travel between them."""
+        return explain.as_text(self._plan(job_name))
+
+    def close(self) -> None:
+        """Forget the program. The Spark session stays, since others may use it."""
+        self._sinks.clear()
+
+    def __enter__(self) -> StreamExecutionEnvironment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- for the builders ---
+    def _add(self, node: Transformation) -> Transformation:
+        self._sinks.append(node)
+        return node
+
+    def _source(self, name: str, source: Source, type_info: TypeInformation | None, check: bool = True) -> DataStream:
+        operator = SourceOperator(source, type_info if check else None)
+        node = Transformation(name, operator, kind="source", non_parallel=not source.parallel)
+        stream = DataStream(self, [StreamRef(node)], type_info)
+        if self._time is TimeCharacteristic.IngestionTime:
+            return stream._then("Ingestion Time", IngestionTimeOperator(), type_info)
+        return stream
+
+    def _collect(self, stream: DataStream, job_name: str | None) -> CloseableIterator:
+        results = CloseableIterator()
+        node = Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink")
+        self._sinks.append(node)
+        results.attach(submission.start(self, job_name, {node: results}))
+        return results
+
+    def _plan(self, job_name: str | None) -> Plan:
+        return submission.plan_of(self, job_name)
+
+
+def _connector(source: Any) -> Source:
+    """The runtime's source for a connector's."""
+    if isinstance(source, NumberSequenceSource):
+        return SequenceSource(source.start, source.end)
+    if isinstance(source, FileSource):
+        splits = [split for path in source.paths for split in file_splits(path)]
+        return TextFileSource(splits, source.format.charset)
+    raise TypeError(f"from_source does not know {type(source).__name__}")
+
+
+__all__ = ["StreamExecutionEnvironment"]

@@ -1,0 +1,172 @@
+"""From an environment to a running job: plan, deployment, cluster, loop."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.common.configuration import Configuration
+from penstock.common.job import JobID
+from penstock.common.types import Row
+from penstock.datastream.collecting import CloseableIterator
+from penstock.datastream.environment_settings import EnvironmentSettings
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.errors import UnsupportedOperation
+from penstock.graph.plan import Plan, Settings, compile_plan
+from penstock.graph.transformations import Transformation, reachable
+from penstock.job.cluster import Cluster
+from penstock.job.driver import EpochLoop, WallClock
+from penstock.job.handle import JobHandle
+from penstock.job.submission import deployment_of
+from penstock.runtime.protocol import Deployment
+from penstock.runtime.readers import FedSource, IteratorEnumerator
+from penstock.runtime.sinks import PrintSink
+from penstock.runtime.source import Enumerator, SourceOperator
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class ClusterFactory(Protocol):
+    """Makes the cluster of a job. There is one on Spark; the testing kit has another."""
+
+    def __call__(self, settings: EnvironmentSettings, deployment: Deployment) -> Cluster: ...
+
+
+def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
+    """Slots on the active Spark session, or on a new one."""
+    from penstock.spark.cluster import SparkCluster
+    from penstock.spark.session import session
+
+    spark = session(settings.spark_master(), deployment.plan.job_name, settings.spark)
+    plan = deployment.plan
+    return SparkCluster(spark.sparkContext, deployment.job_id, plan.job_name, plan.slots, plan.stages)
+
+
+class Defaults:
+    """What new environments and jobs start from. The command line and the testing kit change it."""
+
+    configuration: Configuration | None = None
+    cluster: ClusterFactory = staticmethod(spark_cluster)
+    clock: Callable[[], WallClock] = WallClock
+    max_records: int | None = None
+
+
+def apply_defaults(settings: EnvironmentSettings) -> None:
+    """Give a new environment what was asked for outside the program."""
+    if Defaults.configuration is not None:
+        settings.read(Defaults.configuration)
+    if Defaults.max_records is not None:
+        settings.max_records = Defaults.max_records
+
+
+def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
+    """Compile what has been defined since the last execute()."""
+    settings = environment._settings
+    return compile_plan(
+        environment._sinks,
+        Settings(
+            parallelism=settings.parallelism(),
+            max_parallelism=settings.max_parallelism(),
+            chaining=settings.chaining,
+            batch=_is_batch(settings, environment._sinks),
+        ),
+        job_name or settings.job_name or "Penstock job",
+    )
+
+
+def start(
+    environment: StreamExecutionEnvironment,
+    job_name: str | None,
+    collecting: dict[Transformation, CloseableIterator] | None = None,
+) -> JobHandle:
+    """Submit the program. The environment is then empty, ready for the next one."""
+    collecting = collecting or {}
+    settings = environment._settings
+    _warn_of_checkpoints(settings)
+    plan = plan_of(environment, job_name)
+    job_id = JobID()
+    dependencies = environment._dependencies
+    deployment = deployment_of(
+        plan,
+        job_id.hex,
+        watermark_interval=settings.config.get_auto_watermark_interval(),
+        job_parameters=dict(settings.config.get_global_job_parameters()),
+        working_directory=dependencies.working_directory(),
+    )
+    deployment.search_path[:0] = dependencies.search_path()
+    cluster = Defaults.cluster(settings, deployment)
+    loop = EpochLoop(
+        plan,
+        deployment,
+        cluster,
+        options=settings.epochs(),
+        on_results=_results(plan, collecting),
+        clock=Defaults.clock(),
+    )
+    environment._sinks.clear()
+    return JobHandle(job_id, loop, cluster, lambda: _end(collecting)).start()
+
+
+def _end(collecting: dict[Transformation, CloseableIterator]) -> None:
+    for results in collecting.values():
+        results.end()
+
+
+def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
+    """Where each sink's payloads go in this process."""
+    handlers: dict[str, Callable[[Any], None]] = {
+        n.uid: _print for n in plan.nodes if isinstance(n.operator, PrintSink)
+    }
+    by_operator = {id(node.operator): results for node, results in collecting.items()}
+    for node in plan.nodes:
+        if id(node.operator) in by_operator:
+            handlers[node.uid] = by_operator[id(node.operator)].put
+    return handlers
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> bool:
+    if settings.mode is RuntimeExecutionMode.STREAMING:
+        return False
+    unbounded = [
+        node.name
+        for node in reachable(roots)
+        if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
+    ]
+    if unbounded and settings.mode is RuntimeExecutionMode.BATCH:
+        raise UnsupportedOperation(
+            f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"
+        )
+    return not unbounded
+
+
+def _warn_of_checkpoints(settings: EnvironmentSettings) -> None:
+    if settings.checkpoints.is_checkpointing_enabled():
+        warnings.warn(
+            "checkpointing is enabled, but this version writes no checkpoints: the job cannot recover from a failure",
+            stacklevel=4,
+        )
+
+
+def data_frame_source(data_frame: Any) -> FedSource:
+    """Rows of a DataFrame, read by the driver partition by partition and dealt out to the subtasks."""
+
+    def enumerator() -> Enumerator:
+        return IteratorEnumerator(_rows(data_frame))
+
+    return FedSource(enumerator)
+
+
+def _rows(data_frame: Any) -> Iterator[Row]:
+    names = list(data_frame.columns)
+    for fields in data_frame.toLocalIterator():
+        row = Row(*fields)
+        row.set_field_names(names)
+        yield row

@@ -1,0 +1,125 @@
+"""Everything Penstock raises on purpose.
+
+PenstockError
+├── ProgramError                 the program cannot be run as written; raised while it is built or at execute()
+│   ├── InvalidParallelism
+│   ├── DuplicateUid
+│   ├── NothingToExecute
+│   ├── NotSerializable          a function captured an object that cannot be pickled
+│   └── UnsupportedOperation     the API has the name, this combination has no meaning
+├── ConfigurationError           the machine or the session is not fit to run it
+│   ├── JavaMissing
+│   └── SparkSettings            the given session lacks what sticky slots need
+├── RecordError                  a record cannot be processed; a job that meets one fails
+│   ├── UnsupportedKey
+│   ├── TypeMismatch
+│   └── MissingTimestamp
+├── ContextError                 a function used its context in a way its stream does not allow
+│   ├── KeyedStateRequired
+│   └── TimersRequireKeys
+└── JobError                     a job that ran and ended badly
+    ├── JobFailed                a user function or an operator raised; holds operator, uid, record, traceback
+    ├── SlotLost                 a slot's process is gone, and its state with it
+    └── JobCancelled
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+
+class PenstockError(Exception):
+    """Base of every error that Penstock raises on purpose."""
+
+
+class ProgramError(PenstockError):
+    """The program cannot be run as written."""
+
+
+class InvalidParallelism(ProgramError):
+    """A parallelism or max parallelism outside what is allowed."""
+
+
+class DuplicateUid(ProgramError):
+    """Two operators claim the same uid, so their state could not be told apart."""
+
+
+class NothingToExecute(ProgramError):
+    """execute() was called, and no operator has been defined since the last time."""
+
+
+class NotSerializable(ProgramError):
+    """A function cannot be shipped to the slots."""
+
+
+class UnsupportedOperation(ProgramError):
+    """The API has this name, but the combination asked for has no meaning."""
+
+
+class ConfigurationError(PenstockError):
+    """The machine, the session or an option is not fit to run the job."""
+
+
+class JavaMissing(ConfigurationError):
+    """No Java, or one too old for Spark."""
+
+
+class SparkSettings(ConfigurationError):
+    """A Spark session lacks a setting that sticky slots need."""
+
+
+class RecordError(PenstockError):
+    """A record that the job cannot process."""
+
+
+class UnsupportedKey(RecordError):
+    """A key whose type has no stable hash, or that cannot be hashed at all."""
+
+
+class TypeMismatch(RecordError):
+    """A value that does not fit the type declared for it."""
+
+
+class MissingTimestamp(RecordError):
+    """An event-time operator met a record without a timestamp."""
+
+
+class ContextError(PenstockError):
+    """A function asked its context for something that its stream does not have."""
+
+
+class KeyedStateRequired(ContextError):
+    """Keyed state was asked for outside a keyed stream."""
+
+
+class TimersRequireKeys(ContextError):
+    """A timer was asked for on a stream without keys."""
+
+
+class JobError(PenstockError):
+    """A job that ran and ended badly."""
+
+
+class JobFailed(JobError):
+    """A function or operator raised. The message shows the user's own traceback and nothing of the machinery."""
+
+    def __init__(self, message: str, *, operator: str = "", uid: str = "", record: str = "", cause: str = "") -> None:
+        super().__init__(message)
+        self.operator = operator
+        self.uid = uid
+        self.record = record
+        self.cause = cause
+
+
+class SlotLost(JobError):
+    """The process of a slot is gone, and with it the state that lived there."""
+
+
+class JobCancelled(JobError):
+    """The job was cancelled before it ended."""
+
+
+@cache
+def job_failed_as(kind: type[PenstockError]) -> type[JobFailed]:
+    """A JobFailed that is also `kind`, for a job that fails on an error with a class of its own."""
+    return type(kind.__name__, (JobFailed, kind), {"__doc__": kind.__doc__})

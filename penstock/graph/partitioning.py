@@ -1,0 +1,87 @@
+"""How records are distributed from the subtasks of one operator to those of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """Base of all. `targets` says which downstream subtasks a given upstream subtask is connected with."""
+
+    label = "REBALANCE"
+
+    def targets(self, subtask: int, upstream: int, downstream: int) -> Sequence[int]:
+        return range(downstream)
+
+
+@dataclass(frozen=True)
+class Forward(Partitioning):
+    """To the subtask of the same index; both sides have the same parallelism."""
+
+    label = "FORWARD"
+
+    def targets(self, subtask: int, upstream: int, downstream: int) -> Sequence[int]:
+        return (subtask,)
+
+
+@dataclass(frozen=True)
+class Rebalance(Partitioning):
+    """In turn to all."""
+
+    label = "REBALANCE"
+
+
+@dataclass(frozen=True)
+class Rescale(Partitioning):
+    """In turn to a few: each subtask serves its own share of the other side."""
+
+    label = "RESCALE"
+
+    def targets(self, subtask: int, upstream: int, downstream: int) -> Sequence[int]:
+        if upstream >= downstream:
+            return (subtask * downstream // upstream,)
+        return [t for t in range(downstream) if t * upstream // downstream == subtask]
+
+
+@dataclass(frozen=True)
+class Shuffle(Partitioning):
+    """At random to all."""
+
+    label = "SHUFFLE"
+
+
+@dataclass(frozen=True)
+class Broadcast(Partitioning):
+    """A copy to each."""
+
+    label = "BROADCAST"
+
+
+@dataclass(frozen=True)
+class Global(Partitioning):
+    """Everything to the first subtask."""
+
+    label = "GLOBAL"
+
+    def targets(self, subtask: int, upstream: int, downstream: int) -> Sequence[int]:
+        return (0,)
+
+
+@dataclass(frozen=True)
+class ByKey(Partitioning):
+    """By the key group of the record's key."""
+
+    selector: Callable[[Any], Any]
+    label = "HASH"
+
+
+@dataclass(frozen=True)
+class Custom(Partitioning):
+    """As a user's partitioner says."""
+
+    partitioner: Any
+    selector: Callable[[Any], Any]
+    label = "CUSTOM"

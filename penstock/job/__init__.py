@@ -1,0 +1,1 @@
+"""Running a job: commands and reports, the epoch loop, and what a client sees of it. Knows no Spark."""

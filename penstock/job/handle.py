@@ -1,0 +1,95 @@
+"""A job as its client sees it: status, cancel, result. The loop runs in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.job import JobExecutionResult, JobID, JobStatus
+from penstock.errors import JobCancelled, UnsupportedOperation
+from penstock.job.cluster import Cluster
+from penstock.job.driver import EpochLoop
+
+
+class JobHandle:
+    """A submitted job. `cancel` and `result` may be called from any thread."""
+
+    def __init__(
+        self, job_id: JobID, loop: EpochLoop, cluster: Cluster, at_end: Callable[[], None] | None = None
+    ) -> None:
+        self.job_id = job_id
+        self._loop = loop
+        self._cluster = cluster
+        self._at_end = at_end
+        self._status = JobStatus.CREATED
+        self._error: BaseException | None = None
+        self._began = time.monotonic()
+        self._seconds = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock job {job_id}", daemon=True)
+
+    def start(self) -> JobHandle:
+        """Begin to run."""
+        self._status = JobStatus.RUNNING
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        try:
+            self._loop.run()
+        except JobCancelled as cancelled:
+            self._end(JobStatus.CANCELED, cancelled)
+        except BaseException as error:
+            # An epoch that is interrupted fails somehow; a job that was asked to stop was cancelled, not failed.
+            if self._status is JobStatus.CANCELLING:
+                self._end(JobStatus.CANCELED, JobCancelled("the job was cancelled"))
+            else:
+                self._end(JobStatus.FAILED, error)
+        else:
+            self._end(JobStatus.FINISHED, None)
+
+    def _end(self, status: JobStatus, error: BaseException | None) -> None:
+        self._seconds = time.monotonic() - self._began
+        self._error = error
+        self._status = status
+        if self._at_end is not None:
+            self._at_end()
+        self._ended.set()
+
+    def status(self) -> JobStatus:
+        return self._status
+
+    def cancel(self, patience: float = 3.0) -> None:
+        """Stop after the running epoch, or in its middle if it does not end within `patience` seconds."""
+        if self._status.is_terminal_state():
+            return
+        self._status = JobStatus.CANCELLING
+        self._loop.stop()
+        if not self._ended.wait(patience):
+            self._cluster.interrupt()
+            self._ended.wait(10)
+
+    def result(self, timeout: float | None = None) -> JobExecutionResult:
+        """Wait for the end. Raises what the job failed with, or JobCancelled."""
+        # In steps, so that Ctrl-C is heard while waiting.
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._ended.wait(0.2):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"job {self.job_id} is still {self._status.name}")
+        if self._error is not None:
+            raise self._error
+        return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
+
+    def accumulators(self) -> dict[str, Any]:
+        """The job's counters, summed over the slots."""
+        totals: dict[str, Any] = {}
+        for metrics in self._loop.metrics.values():
+            for name, value in metrics.items():
+                if isinstance(value, (int, float)):
+                    totals[name] = totals.get(name, 0) + value
+        return totals
+
+    def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
+        raise UnsupportedOperation("savepoints are not available in this version")

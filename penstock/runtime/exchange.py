@@ -1,0 +1,249 @@
+"""The exchange: writers that route an operator's output to the channels of the next stage."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from operator import length_hint
+from typing import Any
+
+from penstock.datastream.functions import Partitioner
+from penstock.errors import RecordError, UnsupportedKey
+from penstock.runtime.elements import Receiver, Timestamps, Values
+from penstock.runtime.failures import OperatorFailed, failure_of
+from penstock.runtime.frames import FrameBuilder
+from penstock.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
+
+_CACHED_KEYS = 100_000
+
+
+class Writer(ABC):
+    """Routes one subtask's output over one edge. Subclasses say which target a record goes to.
+
+    Watermarks, idleness and the end go to every connected target, in order with the records.
+    """
+
+    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
+        self.name = name
+        self.subtask = subtask
+        self.builders = {target: FrameBuilder() for target in targets}
+        self._all = list(self.builders.values())
+
+    @abstractmethod
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        """Route a chunk."""
+
+    def watermark(self, timestamp: int) -> None:
+        for builder in self._all:
+            builder.watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        for builder in self._all:
+            builder.status(idle)
+
+    def end(self) -> None:
+        for builder in self._all:
+            builder.end()
+
+    def take(self) -> dict[int, list[bytes]]:
+        """The frames of this epoch for each target that has any."""
+        taken = {target: builder.take() for target, builder in self.builders.items()}
+        return {target: frames for target, frames in taken.items() if frames}
+
+    def failed(self, error: Exception, record: Any) -> OperatorFailed:
+        return OperatorFailed(failure_of(error, self.name, "-", self.subtask, record))
+
+
+class SingleWriter(Writer):
+    """Everything to one target: forward into a later stage, and global."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        self._all[0].extend(values, timestamps)
+
+
+class BroadcastWriter(Writer):
+    """Everything to every target."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        for builder in self._all:
+            builder.extend(values, timestamps)
+
+
+class RoundRobinWriter(Writer):
+    """Records in turn over the targets: rebalance over all of them, rescale over a few."""
+
+    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(name, subtask, targets)
+        self._next = subtask % len(self._all)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        width = len(self._all)
+        for step in range(min(width, len(values))):
+            stamps = None if timestamps is None else timestamps[step::width]
+            self._all[(self._next + step) % width].extend(values[step::width], stamps)
+        self._next = (self._next + len(values)) % width
+
+
+class ChosenWriter(Writer):
+    """A target chosen for each record by a function of the record."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        chosen = self.choose(values)
+        timed = timestamps is not None
+        for builder in self._all:
+            builder.expect(timed)
+        add = [builder.values.append for builder in self._all]
+        for target, value in zip(chosen, values, strict=True):
+            add[target](value)
+        if timestamps is not None:
+            stamp = [builder.timestamps.append for builder in self._all]
+            for target, timestamp in zip(chosen, timestamps, strict=True):
+                stamp[target](timestamp)
+        for builder in self._all:
+            builder.settle()
+
+    @abstractmethod
+    def choose(self, values: Values) -> list[int]:
+        """The target of each value, as an index into the targets."""
+
+
+class ShuffleWriter(ChosenWriter):
+    """Targets at random, from a generator that is seeded so that an epoch can be repeated."""
+
+    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(name, subtask, targets)
+        self._random = random.Random(subtask)
+
+    def choose(self, values: Values) -> list[int]:
+        return self._random.choices(range(len(self._all)), k=len(values))
+
+
+class CustomWriter(ChosenWriter):
+    """Targets that a user's partitioner chooses by the record's key."""
+
+    def __init__(self, name: str, subtask: int, targets: Sequence[int], partitioner: Any, key_of: Any) -> None:
+        super().__init__(name, subtask, targets)
+        self._partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        self._key_of = key_of
+
+    def choose(self, values: Values) -> list[int]:
+        width, feed, chosen = len(self._all), iter(values), list[int]()
+        value: Any = None
+        try:
+            for value in feed:
+                target = self._partition(self._key_of(value), width)
+                if not isinstance(target, int) or not 0 <= target < width:
+                    raise RecordError(
+                        f"the partitioner chose {target!r}; allowed are whole numbers from 0 to {width - 1}"
+                    )
+                chosen.append(target)
+        except Exception as error:
+            raise self.failed(error, value) from error
+        return chosen
+
+
+class KeyGroupWriter(Writer):
+    """Targets by the key group of the record's key."""
+
+    def __init__(
+        self, name: str, subtask: int, targets: Sequence[int], key_of: Callable[[Any], Any], max_parallelism: int
+    ) -> None:
+        super().__init__(name, subtask, targets)
+        self._key_of = key_of
+        self._appends = _ByKey(self, [b.values.append for b in self._all], max_parallelism)
+        self._stamps = _ByKey(self, [b.timestamps.append for b in self._all], max_parallelism)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        for builder in self._all:
+            builder.expect(timestamps is not None)
+        feed, key_of = iter(values), self._key_of
+        try:
+            keys = [key_of(value) for value in feed]
+        except Exception as error:
+            raise self.failed(error, values[len(values) - length_hint(feed) - 1]) from error
+        appends = self._appends
+        try:
+            for key, value in zip(keys, values, strict=True):
+                appends[key](value)
+        except TypeError as error:
+            raise self._unhashable(error, keys, values) from None
+        if timestamps is not None:
+            stamps = self._stamps
+            for key, timestamp in zip(keys, timestamps, strict=True):
+                stamps[key](timestamp)
+        for builder in self._all:
+            builder.settle()
+
+    def _unhashable(self, error: Exception, keys: list[Any], values: Values) -> OperatorFailed:
+        key, value = first_unhashable(keys, values)
+        return self.failed(unhashable(key) if key is not _NONE else error, value)
+
+
+class _ByKey(dict[Any, Callable[[Any], None]]):
+    """The append method of each key's target, worked out once a key and kept within bounds."""
+
+    def __init__(self, writer: Writer, appends: list[Callable[[Any], None]], max_parallelism: int) -> None:
+        super().__init__()
+        self._writer = writer
+        self._appends = appends
+        self._max_parallelism = max_parallelism
+
+    def __missing__(self, key: Any) -> Callable[[Any], None]:
+        if len(self) >= _CACHED_KEYS:
+            self.clear()
+        try:
+            group = key_group(key, self._max_parallelism)
+        except UnsupportedKey as error:
+            raise self._writer.failed(error, key) from error
+        append = self[key] = self._appends[subtask_for_group(group, self._max_parallelism, len(self._appends))]
+        return append
+
+
+class KeyCheck:
+    """Stands where a keyed edge needs no exchange, since both sides have one subtask: refuses keys that are none."""
+
+    def __init__(self, name: str, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
+        self._name = name
+        self._receiver = receiver
+        self._key_of = key_of
+        self._known: set[Any] = set()
+        self.watermark = receiver.watermark
+        self.status = receiver.status
+        self.end = receiver.end
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        known, key_of, value = self._known, self._key_of, None
+        try:
+            for value in values:
+                key = key_of(value)
+                if key not in known:
+                    stable_hash(key)
+                    known.add(key)
+        except Exception as error:
+            cause = unhashable(key_of(value)) if isinstance(error, TypeError) and "unhashable" in str(error) else error
+            raise OperatorFailed(failure_of(cause, self._name, "-", 0, value)) from error
+        if len(known) > _CACHED_KEYS:
+            known.clear()
+        self._receiver.records(values, timestamps)
+
+
+_NONE = object()
+
+
+def first_unhashable(keys: list[Any], values: Values) -> tuple[Any, Any]:
+    """The first key that Python cannot hash, with its record."""
+    for key, value in zip(keys, values, strict=True):
+        try:
+            hash(key)
+        except TypeError:
+            return key, value
+    return _NONE, None
+
+
+def unhashable(key: Any) -> UnsupportedKey:
+    """The error for a key such as a list."""
+    return UnsupportedKey(
+        f"{shortened(key)} of type {type(key).__name__} cannot be a key, since it is not hashable: return a tuple, a "
+        "string or a number from the key selector"
+    )

@@ -1,0 +1,147 @@
+"""Frames: how a stretch of a channel travels between slots, as one pickled list.
+
+Plain pickle serves values of importable classes. Classes that a program defined in its main script are made
+importable in the slots (see `adopt_main_classes`); for values of classes defined inside functions a frame falls back
+to cloudpickle.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from array import array
+from typing import Any
+
+import cloudpickle
+
+from penstock.common.types import Row, rows_from_columns, rows_to_columns
+from penstock.runtime.elements import MAX_TIMESTAMP, Receiver, Timestamps, Values
+
+FRAME_RECORDS = 8192
+
+_VALUES, _ROWS, _WATERMARK, _STATUS, _END = range(5)
+
+
+class FrameBuilder:
+    """Collects one channel's elements and cuts them into frames; neighbouring chunks become one."""
+
+    def __init__(self) -> None:
+        self.values: Values = []
+        self.timestamps: list[Any] = []
+        self._timed = False
+        self._elements: list[tuple[Any, ...]] = []
+        self._frames: list[bytes] = []
+        self._weight = 0
+
+    def extend(self, values: Values, timestamps: Timestamps) -> None:
+        """Append a chunk."""
+        self.expect(timestamps is not None)
+        self.values.extend(values)
+        if timestamps is not None:
+            self.timestamps.extend(timestamps)
+        self.settle()
+
+    def expect(self, timed: bool) -> None:
+        """Say whether the records about to be appended have timestamps; a chunk is all of one kind."""
+        if timed is not self._timed:
+            self._close_chunk()
+            self._timed = timed
+
+    def settle(self) -> None:
+        """Cut a frame if enough has gathered."""
+        if len(self.values) + self._weight >= FRAME_RECORDS:
+            self._cut()
+
+    def watermark(self, timestamp: int) -> None:
+        self._control((_WATERMARK, timestamp))
+
+    def status(self, idle: bool) -> None:
+        self._control((_STATUS, idle))
+
+    def end(self) -> None:
+        self._control((_END,))
+
+    def take(self) -> list[bytes]:
+        """All frames since the last call."""
+        self._cut()
+        frames, self._frames = self._frames, []
+        return frames
+
+    def _control(self, element: tuple[Any, ...]) -> None:
+        self._close_chunk()
+        self._elements.append(element)
+        self._weight += 1
+        self.settle()
+
+    def _close_chunk(self) -> None:
+        """The lists are copied and emptied, not replaced: writers hold on to their append methods."""
+        if not self.values:
+            return
+        self._weight += len(self.values)
+        stamps = _packed_timestamps(self.timestamps) if self._timed else None
+        self._elements.append(_packed_values(self.values.copy(), stamps))
+        self.values.clear()
+        self.timestamps.clear()
+
+    def _cut(self) -> None:
+        self._close_chunk()
+        if self._elements:
+            self._frames.append(dumps(self._elements))
+            self._elements = []
+            self._weight = 0
+
+
+def deliver(frame: bytes, receiver: Receiver) -> None:
+    """Replay a frame into a receiver."""
+    for element in pickle.loads(frame):
+        kind = element[0]
+        if kind == _VALUES:
+            receiver.records(element[1], _unpacked_timestamps(element[2]))
+        elif kind == _ROWS:
+            receiver.records(rows_from_columns(element[1]), _unpacked_timestamps(element[2]))
+        elif kind == _WATERMARK:
+            receiver.watermark(element[1])
+        elif kind == _STATUS:
+            receiver.status(element[1])
+        else:
+            receiver.end()
+
+
+def dumps(value: Any) -> bytes:
+    """Pickle by reference where possible, by value where a class cannot be imported."""
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+
+
+def adopt_main_classes() -> None:
+    """Make the classes of the program's main script importable in this process, so that plain pickle finds them.
+
+    Unpickling a program by value re-creates its classes but binds them to no module. cloudpickle keeps track of the
+    classes it re-created; those of `__main__` that sit at its top level are put where pickle will look for them.
+    """
+    tracked = getattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", None) or {}
+    main = sys.modules["__main__"]
+    for adopted in list(tracked.values()):
+        if adopted.__module__ == "__main__" and "." not in adopted.__qualname__:
+            setattr(main, adopted.__qualname__, adopted)
+
+
+def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:
+    if type(values[0]) is Row:
+        columns = rows_to_columns(values) if set(map(type, values)) == {Row} else None
+        if columns is not None:
+            return (_ROWS, columns, stamps)
+    return (_VALUES, values, stamps)
+
+
+def _packed_timestamps(timestamps: list[Any]) -> Any:
+    try:
+        return array("q", timestamps)
+    except (TypeError, OverflowError):
+        return [None if t is None else min(t, MAX_TIMESTAMP) for t in timestamps]
+
+
+def _unpacked_timestamps(packed: Any) -> Timestamps:
+    return packed.tolist() if isinstance(packed, array) else packed

@@ -1,0 +1,229 @@
+"""The operator contract: plain data until `open`, then a receiver of chunks that emits into its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import length_hint
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.output_tag import OutputTag
+from penstock.errors import PenstockError
+from penstock.metrics import MetricGroup
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.failures import OperatorFailed, failure_of
+
+
+@dataclass
+class OperatorContext:
+    """What an operator gets when it is opened in a slot: who it is, and where its output goes."""
+
+    name: str
+    uid: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    output: Receiver
+    side_outputs: dict[str, Receiver]
+    clock: Clock
+    job_id: str = ""
+    job_name: str = ""
+    attempt: int = 0
+    batch: bool = False
+    watermark_interval: int = 200
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+    alignment: Alignment | None = None
+    results: Callable[[Any, Any], None] | None = None
+    """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
+
+
+@dataclass
+class Clock:
+    """Processing time as the epoch's command gave it. Operators never read a clock of their own."""
+
+    now: int = 0
+
+
+class Alignment:
+    """Watermark alignment inside a slot: how far each aligned stream is, and how far its group may go."""
+
+    def __init__(self) -> None:
+        self.limits: dict[str, int] = {}
+        self.reached: dict[tuple[str, str], int] = {}
+
+    def report(self, group: str, uid: str, watermark: int) -> None:
+        self.reached[group, uid] = watermark
+
+    def withdraw(self, group: str, uid: str) -> None:
+        """A stream that is idle or over neither waits nor is waited for."""
+        self.reached.pop((group, uid), None)
+
+    def blocked(self, group: str, uid: str) -> bool:
+        """Whether a stream is so far ahead of its group that its source should pause."""
+        limit = self.limits.get(group)
+        return limit is not None and self.reached.get((group, uid), MIN_TIMESTAMP) > limit
+
+
+class Operator:
+    """Base of all operators. A subclass says what it does with records; the rest has sensible defaults.
+
+    Life: built as plain data, pickled to every slot, `open`, then for each epoch `advance_processing_time`, records and
+    watermarks, `end_epoch`; when every input has ended `finish`, and at last `close`.
+    """
+
+    context: OperatorContext
+    output: Receiver
+    emit: Callable[[Values, Timestamps], None]
+
+    def __init__(self, output_type: TypeInformation | None = None) -> None:
+        self.output_type = output_type
+
+    # --- life ---
+    def open(self, context: OperatorContext) -> None:
+        """Bind to a slot. Subclasses extend it to open their functions."""
+        self.context = context
+        self.output = context.output
+        self.current_watermark = MIN_TIMESTAMP
+        self.emit = self._checked_emit() if self.output_type is not None else context.output.records
+
+    def close(self) -> None:
+        """Release what `open` acquired; called once, also after a failure."""
+
+    # --- input ---
+    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+        """One function per input that takes its chunks."""
+        return (self.records,)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        """A chunk on the only input."""
+        raise TypeError(f"{type(self).__name__} has no single input")
+
+    def watermark(self, timestamp: int) -> None:
+        """Event time, combined over all inputs, reached `timestamp`."""
+        self.current_watermark = timestamp
+        self.output.watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        """All inputs became idle, or one is active again."""
+        self.output.status(idle)
+
+    def finish(self) -> None:
+        """Every input has ended; emit what is still held back."""
+
+    # --- time ---
+    def advance_processing_time(self, now: int) -> None:
+        """An epoch begins at this processing time."""
+
+    def end_epoch(self) -> None:
+        """All input of this epoch has been processed."""
+
+    def next_due(self) -> int | None:
+        """The processing time at which this operator wants an epoch even without input."""
+        return None
+
+    # --- helpers ---
+    def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
+        """Name this operator and the record that `feed`, an iterator over `values`, gave out last."""
+        if isinstance(error, OperatorFailed):
+            return error
+        context = self.context
+        if feed is None:
+            return OperatorFailed(failure_of(error, context.name, context.uid, context.subtask))
+        position = len(values) - length_hint(feed) - 1
+        return OperatorFailed(failure_of(error, context.name, context.uid, context.subtask, values[position]))
+
+    def _checked_emit(self) -> Callable[[Values, Timestamps], None]:
+        assert self.output_type is not None
+        fit, send = self.output_type.fit, self.context.output.records
+
+        def emit(values: Values, timestamps: Timestamps) -> None:
+            try:
+                fitted = fit(values)
+            except PenstockError as error:
+                raise self.failed(error, values) from error
+            send(fitted, timestamps)
+
+        return emit
+
+
+class Gate:
+    """Stands before an operator that has several channels: combines their watermarks, idleness and ends.
+
+    A channel's watermark never goes back; event time is the minimum over the channels that are not idle.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._channels: list[Channel] = []
+        self._watermark = MIN_TIMESTAMP
+        self._idle = False
+        self.finished = False
+
+    def channel(self, input_index: int) -> Channel:
+        """A new channel into one input of the operator."""
+        channel = Channel(self, self._operator.inputs()[input_index])
+        self._channels.append(channel)
+        return channel
+
+    def advance(self) -> None:
+        """Pass on what the channels together have reached."""
+        active = [c.reached for c in self._channels if not c.idle]
+        if active and self._idle:
+            self._idle = False
+            self._operator.status(False)
+        self._reach(active or [max(c.reached for c in self._channels)])
+        if not active and not self._idle:
+            self._idle = True
+            self._operator.status(True)
+
+    def _reach(self, watermarks: list[int]) -> None:
+        """A channel that woke up behind the others counts again when it has caught up with them."""
+        caught_up = [w for w in watermarks if w >= self._watermark]
+        if caught_up and min(caught_up) > self._watermark:
+            self._watermark = min(caught_up)
+            self._operator.watermark(self._watermark)
+
+    def channel_ended(self) -> None:
+        """When the last channel has ended, the operator finishes, and so does its output."""
+        if not self.finished and all(c.ended for c in self._channels):
+            self.finished = True
+            self._operator.finish()
+            self._operator.output.end()
+
+
+class Channel:
+    """One upstream subtask's stream into a gate."""
+
+    __slots__ = ("_gate", "ended", "idle", "reached", "records")
+
+    def __init__(self, gate: Gate, records: Callable[[Values, Timestamps], None]) -> None:
+        self._gate = gate
+        self.records = records
+        self.reached = MIN_TIMESTAMP
+        self.idle = False
+        self.ended = False
+
+    def watermark(self, timestamp: int) -> None:
+        if timestamp > self.reached:
+            self.reached = timestamp
+            if not self.idle:
+                self._gate.advance()
+
+    def status(self, idle: bool) -> None:
+        if idle is not self.idle:
+            self.idle = idle
+            self._gate.advance()
+
+    def end(self) -> None:
+        self.ended = True
+        self.idle = False
+        self.reached = MAX_TIMESTAMP
+        self._gate.advance()
+        self._gate.channel_ended()
+
+
+def side_output(context: OperatorContext, tag: OutputTag) -> Receiver | None:
+    """Where a tag's records go, or None if nobody reads them."""
+    return context.side_outputs.get(tag.tag_id)

@@ -1,0 +1,93 @@
+"""Where streams end: lines for the driver's terminal, values for execute_and_collect, and user sink functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.functions import SinkFunction
+from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.frames import dumps
+from penstock.runtime.operator import Operator, OperatorContext
+from penstock.runtime.stateless import FunctionOperator
+
+
+class PrintSink(Operator):
+    """Prints on the driver, each line led by the identifier and, where there are several, the subtask's number."""
+
+    def __init__(self, identifier: str = "", input_type: TypeInformation | None = None) -> None:
+        super().__init__()
+        self.identifier = identifier
+        self.input_type = input_type
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        assert self.context.results is not None
+        prefix = self._prefix()
+        text = str if self.input_type is None else self.input_type.text
+        self.context.results(self.context.uid, "".join(f"{prefix}{text(value)}\n" for value in values))
+
+    def _prefix(self) -> str:
+        number = str(self.context.subtask + 1) if self.context.parallelism > 1 else ""
+        label = ":".join(part for part in (self.identifier, number) if part)
+        return f"{label}> " if label else ""
+
+
+class CollectSink(Operator):
+    """Sends values to the driver, still pickled."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        assert self.context.results is not None
+        self.context.results(self.context.uid, dumps(values))
+
+
+class DiscardingSink(Operator):
+    """Takes everything and keeps nothing."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        pass
+
+
+class SinkContext(SinkFunction.Context):
+    """What a SinkFunction may ask about the record in hand."""
+
+    def __init__(self, operator: FunctionSink) -> None:
+        self._operator = operator
+        self.record_timestamp: int | None = None
+
+    def current_processing_time(self) -> int:
+        return self._operator.context.clock.now
+
+    def current_watermark(self) -> int:
+        return self._operator.current_watermark
+
+    def timestamp(self) -> int | None:
+        return self.record_timestamp
+
+
+class FunctionSink(FunctionOperator):
+    """Calls a SinkFunction, or a plain callable, for each record."""
+
+    method = "invoke"
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._sink_context = SinkContext(self)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        feed = iter(values)
+        try:
+            if isinstance(self.function, SinkFunction):
+                self._invoke(feed, timestamps)
+            else:
+                for value in feed:
+                    self.function(value)
+        except Exception as error:
+            raise self.failed(error, values, feed) from error
+
+    def _invoke(self, feed: Iterator[Any], timestamps: Timestamps) -> None:
+        invoke, context = self.function.invoke, self._sink_context
+        for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
+            context.record_timestamp = timestamp
+            invoke(value, context)

@@ -1,0 +1,166 @@
+"""A Python SourceFunction: its run loop lives in a thread of the slot and fills a bounded buffer."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.watermark_strategy import Watermark
+from penstock.datastream.functions import ParallelSourceFunction, SourceContext, SourceFunction
+from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.elements import Receiver
+from penstock.runtime.operator import OperatorContext
+from penstock.runtime.source import CHUNK_RECORDS, Budget, Reader, Source
+
+BUFFERED_ELEMENTS = 65_536
+_RECORD, _WATERMARK, _IDLE = range(3)
+
+
+@dataclass
+class FunctionSource(Source):
+    """A source that runs a SourceFunction; parallel if the function says so."""
+
+    function: SourceFunction
+    bounded = False
+
+    @property
+    def parallel(self) -> bool:  # type: ignore[override]
+        return isinstance(self.function, ParallelSourceFunction)
+
+    def reader(self, context: OperatorContext) -> Reader:
+        return FunctionReader(self.function, context)
+
+
+class Cancelled(BaseException):
+    """Unwinds a run loop that tries to emit after it was cancelled. Not an Exception, so that no `except` holds it."""
+
+
+class BufferedSourceContext(SourceContext):
+    """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._elements: deque[tuple[int, Any, int | None]] = deque()
+        self._lock = threading.RLock()
+        self._closed = False
+        self.done = False
+        self.error: BaseException | None = None
+
+    def collect(self, value: Any) -> None:
+        self._put((_RECORD, value, None))
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        self._put((_RECORD, value, timestamp))
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self._put((_WATERMARK, watermark.timestamp, None))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._put((_IDLE, None, None))
+
+    def get_checkpoint_lock(self) -> Any:
+        return self._lock
+
+    def close(self) -> None:
+        """Wake a waiting run loop for good."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def ended(self, error: BaseException | None) -> None:
+        """The run loop has returned or raised."""
+        with self._changed:
+            self.done, self.error = True, error
+            self._changed.notify_all()
+
+    def take(self, most: int, wait: float) -> list[tuple[int, Any, int | None]]:
+        """What has arrived, waiting for the first element at most `wait` seconds."""
+        with self._changed:
+            if not self._elements and not self.done and wait > 0:
+                self._changed.wait(wait)
+            taken = [self._elements.popleft() for _ in range(min(most, len(self._elements)))]
+            self._changed.notify_all()
+        return taken
+
+    def exhausted(self) -> bool:
+        with self._changed:
+            return self.done and not self._elements
+
+    def _put(self, element: tuple[int, Any, int | None]) -> None:
+        with self._changed:
+            while len(self._elements) >= BUFFERED_ELEMENTS and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                raise Cancelled
+            self._elements.append(element)
+            if len(self._elements) == 1:
+                self._changed.notify_all()
+
+
+class FunctionReader(Reader):
+    """Drains the buffer of a running SourceFunction."""
+
+    def __init__(self, function: SourceFunction, context: OperatorContext) -> None:
+        self._function = function
+        self._context = BufferedSourceContext()
+        self._active = True
+        function.open(SlotRuntimeContext(context, None))
+        self._thread = threading.Thread(target=self._run, name=f"source {context.name}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._function.run(self._context)
+        except Cancelled:
+            self._context.ended(None)
+        except BaseException as error:
+            self._context.ended(error)
+        else:
+            self._context.ended(None)
+
+    def poll(self, output: Receiver, budget: Budget) -> int:
+        taken = self._context.take(min(CHUNK_RECORDS, budget.records), budget.wait)
+        budget.wait = 0.0
+        self._emit(taken, output)
+        if self._context.exhausted():
+            if self._context.error is not None:
+                raise self._context.error
+            self.finished = True
+        return len(taken)
+
+    def _emit(self, elements: list[tuple[int, Any, int | None]], output: Receiver) -> None:
+        start = 0
+        for position, (kind, payload, _) in enumerate(elements):
+            if kind == _RECORD:
+                continue
+            self._emit_records(elements[start:position], output)
+            start = position + 1
+            if kind == _WATERMARK:
+                self._become(True, output)
+                output.watermark(payload)
+            else:
+                self._become(False, output)
+        self._emit_records(elements[start:], output)
+
+    def _emit_records(self, records: list[tuple[int, Any, int | None]], output: Receiver) -> None:
+        if records:
+            self._become(True, output)
+            timestamps = [timestamp for _, _, timestamp in records]
+            timed = any(timestamp is not None for timestamp in timestamps)
+            output.records([value for _, value, _ in records], timestamps if timed else None)
+
+    def _become(self, active: bool, output: Receiver) -> None:
+        if active is not self._active:
+            self._active = active
+            output.status(not active)
+
+    def waits_for_input(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._function.cancel()
+        self._context.close()
+        self._thread.join(timeout=3)
+        self._function.close()

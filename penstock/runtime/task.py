@@ -1,0 +1,299 @@
+"""A slot: the operators of one subtask index, alive from epoch to epoch, run stage by stage.
+
+Knows nothing of Spark or of the driver's loop: bytes in, bytes out.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections import deque
+from typing import Any
+
+from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
+from penstock.graph.plan import Edge, Node
+from penstock.metrics import MetricGroup
+from penstock.runtime.batch import batched
+from penstock.runtime.elements import Receiver, joined
+from penstock.runtime.exchange import (
+    BroadcastWriter,
+    CustomWriter,
+    KeyCheck,
+    KeyGroupWriter,
+    RoundRobinWriter,
+    ShuffleWriter,
+    SingleWriter,
+    Writer,
+)
+from penstock.runtime.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.frames import adopt_main_classes, deliver
+from penstock.runtime.operator import Alignment, Channel, Clock, Gate, Operator, OperatorContext
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.source import Budget, SourceOperator
+
+Address = tuple[int, int]
+"""A channel's sender: (edge, upstream subtask)."""
+
+
+class Slot:
+    """Subtask `index` of every operator that has one."""
+
+    def __init__(self, index: int, deployment: Deployment) -> None:
+        self.index = index
+        self.deployment = deployment
+        self.plan = deployment.plan
+        self.clock = Clock(deployment.now)
+        self.alignment = Alignment()
+        self.operators: dict[int, Operator] = {}
+        self.gates: dict[int, Gate] = {}
+        self.channels: dict[Address, Channel] = {}
+        self.writers: dict[int, Writer] = {}
+        self.metrics = MetricGroup()
+        self.command: Command | None = None
+        self.failure: Failure | None = None
+        self.epoch = -1
+        self._results: list[tuple[str, Any]] = []
+        self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
+
+    # --- opening and closing ---
+    def open(self) -> None:
+        """Bring every operator to life, downstream first."""
+        loaded = {node.id: self._loaded(node) for node in self._nodes()}
+        adopt_main_classes()
+        for node in reversed(self._nodes()):
+            self._open(node, loaded[node.id])
+
+    def _nodes(self) -> list[Node]:
+        return [node for node in self.plan.nodes if self.index < node.parallelism]
+
+    def _loaded(self, node: Node) -> Operator:
+        try:
+            operator: Operator = pickle.loads(self.deployment.operators[node.id])
+        except Exception as error:
+            raise OperatorFailed(failure_of(error, node.name, node.uid, self.index)) from error
+        if isinstance(operator, SourceOperator):
+            operator.aligned = node.aligned
+        return batched(operator) if self.plan.batch else operator
+
+    def _open(self, node: Node, operator: Operator) -> None:
+        outputs = self._outputs(node)
+        deployment = self.deployment
+        # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
+        self.operators[node.id] = operator
+        operator.open(
+            OperatorContext(
+                name=node.name,
+                uid=node.uid,
+                subtask=self.index,
+                parallelism=node.parallelism,
+                max_parallelism=node.max_parallelism,
+                output=joined(outputs.pop(None, [_NOBODY])),
+                side_outputs={tag: joined(receivers) for tag, receivers in outputs.items() if tag is not None},
+                clock=self.clock,
+                job_id=deployment.job_id,
+                job_name=self.plan.job_name,
+                attempt=deployment.attempt,
+                batch=self.plan.batch,
+                watermark_interval=deployment.watermark_interval,
+                job_parameters=deployment.job_parameters,
+                metrics=self.metrics.add_group(node.uid),
+                alignment=self.alignment,
+                results=lambda uid, payload: self._results.append((uid, payload)),
+            )
+        )
+        if not isinstance(operator, SourceOperator):
+            self._open_gate(node, operator)
+
+    def _open_gate(self, node: Node, operator: Operator) -> None:
+        gate = self.gates[node.id] = Gate(operator)
+        for edge in self.plan.incoming[node.id]:
+            for sender in range(self.plan.nodes[edge.source].parallelism):
+                if self.index in edge.connects(self.plan, sender):
+                    self.channels[edge.id, sender] = gate.channel(edge.input_index)
+
+    def _outputs(self, node: Node) -> dict[str | None, list[Receiver]]:
+        """Receivers by tag. A side output carries watermarks and ends as the main output does, through its own edge."""
+        outputs: dict[str | None, list[Receiver]] = {}
+        for edge in self.plan.outgoing[node.id]:
+            receiver = self._receiver(node, edge)
+            outputs.setdefault(edge.tag, []).append(receiver)
+            if edge.tag is not None:
+                outputs.setdefault(None, []).append(_ControlOnly(receiver))
+        return outputs
+
+    def _receiver(self, node: Node, edge: Edge) -> Receiver:
+        partitioning = pickle.loads(self.deployment.partitionings[edge.id])
+        if edge.local:
+            channel = self.channels[edge.id, self.index]
+            name = self.plan.nodes[edge.target].name
+            return KeyCheck(f"key_by of {name}", channel, partitioning.selector) if _keyed(partitioning) else channel
+        writer = self.writers[edge.id] = _writer(self, node, edge, partitioning)
+        return writer
+
+    def close(self) -> list[Failure]:
+        """Close every operator, upstream first; a failing close does not keep the others from closing."""
+        failures = []
+        for node in self._nodes():
+            operator = self.operators.pop(node.id, None)
+            try:
+                if operator is not None:
+                    operator.close()
+            except Exception as error:
+                failures.append(failure_of(error, node.name, node.uid, self.index))
+        return failures
+
+    # --- one epoch ---
+    def begin(self, command: Command) -> None:
+        """Take the orders of a new epoch."""
+        self.command = command
+        self.epoch = command.epoch
+        self.clock.now = command.now
+        self.alignment.limits = command.alignment
+        self.failure = None
+        self._waiting.clear()
+
+    def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
+        """Run one stage on what the previous one sent and return a blob for every slot."""
+        for blob in blobs:
+            for address, frames in pickle.loads(blob):
+                self._hold(address, frames)
+        if self.failure is None:
+            try:
+                self._drive(stage)
+            except OperatorFailed as failed:
+                self.failure = failed.failure
+            except Exception as error:
+                self.failure = failure_of(error, "the engine", "-", self.index)
+        return self._outgoing(stage)
+
+    def _hold(self, address: Address, frames: list[bytes]) -> None:
+        """Keep frames unopened until the stage of their target."""
+        target = self.plan.nodes[self.plan.edges[address[0]].target]
+        self._waiting.setdefault(target.stage, []).append((address, frames))
+
+    def _drive(self, stage: int) -> None:
+        assert self.command is not None
+        operators = [self.operators[node.id] for node in self._nodes() if node.stage == stage]
+        for operator in operators:
+            operator.advance_processing_time(self.command.now)
+        if stage == 0:
+            self._run_sources(self.command)
+        self._deliver(self._waiting.pop(stage, []))
+        for operator in operators:
+            operator.end_epoch()
+
+    def _run_sources(self, command: Command) -> None:
+        sources = self._sources()
+        deadline = time.monotonic() + command.max_millis / 1000
+        for node, operator in sources:
+            assigned = command.assignments.get(node)
+            operator.run(
+                Budget(
+                    records=max(1, command.max_records // len(sources)),
+                    deadline=deadline,
+                    wait=command.wait_millis / 1000,
+                    payload=None if assigned is None else assigned[self.index],
+                )
+            )
+
+    def _sources(self) -> list[tuple[int, SourceOperator]]:
+        return [(i, o) for i, o in sorted(self.operators.items()) if isinstance(o, SourceOperator)]
+
+    def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
+        """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
+        queues = deque((self.channels[address], deque(frames)) for address, frames in sorted(arrived))
+        while queues:
+            channel, frames = queues.popleft()
+            deliver(frames.popleft(), channel)
+            if frames:
+                queues.append((channel, frames))
+
+    def _outgoing(self, stage: int) -> list[bytes]:
+        """One blob per slot. What stays in this slot for a later stage does not travel."""
+        parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
+        for edge_id, writer in self.writers.items():
+            edge = self.plan.edges[edge_id]
+            if self.plan.nodes[edge.source].stage != stage:
+                continue
+            for target, frames in writer.take().items():
+                if isinstance(edge.partitioning, Forward):
+                    self._hold((edge_id, self.index), frames)
+                else:
+                    parcels[target].append(((edge_id, self.index), frames))
+        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) for parcel in parcels]
+
+    def report(self) -> Report:
+        """The answer to the command, after the last stage."""
+        results, self._results = self._results, []
+        operators = list(self.operators.values())
+        due = [when for operator in operators if (when := operator.next_due()) is not None]
+        sources = [source for _, source in self._sources()]
+        return Report(
+            slot=self.index,
+            epoch=self.epoch,
+            process=os.getpid(),
+            finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
+            backlog=any(source.backlog for source in sources),
+            waits_for_input=any(source.waits_for_input() for source in sources),
+            next_due=min(due, default=None),
+            results=results,
+            watermarks={o.context.uid: o.current_watermark for o in operators},
+            alignment=dict(self.alignment.reached),
+            metrics=self.metrics.snapshot(),
+            failure=self.failure,
+        )
+
+
+class _Nobody:
+    """The output of an operator that nobody reads."""
+
+    def records(self, values: list[Any], timestamps: Any) -> None:
+        pass
+
+    def watermark(self, timestamp: int) -> None:
+        pass
+
+    def status(self, idle: bool) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
+class _ControlOnly(_Nobody):
+    """Lets a side output's receiver follow the main output's watermarks, without its records."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self.watermark = receiver.watermark  # type: ignore[method-assign]
+        self.status = receiver.status  # type: ignore[method-assign]
+        self.end = receiver.end  # type: ignore[method-assign]
+
+
+def _keyed(partitioning: Any) -> bool:
+    return isinstance(partitioning, ByKey)
+
+
+_SIMPLE_WRITERS: dict[type, type[Writer]] = {
+    Forward: SingleWriter,
+    Global: SingleWriter,
+    Rebalance: RoundRobinWriter,
+    Rescale: RoundRobinWriter,
+    Shuffle: ShuffleWriter,
+    Broadcast: BroadcastWriter,
+}
+
+
+def _writer(slot: Slot, node: Node, edge: Edge, partitioning: Any) -> Writer:
+    targets = edge.connects(slot.plan, slot.index)
+    target = slot.plan.nodes[edge.target]
+    if isinstance(partitioning, ByKey):
+        name = f"key_by of {target.name}"
+        return KeyGroupWriter(name, slot.index, targets, partitioning.selector, target.max_parallelism)
+    if isinstance(partitioning, Custom):
+        name = f"partition_custom before {target.name}"
+        return CustomWriter(name, slot.index, targets, partitioning.partitioner, partitioning.selector)
+    return _SIMPLE_WRITERS[type(partitioning)](node.name, slot.index, targets)

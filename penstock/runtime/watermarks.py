@@ -1,0 +1,207 @@
+"""Assigns timestamps and generates watermarks, as a WatermarkStrategy says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.watermark_strategy import (
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarkStrategy,
+)
+from penstock.errors import MissingTimestamp
+from penstock.metrics import MetricGroup
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.operator import Operator, OperatorContext
+
+
+@dataclass(frozen=True)
+class GeneratorContext:
+    """What a generator's supplier may ask for."""
+
+    metrics: MetricGroup
+
+    def get_metric_group(self) -> MetricGroup:
+        return self.metrics
+
+
+class _Emitted(WatermarkOutput):
+    """Remembers what a generator said, for the operator to act on after each call."""
+
+    def __init__(self) -> None:
+        self.timestamp: int | None = None
+        self.idle: bool | None = None
+
+    def emit_watermark(self, watermark: Watermark) -> None:
+        self.timestamp = watermark.timestamp if self.timestamp is None else max(self.timestamp, watermark.timestamp)
+        self.idle = False
+
+    def mark_idle(self) -> None:
+        self.idle = True
+
+    def mark_active(self) -> None:
+        self.idle = False
+
+
+class TimestampsAndWatermarksOperator(Operator):
+    """Stamps records and emits watermarks: after any record (punctuated) or at the end of an epoch (periodic).
+
+    Watermarks from upstream are dropped, except the last one that says that the stream is over. An epoch in which the
+    stream ends emits no periodic watermark before it.
+    """
+
+    def __init__(self, strategy: WatermarkStrategy) -> None:
+        super().__init__()
+        self.strategy = strategy
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self.generator: WatermarkGenerator = self.strategy.generator_supplier(GeneratorContext(context.metrics))
+        assigner = self.strategy.timestamp_assigner
+        self._extract = assigner.extract_timestamp if assigner is not None else None
+        self._emitted = _Emitted()
+        self._idle = False
+        self._ended = False
+        self._active_at = context.clock.now
+        # Only a generator known to be silent between periodic calls can take a chunk at once.
+        self._bulk = type(self.generator) in _BULK
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        self._active_at = self.context.clock.now
+        if self._idle:
+            self._become(idle=False)
+        stamps = self._stamped(values, timestamps)
+        if not self._bulk:
+            self._one_by_one(values, stamps)
+            return
+        if isinstance(self.generator, BoundedOutOfOrdernessWatermarks):
+            self.generator.on_event(None, max(stamps), self._emitted)
+        self.output.records(values, stamps)  # type: ignore[arg-type]
+
+    def _stamped(self, values: Values, timestamps: Timestamps) -> list[int]:
+        if self._extract is None:
+            if timestamps is not None and None not in timestamps:
+                return timestamps  # type: ignore[return-value]
+            if type(self.generator) is NoWatermarksGenerator:
+                return timestamps  # type: ignore[return-value]
+            position = 0 if timestamps is None else timestamps.index(None)
+            error = MissingTimestamp(
+                "the record has no timestamp: give the WatermarkStrategy a timestamp assigner "
+                "(with_timestamp_assigner), or let the source attach timestamps"
+            )
+            raise self.failed(error, values[: position + 1], iter(())) from None
+        extract, feed = self._extract, iter(values)
+        try:
+            if timestamps is None:
+                return [extract(value, MIN_TIMESTAMP) for value in feed]
+            return [
+                extract(value, MIN_TIMESTAMP if before is None else before)
+                for value, before in zip(feed, timestamps, strict=True)
+            ]
+        except Exception as error:
+            raise self.failed(error, values, feed) from error
+
+    def _one_by_one(self, values: Values, stamps: list[int]) -> None:
+        """Cut the chunk wherever the generator speaks."""
+        on_event, emitted, start = self.generator.on_event, self._emitted, 0
+        feed = iter(values)
+        for position, value in enumerate(feed):
+            try:
+                on_event(value, stamps[position], emitted)
+            except Exception as error:
+                raise self.failed(error, values, feed) from error
+            if emitted.timestamp is not None or emitted.idle is not None:
+                self.output.records(values[start : position + 1], stamps[start : position + 1])  # type: ignore[arg-type]
+                start = position + 1
+                self._relay()
+        if start < len(values):
+            self.output.records(values[start:], stamps[start:])  # type: ignore[arg-type]
+
+    def _relay(self) -> None:
+        """Act on what the generator said."""
+        timestamp, idle = self._emitted.timestamp, self._emitted.idle
+        self._emitted.timestamp = self._emitted.idle = None
+        if timestamp is not None and timestamp > self.current_watermark:
+            if self._idle:
+                self._become(idle=False)
+            self.current_watermark = timestamp
+            self._report_alignment()
+            self.output.watermark(timestamp)
+        if idle and not self._idle:
+            self._become(idle=True)
+
+    def _become(self, idle: bool) -> None:
+        self._idle = idle
+        self._report_alignment()
+        self.output.status(idle)
+
+    def _report_alignment(self) -> None:
+        alignment, wanted = self.context.alignment, self.strategy.alignment
+        if wanted is None or alignment is None:
+            return
+        if self._idle or self.current_watermark == MAX_TIMESTAMP:
+            alignment.withdraw(wanted.group, self.context.uid)
+        else:
+            alignment.report(wanted.group, self.context.uid, self.current_watermark)
+
+    def watermark(self, timestamp: int) -> None:
+        if timestamp == MAX_TIMESTAMP:
+            self.current_watermark = timestamp
+            self._report_alignment()
+            self.output.watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        """A source that says it is idle is believed; records make it active again."""
+        if idle and not self._idle:
+            self._become(idle=True)
+
+    def finish(self) -> None:
+        self._ended = True
+
+    def end_epoch(self) -> None:
+        if self._ended:
+            return
+        if self._timed_out():
+            self._become(idle=True)
+        elif not self._idle and self.context.watermark_interval > 0 and not self.context.batch:
+            try:
+                self.generator.on_periodic_emit(self._emitted)
+            except Exception as error:
+                raise self.failed(error, []) from error
+            self._relay()
+
+    def _timed_out(self) -> bool:
+        timeout = self.strategy.idle_timeout
+        return timeout is not None and not self._idle and self.context.clock.now - self._active_at >= timeout
+
+    def next_due(self) -> int | None:
+        timeout = self.strategy.idle_timeout
+        if timeout is None or self._idle or self._ended:
+            return None
+        return self._active_at + timeout
+
+
+class IngestionTimeOperator(Operator):
+    """Ingestion time: every record gets the processing time of its epoch, which is then the watermark."""
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        self.output.records(values, [self.context.clock.now] * len(values))
+
+    def watermark(self, timestamp: int) -> None:
+        if timestamp == MAX_TIMESTAMP:
+            super().watermark(timestamp)
+
+    def end_epoch(self) -> None:
+        if self.context.clock.now - 1 > self.current_watermark and not self.context.batch:
+            super().watermark(self.context.clock.now - 1)
+
+
+def _bulk_generators() -> set[Any]:
+    return {BoundedOutOfOrdernessWatermarks, NoWatermarksGenerator, *BoundedOutOfOrdernessWatermarks.__subclasses__()}
+
+
+_BULK = _bulk_generators()

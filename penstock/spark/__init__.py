@@ -1,0 +1,1 @@
+"""Slots on Spark. The only package that imports pyspark."""

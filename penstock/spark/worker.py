@@ -1,0 +1,125 @@
+"""What runs in a slot's Python worker process. Spark calls `serve` once per stage; the slot lives in this module.
+
+An element is a tag byte and a body: a deployment, an epoch's command, or a blob of an exchange.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+
+from penstock.runtime.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.task import Slot
+
+SLOT_VARIABLE = "PENSTOCK_SLOT"
+DEPLOY, COMMAND, BLOB, RELEASE = b"D", b"C", b"B", b"R"
+_ENVELOPE = struct.Struct("!qqq")
+"""Job's attempt, epoch and stage of a blob."""
+
+
+class _Process:
+    """The slot of this process, and why it is lost if it is."""
+
+    slot: Slot | None = None
+
+
+def serve(_partition: int, elements: Iterator[bytes]) -> Iterator[bytes]:
+    """One stage of one epoch. Drains its input first: Spark does not reuse a worker that left some unread."""
+    received = list(elements)
+    yield from _HANDLERS[received[0][:1]](received)
+
+
+def slot_index() -> int:
+    return int(os.environ[SLOT_VARIABLE].rsplit("/", 1)[1])
+
+
+def _deploy(received: list[bytes]) -> Iterator[bytes]:
+    failure = None
+    try:
+        deployment: Deployment = pickle.loads(received[0][1:])
+        sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
+        if deployment.working_directory is not None:
+            os.chdir(deployment.working_directory)
+        if _Process.slot is not None:
+            _Process.slot.close()
+        _Process.slot = Slot(slot_index(), deployment)
+        _Process.slot.open()
+    except OperatorFailed as failed:
+        failure = failed.failure
+    except Exception as error:
+        failure = failure_of(error, "the engine", "-", slot_index())
+    yield _report(failure)
+
+
+def _command(received: list[bytes]) -> Iterator[bytes]:
+    command: Command = pickle.loads(received[0][1:])
+    slot = _Process.slot
+    if slot is None:
+        yield from _lost_everywhere(received, command.attempt, command.epoch, 0)
+        return
+    slot.begin(command)
+    yield from _run(slot, 0, [])
+
+
+def _blobs(received: list[bytes]) -> Iterator[bytes]:
+    attempt, epoch, stage = _ENVELOPE.unpack_from(received[0], 1)
+    slot = _Process.slot
+    if slot is None or slot.command is None or (slot.deployment.attempt, slot.epoch) != (attempt, epoch):
+        yield from _lost_everywhere(received, attempt, epoch, stage)
+        return
+    yield from _run(slot, stage, [body for blob in received if (body := blob[1 + _ENVELOPE.size :])])
+
+
+def _run(slot: Slot, stage: int, blobs: list[bytes]) -> Iterator[bytes]:
+    outgoing = slot.run_stage(stage, blobs)
+    if stage == slot.plan.stages - 1:
+        yield pickle.dumps(slot.report())
+        return
+    header = BLOB + _ENVELOPE.pack(slot.deployment.attempt, slot.epoch, stage + 1)
+    for target, blob in enumerate(outgoing):
+        yield _address(target)
+        yield header + blob
+
+
+def _lost_everywhere(received: list[bytes], attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
+    """This process is not the one that holds the slot's state: say so, and keep the stages of the job going.
+
+    How many elements come in tells how many slots there are; the number of stages is not known here, so the driver
+    must be able to read a loss from a stage's output as well as from a report.
+    """
+    stages = int(os.environ[SLOT_VARIABLE + "_STAGES"])
+    why = "its process was replaced, and its live state is gone with the old one"
+    if stage == stages - 1:
+        yield pickle.dumps(Report(slot_index(), epoch, os.getpid(), lost=why))
+        return
+    _Process.slot = None
+    for target in range(len(received)):
+        yield _address(target)
+        yield BLOB + _ENVELOPE.pack(attempt, epoch, stage + 1)
+
+
+def _release(received: list[bytes]) -> Iterator[bytes]:
+    """Close the functions and, once Spark has its answer, end this process: nobody will need it again."""
+    slot, _Process.slot = _Process.slot, None
+    failures = slot.close() if slot is not None else []
+    yield _report(failures[0] if failures else None)
+    timer = threading.Timer(1.0, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+def _report(failure: Failure | None) -> bytes:
+    return pickle.dumps(Report(slot_index(), -1, os.getpid(), failure=failure))
+
+
+def _address(target: int) -> bytes:
+    """The key of an exchanged pair, as Spark's PairwiseRDD reads it."""
+    return struct.pack("!q", target)
+
+
+_HANDLERS = {DEPLOY: _deploy, COMMAND: _command, BLOB: _blobs, RELEASE: _release}

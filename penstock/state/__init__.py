@@ -1,0 +1,1 @@
+"""Keyed state: key groups, tables and the state objects that functions hold."""

@@ -1,0 +1,168 @@
+"""Which key belongs where: a hash that agrees with == and is the same in every process, and the key groups over it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import uuid
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from penstock.common.types import Row
+from penstock.errors import UnsupportedKey
+
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+_MIX = 0x9E3779B1
+_WORD = 0xFFFFFFFF
+
+
+def _mixed(number: int) -> int:
+    folded = number ^ (number >> 32)
+    return (folded * _MIX & _WORD) >> 8
+
+
+def _of_number(key: Any) -> int:
+    """Python's numeric hash is not salted and agrees with == across int, float, bool and Decimal."""
+    if key != key:  # noqa: PLR0124 - true for NaN alone
+        raise UnsupportedKey("NaN cannot be a key: it is not equal to itself")
+    return _mixed(hash(key))
+
+
+def _of_parts(parts: Any, seed: int) -> int:
+    result = seed
+    for part in parts:
+        result = (result * 31 + stable_hash(part)) & _WORD
+    return _mixed(result)
+
+
+def _of_text(key: str) -> int:
+    return _mixed(crc32(key.encode("utf-8", "surrogatepass")))
+
+
+def _of_bytes(key: bytes) -> int:
+    return _mixed(crc32(key, 1))
+
+
+def _of_tuple(key: tuple[Any, ...]) -> int:
+    return _of_parts(key, 7)
+
+
+def _of_row(key: Row) -> int:
+    """Rows with names are equal whatever the order of their fields."""
+    names = key.get_field_names()
+    return _of_parts(key if names is None else key.get_fields_by_names(sorted(names)), 11)
+
+
+def _of_frozenset(key: frozenset[Any]) -> int:
+    return _mixed(sum(stable_hash(part) for part in key) & _WORD)
+
+
+def _of_none(_: None) -> int:
+    return 0
+
+
+def _of_datetime(key: datetime.datetime) -> int:
+    if key.tzinfo is not None:
+        key = key.astimezone(datetime.UTC)
+    return _of_text(key.isoformat())
+
+
+def _of_iso(key: datetime.date | datetime.time) -> int:
+    return _of_text(key.isoformat())
+
+
+def _of_timedelta(key: datetime.timedelta) -> int:
+    return _of_parts((key.days, key.seconds, key.microseconds), 13)
+
+
+def _of_uuid(key: uuid.UUID) -> int:
+    return _of_bytes(key.bytes)
+
+
+_BY_TYPE: dict[type, Callable[[Any], int]] = {
+    int: _of_number,
+    float: _of_number,
+    bool: _of_number,
+    decimal.Decimal: _of_number,
+    str: _of_text,
+    bytes: _of_bytes,
+    tuple: _of_tuple,
+    Row: _of_row,
+    frozenset: _of_frozenset,
+    type(None): _of_none,
+    datetime.datetime: _of_datetime,
+    datetime.date: _of_iso,
+    datetime.time: _of_iso,
+    datetime.timedelta: _of_timedelta,
+    uuid.UUID: _of_uuid,
+}
+
+
+def stable_hash(key: Any) -> int:
+    """A 24-bit hash that is equal for equal keys, in every process, on every machine and Python version."""
+    hasher = _BY_TYPE.get(type(key))
+    if hasher is not None:
+        return hasher(key)
+    return _of_other(key)
+
+
+def _of_other(key: Any) -> int:
+    if isinstance(key, enum.Enum):
+        if isinstance(key, (int, str)):
+            return stable_hash(key.value)
+        return _of_text(f"{type(key).__qualname__}.{key.name}")
+    if dataclasses.is_dataclass(key) and not isinstance(key, type):
+        _check_dataclass(key)
+        return _of_parts([getattr(key, f.name) for f in dataclasses.fields(key) if f.compare], 17)
+    for base in (int, float, str, bytes, tuple):
+        if isinstance(key, base):
+            return _BY_TYPE[base](key)
+    raise UnsupportedKey(
+        f"{shortened(key)} of type {type(key).__name__} cannot be a key. Allowed are numbers, strings, bytes, None, "
+        "dates and times, UUIDs, enums, and tuples, rows, frozensets and frozen dataclasses of these."
+    )
+
+
+def _check_dataclass(key: Any) -> None:
+    try:
+        hash(key)
+    except TypeError:
+        raise UnsupportedKey(
+            f"{shortened(key)} cannot be a key: dataclass {type(key).__name__} is not hashable. "
+            "Declare it with @dataclass(frozen=True)."
+        ) from None
+
+
+def shortened(value: Any, limit: int = 200) -> str:
+    """repr(value) for a message, never failing and never long."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} whose repr failed>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def key_group(key: Any, max_parallelism: int) -> int:
+    """The key group of a key: the unit in which keyed state moves."""
+    return stable_hash(key) % max_parallelism
+
+
+def subtask_for_group(group: int, max_parallelism: int, parallelism: int) -> int:
+    """Which of `parallelism` subtasks owns a key group: contiguous ranges, as in Flink."""
+    return group * parallelism // max_parallelism
+
+
+def group_range(subtask: int, max_parallelism: int, parallelism: int) -> range:
+    """The key groups that a subtask owns."""
+    first = -(-subtask * max_parallelism // parallelism)
+    return range(first, -(-(subtask + 1) * max_parallelism // parallelism))
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's rule: one and a half times the parallelism, rounded up to a power of two, at least 128."""
+    wanted = parallelism + parallelism // 2
+    rounded = 1 << max(0, (wanted - 1).bit_length())
+    return min(max(rounded, 128), UPPER_BOUND_MAX_PARALLELISM)

@@ -1,0 +1,99 @@
+"""Slots in the calling process: the second implementation of the cluster protocol, for fast tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import cloudpickle
+
+from penstock.datastream.environment_settings import EnvironmentSettings
+from penstock.datastream.submission import Defaults
+from penstock.job.cluster import Cluster
+from penstock.job.driver import WallClock
+from penstock.runtime.failures import OperatorFailed, failure_of
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.task import Slot
+
+
+class InProcessCluster:
+    """Runs every slot's stages one after the other. What crosses an exchange is serialised, as on Spark."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+
+    def deploy(self, deployment: Deployment) -> list[Report]:
+        blob = cloudpickle.dumps(deployment)
+        self.slots = [Slot(index, cloudpickle.loads(blob)) for index in range(deployment.plan.slots)]
+        return [self._open(slot) for slot in self.slots]
+
+    def _open(self, slot: Slot) -> Report:
+        failure = None
+        try:
+            slot.open()
+        except OperatorFailed as failed:
+            failure = failed.failure
+        except Exception as error:
+            failure = failure_of(error, "the engine", "-", slot.index)
+        return Report(slot.index, -1, failure=failure)
+
+    def run(self, command: Command) -> list[Report]:
+        blob = cloudpickle.dumps(command)
+        for slot in self.slots:
+            slot.begin(cloudpickle.loads(blob))
+        arriving: list[list[bytes]] = [[] for _ in self.slots]
+        for stage in range(self.slots[0].plan.stages):
+            sent = [slot.run_stage(stage, arriving[slot.index]) for slot in self.slots]
+            arriving = [list(blobs) for blobs in zip(*sent, strict=True)]
+        return [slot.report() for slot in self.slots]
+
+    def release(self) -> list[Report]:
+        slots, self.slots = self.slots, []
+        reports = []
+        for slot in slots:
+            failures = slot.close()
+            reports.append(Report(slot.index, -1, failure=failures[0] if failures else None))
+        return reports
+
+    def interrupt(self) -> None:
+        """Nothing can stop a function that runs in this process; the job ends after the epoch."""
+
+
+class ManualClock(WallClock):
+    """Processing time that a test sets. Resting makes it go on at once, so timers need no waiting."""
+
+    def __init__(self, now: int = 0) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+
+    def now(self) -> int:
+        with self._lock:
+            return self._now
+
+    def advance(self, millis: int) -> None:
+        with self._lock:
+            self._now += millis
+
+    def rest(self, millis: int, woken: threading.Event) -> None:
+        self.advance(millis)
+
+
+@contextmanager
+def in_process(epoch_records: int | None = None, clock: WallClock | None = None) -> Iterator[None]:
+    """Within this block, execute() runs in this process instead of on Spark.
+
+    `epoch_records` cuts epochs after that many records of each slot, to show that results do not depend on the cuts.
+    """
+
+    def cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
+        return InProcessCluster()
+
+    before = Defaults.cluster, Defaults.clock, Defaults.max_records
+    Defaults.cluster = staticmethod(cluster)
+    Defaults.clock = (lambda: clock) if clock is not None else WallClock
+    Defaults.max_records = epoch_records
+    try:
+        yield
+    finally:
+        Defaults.cluster, Defaults.clock, Defaults.max_records = before

@@ -1,0 +1,114 @@
+"""A source that follows a script: records, and markers between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.runtime.elements import Receiver
+from penstock.runtime.operator import OperatorContext
+from penstock.runtime.source import Budget, Reader, Source
+
+
+@dataclass(frozen=True)
+class at:  # noqa: N801 - reads as a word in a script
+    """A record with a timestamp."""
+
+    value: Any
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class watermark:  # noqa: N801
+    """Event time reaches this."""
+
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class idle:  # noqa: N801
+    """The source is idle until its next record."""
+
+
+@dataclass(frozen=True)
+class pause:  # noqa: N801
+    """Nothing more in this epoch."""
+
+
+@dataclass(frozen=True)
+class fail:  # noqa: N801
+    """The source raises."""
+
+    message: str = "scripted failure"
+
+
+@dataclass(frozen=True)
+class end:  # noqa: N801
+    """The source ends here, even if the script goes on."""
+
+
+class ScriptedFailure(RuntimeError):
+    """What `fail` raises."""
+
+
+@dataclass
+class ScriptedSource(Source):
+    """Plays a script from one subtask; ends when the script does, unless `stay` keeps it open."""
+
+    script: tuple[Any, ...]
+    stay: bool = False
+    parallel = False
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return not self.stay
+
+    def reader(self, context: OperatorContext) -> Reader:
+        return _ScriptReader(self)
+
+
+class _ScriptReader(Reader):
+    def __init__(self, source: ScriptedSource) -> None:
+        self._source = source
+        self._next = 0
+        self._idle = False
+
+    def poll(self, output: Receiver, budget: Budget) -> int:
+        if self._next >= len(self._source.script):
+            self.finished = not self._source.stay
+            return 0
+        step = self._source.script[self._next]
+        self._next += 1
+        if isinstance(step, pause):
+            return 0
+        if isinstance(step, fail):
+            raise ScriptedFailure(step.message)
+        if isinstance(step, end):
+            self.finished = True
+            return 0
+        self._play(step, output)
+        return 1
+
+    def _play(self, step: Any, output: Receiver) -> None:
+        if isinstance(step, idle) or self._idle:
+            self._idle = isinstance(step, idle)
+            output.status(self._idle)
+        if isinstance(step, watermark):
+            output.watermark(step.timestamp)
+        elif isinstance(step, at):
+            output.records([step.value], [step.timestamp])
+        elif not isinstance(step, idle):
+            output.records([step], None)
+
+    def waits_for_input(self) -> bool:
+        return True
+
+
+def scripted(
+    environment: StreamExecutionEnvironment, *script: Any, type_info: TypeInformation | None = None, stay: bool = False
+) -> DataStream:
+    """A stream that plays a script: values, at(value, timestamp), watermark(t), idle(), pause(), fail(), end()."""
+    return environment._source("Scripted Source", ScriptedSource(script, stay), type_info)
