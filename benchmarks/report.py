@@ -48,11 +48,12 @@ def quick_warning(results: dict) -> str:
 
 def about(results: dict) -> str:
     machine = results["machine"]
-    versions = [f"{name} {v}" for env in results["versions"].values() for name, v in env.items()]
+    versions = [f"{name} {v} ({env})" for env, found in results["versions"].items() for name, v in found.items()]
     return (
         f"Measured on {results['date']}, all in one run on one machine: {machine['processor']}, "
         f"{machine['cores']} cores, {machine['memory_gb']} GB of memory, {machine['system']}, "
-        f"Python {machine['python']}, {machine['java']}; load before the run {machine['load_before']:.1f}. Versions: {', '.join(versions)}.\n"
+        f"Python {machine['python']}, {machine['java']}; load before the run "
+        f"{machine['load_before']:.1f}. Versions: {', '.join(versions)}.\n"
     )
 
 

@@ -1,7 +1,7 @@
 """PyFlink: the setting is its Python execution mode, `thread` or `process`.
 
 In process mode a local PyFlink runs all Python functions in the one client process unless told to start workers as it
-would on a cluster; the workers are faster on more than one core, so they are what is measured.
+would on a cluster; the workers were the faster of the two, so they are what is measured.
 """
 
 import os

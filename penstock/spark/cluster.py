@@ -13,6 +13,7 @@ Three things make a slot stick, all through PySpark and the public Java RDD API:
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import Any
 
 import cloudpickle
@@ -31,30 +32,31 @@ class SparkCluster:
 
     def __init__(self, context: SparkContext, job_id: str, job_name: str, slots: int, stages: int) -> None:
         self._context = context
-        self._jvm: Any = context._jvm
         self._job_id = job_id
         self._job_name = job_name
         self._slots = slots
         self._stages = stages
+        self._java = _Java(context)
         self._functions = [self._function(slot) for slot in range(slots)]
-        self._only = [self._jvm.PythonUtils.toSeq([i == slot for i in range(slots)]) for slot in range(slots)]
-        self._partitioner = self._jvm.PythonPartitioner(slots, 0)
+        self._only = [self._java.to_seq([i == slot for i in range(slots)]) for slot in range(slots)]
+        self._partitioner = context._jvm.PythonPartitioner(slots, 0)  # type: ignore[union-attr]
         self._anchor = self._new_anchor()
+        self._thread = -1
         self._released = False
 
     # --- the cluster protocol ---
     def deploy(self, deployment: Deployment) -> list[Report]:
-        return self._on_slots(worker.DEPLOY + cloudpickle.dumps(deployment), stages=1, large=True)
+        return self._on_slots(self._once(worker.DEPLOY + cloudpickle.dumps(deployment)), stages=1)
 
     def run(self, command: Command) -> list[Report]:
-        return self._on_slots(worker.COMMAND + pickle.dumps(command), self._stages)
+        return self._on_slots(self._copies(worker.COMMAND + pickle.dumps(command)), self._stages)
 
     def release(self) -> list[Report]:
         if self._released:
             return []
         self._released = True
         try:
-            return self._on_slots(worker.RELEASE, stages=1)
+            return self._on_slots(self._copies(worker.RELEASE), stages=1)
         finally:
             self._anchor.unpersist(False)
 
@@ -63,56 +65,66 @@ class SparkCluster:
         self._context.cancelJobGroup(self._job_id)
 
     # --- one Spark job ---
-    def _on_slots(self, element: bytes, stages: int, large: bool = False) -> list[Report]:
-        self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
+    def _on_slots(self, elements: Any, stages: int) -> list[Report]:
+        self._name_jobs_of_this_thread()
         try:
-            rdd = self._in_slots(self._anchored(self._start(element, large)))
+            rdd = self._in_slots(self._anchored(self._java.parallelize(elements, self._slots)))
             for _ in range(stages - 1):
                 rdd = self._in_slots(self._anchored(self._exchange(rdd)))
-            reports = [pickle.loads(report) for report in rdd.collect()]
+            answers = self._collected(rdd)
         except (Py4JError, PySparkException) as error:
             raise SlotLost(_reason(str(error))) from None
-        if len(reports) != self._slots:
-            raise SlotLost(f"{len(reports)} of {self._slots} slots answered")
-        return reports
+        if len(answers) != self._slots:
+            raise SlotLost(f"{len(answers)} of {self._slots} slots answered")
+        return [pickle.loads(answer) for answer in answers]
 
-    def _start(self, element: bytes, large: bool) -> Any:
-        """The same element for every slot, in as many copies as an anchor's partition has elements.
+    def _name_jobs_of_this_thread(self) -> None:
+        if self._thread != threading.get_ident():
+            self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
+            self._thread = threading.get_ident()
 
-        A large one goes to each slot once, followed by copies of its tag alone; that takes more calls to the JVM.
-        """
-        copies = self._jvm.java.util.Collections.nCopies
-        if not large:
-            elements = copies(self._slots * self._slots, element)
-        else:
-            elements = self._jvm.java.util.ArrayList()
-            one, others = copies(1, element), copies(self._slots - 1, element[:1])
-            for _ in range(self._slots):
-                elements.addAll(one)
-                elements.addAll(others)
-        return self._context._jsc.parallelize(elements, self._slots)
+    @staticmethod
+    def _collected(rdd: Any) -> list[bytes]:
+        answers = rdd.collect()
+        return [answers.get(index) for index in range(answers.size())]
+
+    def _copies(self, element: bytes) -> Any:
+        """The same element for every slot, as often as an anchor's partition has elements: one call to the JVM."""
+        return self._java.copies(self._slots * self._slots, element)
+
+    def _once(self, element: bytes) -> Any:
+        """A large element for every slot once, followed by copies of its tag: more calls, less to carry."""
+        elements = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+        one, others = self._java.copies(1, element), self._java.copies(self._slots - 1, element[:1])
+        for _ in range(self._slots):
+            elements.addAll(one)
+            elements.addAll(others)
+        return elements
 
     def _exchange(self, rdd: Any) -> Any:
-        pairs = self._jvm.PairwiseRDD(rdd.rdd()).asJavaPairRDD()
-        return self._jvm.PythonRDD.valueOfPair(pairs.partitionBy(self._partitioner))
+        pairs = self._java.pairwise(rdd.rdd())
+        shuffled = pairs.asJavaPairRDD().partitionBy(self._partitioner)
+        return self._java.values(shuffled)
 
     def _anchored(self, rdd: Any) -> Any:
         return self._anchor.zip(rdd).values()
 
     def _in_slots(self, rdd: Any) -> Any:
         """Partition p of `rdd` through the worker process of slot p."""
-        jvm, inner = self._jvm, rdd.rdd()
-        pruned = jvm.org.apache.spark.rdd.PartitionPruningRDD
-        parts = [
-            jvm.PythonRDD(pruned.create(inner, self._only[slot]), self._functions[slot], False, False).asJavaRDD()
-            for slot in range(self._slots)
-        ]
+        inner = rdd.rdd()
+        parts = [self._in_slot(inner, slot) for slot in range(self._slots)]
         if len(parts) == 1:
             return parts[0]
-        others = self._context._gateway.new_array(jvm.org.apache.spark.api.java.JavaRDD, len(parts))
+        if len(parts) == 2:
+            return parts[0].union(parts[1])
+        union = self._context._gateway.new_array(self._java.rdd_class, len(parts))  # type: ignore[union-attr]
         for index, part in enumerate(parts):
-            others[index] = part
-        return self._context._jsc.union(others)
+            union[index] = part
+        return self._java.union(union)
+
+    def _in_slot(self, rdd: Any, slot: int) -> Any:
+        pruned = self._java.prune(rdd, self._only[slot])
+        return self._java.python_rdd(pruned, self._functions[slot], False, False).asJavaRDD()
 
     # --- made once ---
     def _function(self, slot: int) -> Any:
@@ -120,8 +132,8 @@ class SparkCluster:
         command = (worker.serve, None, NoOpSerializer(), NoOpSerializer())
         environment = dict(self._context.environment)
         environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{slot}"
-        environment[worker.SLOT_VARIABLE + "_STAGES"] = str(self._stages)
-        return self._jvm.SimplePythonFunction(
+        environment[worker.STAGES_VARIABLE] = str(self._stages)
+        return self._java.python_function(
             bytearray(CloudPickleSerializer().dumps(command)),
             environment,
             self._context._python_includes,
@@ -132,11 +144,28 @@ class SparkCluster:
         )
 
     def _new_anchor(self) -> Any:
-        context, size = self._context, self._slots * self._slots
-        anchor = context._jsc.parallelize(self._jvm.java.util.Collections.nCopies(size, 0), self._slots)
-        anchor.persist(context._getJavaStorageLevel(StorageLevel.MEMORY_ONLY))
+        anchor = self._java.parallelize(self._java.copies(self._slots * self._slots, 0), self._slots)
+        anchor.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_ONLY))
         anchor.count()
         return anchor
+
+
+class _Java:
+    """The JVM's classes and methods that an epoch calls, looked up once: py4j asks the JVM for every dot."""
+
+    def __init__(self, context: SparkContext) -> None:
+        jvm: Any = context._jvm
+        spark: Any = context._jsc
+        self.copies = jvm.java.util.Collections.nCopies
+        self.to_seq = jvm.PythonUtils.toSeq
+        self.pairwise = jvm.PairwiseRDD
+        self.python_rdd = jvm.PythonRDD
+        self.python_function = jvm.SimplePythonFunction
+        self.values = jvm.PythonRDD.valueOfPair
+        self.prune = jvm.org.apache.spark.rdd.PartitionPruningRDD.create
+        self.rdd_class = jvm.org.apache.spark.api.java.JavaRDD
+        self.parallelize = spark.parallelize
+        self.union = spark.union
 
 
 def _reason(text: str) -> str:

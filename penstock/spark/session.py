@@ -39,7 +39,7 @@ _OWN = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.faulthandler.enabled": "false",
-    "spark.cleaner.periodicGC.interval": "5min",
+    "spark.cleaner.periodicGC.interval": "1min",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }

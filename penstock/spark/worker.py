@@ -5,6 +5,7 @@ An element is a tag byte and a body: a deployment, an epoch's command, or a blob
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import struct
@@ -17,6 +18,7 @@ from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 
 SLOT_VARIABLE = "PENSTOCK_SLOT"
+STAGES_VARIABLE = "PENSTOCK_STAGES"
 DEPLOY, COMMAND, BLOB, RELEASE = b"D", b"C", b"B", b"R"
 _ENVELOPE = struct.Struct("!qqq")
 """Job's attempt, epoch and stage of a blob."""
@@ -40,6 +42,7 @@ def slot_index() -> int:
 
 def _deploy(received: list[bytes]) -> Iterator[bytes]:
     failure = None
+    _spare_full_collections()
     try:
         deployment: Deployment = pickle.loads(received[0][1:])
         sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
@@ -54,6 +57,22 @@ def _deploy(received: list[bytes]) -> Iterator[bytes]:
     except Exception as error:
         failure = failure_of(error, "the engine", "-", slot_index())
     yield _report(failure)
+
+
+def _spare_full_collections() -> None:
+    """Keep pyspark's daemon from a full garbage collection after every task: it would cost in proportion to the state.
+
+    Python's own generational collection goes on, and user code that calls gc.collect() still gets it.
+    """
+    collect = gc.collect
+
+    def collect_unless_daemon(generation: int = 2) -> int:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        return 0 if caller in ("pyspark.daemon", "__main__") else collect(generation)
+
+    if not hasattr(gc, "penstock"):
+        gc.penstock = True  # type: ignore[attr-defined]
+        gc.collect = collect_unless_daemon  # type: ignore[assignment]
 
 
 def _command(received: list[bytes]) -> Iterator[bytes]:
@@ -92,7 +111,7 @@ def _lost_everywhere(received: list[bytes], attempt: int, epoch: int, stage: int
     How many elements come in tells how many slots there are; the number of stages is not known here, so the driver
     must be able to read a loss from a stage's output as well as from a report.
     """
-    stages = int(os.environ[SLOT_VARIABLE + "_STAGES"])
+    stages = int(os.environ[STAGES_VARIABLE])
     why = "its process was replaced, and its live state is gone with the old one"
     if stage == stages - 1:
         yield pickle.dumps(Report(slot_index(), epoch, os.getpid(), lost=why))

@@ -1,0 +1,117 @@
+"""Every example prints what it should: in this process, and one of them on real Spark."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from penstock.testing import in_process
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+WORD_COUNT = """\
+be 2
+is 1
+not 1
+or 1
+question 1
+that 1
+the 1
+to 2
+"""
+
+EXPECTED = {
+    "word_count": WORD_COUNT,
+    "sensors_alerts": """\
+2000 kitchen jumped from 20.0 to 34.5
+6500 cellar silent for 5000 ms
+14000 kitchen silent for 5000 ms
+14500 cellar silent for 5000 ms
+""",
+    "broadcast_rules": """\
+p1 150 EUR passes
+p2 20000 JPY is above 15000
+p3 250 EUR is above 200
+p4 no limit for CHF
+""",
+    "custom_source": """\
+minute 0: home 2
+minute 1: home 1
+minute 1: shop 2
+minute 2: shop 1
+""",
+    "batch_totals": """\
++I[bo, 10.0]
++I[cy, 1.0]
++I[ann, 12.5]
+""",
+    "from_spark_dataframe": """\
+Oslo 6.0
+Rome 17.0
+""",
+    "side_outputs": """\
+number> 1
+number> 3
+rejected> two
+rejected> vier
+""",
+}
+
+
+def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+class StandInFrame:
+    """What from_spark asks of a batch DataFrame."""
+
+    isStreaming = False
+
+    def __init__(self, rows, columns):
+        self.rows, self.columns = rows, columns
+
+    def toLocalIterator(self):
+        return iter(self.rows)
+
+
+def test_every_example_is_tested():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_prints_its_result(name, monkeypatch, capsys):
+    module = loaded(name, monkeypatch)
+    if name == "from_spark_dataframe":
+        monkeypatch.setattr(module, "spark_session", lambda: SimpleNamespace(createDataFrame=StandInFrame))
+    with in_process():
+        module.main()
+    assert capsys.readouterr().out == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_says_what_it_is_in_one_sentence(name, monkeypatch):
+    text = loaded(name, monkeypatch).__doc__
+    assert "\n" not in text and text.endswith(".") and text.count(". ") == 0
+
+
+@pytest.mark.spark
+def test_word_count_on_spark():
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "word_count.py")],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, WORD_COUNT, "")
