@@ -15,17 +15,21 @@ from penstock import __version__
 from penstock.common.configuration import Configuration
 from penstock.errors import PenstockError
 
-app = typer.Typer(help="Stateful streams in Python, on Spark.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Stateful streams in Python, on Spark.", add_completion=False)
 _errors = Console(stderr=True)
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
         typer.echo(f"penstock {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
 
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}

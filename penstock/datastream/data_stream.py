@@ -339,9 +339,10 @@ class DataStreamSink(Settings):
 
 def check_function(func: Any, kind: type, method: str) -> None:
     """Refuse what is neither the function class of a method nor a plain callable."""
-    if isinstance(func, kind) or (callable(func) and not isinstance(func, (Function, type))):
-        return
-    raise TypeError(f"{method} takes a {kind.__name__} or a function, not {func!r}")
+    if isinstance(func, type) and issubclass(func, Function):
+        raise TypeError(f"{method} takes an object, not the class {func.__name__}: write {func.__name__}()")
+    if not (isinstance(func, kind) or (callable(func) and not isinstance(func, Function))):
+        raise TypeError(f"{method} takes a {kind.__name__} or a function, not {func!r}")
 
 
 def check_instance(value: Any, kind: type, method: str) -> None:

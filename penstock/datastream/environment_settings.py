@@ -96,7 +96,7 @@ def _chaining(settings: EnvironmentSettings, value: str) -> None:
 
 
 def _buffer_timeout(settings: EnvironmentSettings, value: str) -> None:
-    settings.buffer_timeout = parse_duration(value)
+    settings.buffer_timeout = -1 if value.strip() == "-1" else parse_duration(value)
 
 
 def _max_records(settings: EnvironmentSettings, value: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
+from penstock.errors import PenstockError
 from penstock.runtime.context import Collected, FunctionContext, KeyedBroadcastContext
 from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
@@ -56,7 +57,7 @@ class ProcessOperator(FunctionOperator):
         except Exception as error:
             self.collected.forget()
             raise self.failed(error, values, feed) from error
-        self.collected.flush()
+        self.flush()
 
     def _drive_plain(self, process: Any, context: FunctionContext, feed: Iterator[Any], stamps: Any) -> None:
         gather = self.collected.gather
@@ -83,19 +84,27 @@ class ProcessOperator(FunctionOperator):
                         add_value(item)
                         add_timestamp(timestamp)
 
+    def flush(self) -> None:
+        """Send on what was gathered; a side output's value that does not fit its type is this operator's error."""
+        try:
+            self.collected.flush()
+        except PenstockError as error:
+            self.collected.forget()
+            raise self.failed(error, []) from error
+
     # --- time ---
     def watermark(self, timestamp: int) -> None:
         """Timers fire before the watermark goes on, so that their output is never behind it."""
         self.current_watermark = self.timers.watermark = timestamp
         if isinstance(self.timers, KeyedTimerService):
             self.timers.event_time.fire(timestamp, self._event_timer)
-            self.collected.flush()
+            self.flush()
         self.output.watermark(timestamp)
 
     def advance_processing_time(self, now: int) -> None:
         if isinstance(self.timers, KeyedTimerService):
             self.timers.processing_time.fire(now, self._processing_timer)
-            self.collected.flush()
+            self.flush()
 
     def next_due(self) -> int | None:
         return self.timers.processing_time.next_time() if isinstance(self.timers, KeyedTimerService) else None
@@ -130,7 +139,7 @@ class ProcessOperator(FunctionOperator):
         self.timers.processing_time.fire(MAX_TIMESTAMP, self._processing_timer)
         self.timers.event_time.fire(MAX_TIMESTAMP, self._event_timer)
         self.timers.watermark = self.current_watermark
-        self.collected.flush()
+        self.flush()
         self.keyed.drop_keys()
 
 
@@ -218,4 +227,4 @@ class BroadcastProcessOperator(ProcessOperator):
         except Exception as error:
             self.collected.forget()
             raise self.failed(error, values, feed) from error
-        self.collected.flush()
+        self.flush()

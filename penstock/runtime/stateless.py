@@ -31,7 +31,8 @@ class FunctionOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.keyed = KeyedStateBackend() if self.key_selector is not None else None
+        clock = context.clock
+        self.keyed = KeyedStateBackend(lambda: clock.now) if self.key_selector is not None else None
         self.runtime_context = SlotRuntimeContext(context, self.keyed)
         if isinstance(self.function, Function):
             try:
@@ -45,10 +46,9 @@ class FunctionOperator(Operator):
 
     def call(self, method: str = "") -> Callable[..., Any]:
         """The bound method of the function object, or the callable itself."""
-        method = method or self.method
-        if callable(self.function) and not hasattr(self.function, method):
-            return self.function  # type: ignore[no-any-return]
-        return getattr(self.function, method)  # type: ignore[no-any-return]
+        if isinstance(self.function, Function):
+            return getattr(self.function, method or self.method)  # type: ignore[no-any-return]
+        return self.function  # type: ignore[no-any-return]
 
 
 class PerRecordOperator(FunctionOperator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -40,9 +41,8 @@ _OWN = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.faulthandler.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
 }
+_ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 def session(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
@@ -51,6 +51,7 @@ def session(master: str, app_name: str, options: dict[str, str]) -> SparkSession
     if active is not None:
         check(active)
         return active
+    _check_options(options)
     check_java()
     return _created(master, app_name, options)
 
@@ -79,6 +80,12 @@ def check(spark: SparkSession) -> None:
             f"the active Spark session cannot host sticky slots:\n{lines}\nStop it and let Penstock create it, "
             "or create it with the settings in penstock.spark.session.REQUIRED."
         )
+
+
+def _check_options(options: dict[str, str]) -> None:
+    for name, (wanted, why) in REQUIRED.items():
+        if _seconds(options.get(name, wanted)) != _seconds(wanted):
+            raise SparkSettings(f"{name} cannot be {options[name]}; it must be {wanted}: {why}")
 
 
 def _seconds(text: str) -> str:
@@ -116,13 +123,16 @@ def _java_version(java: str) -> int | None:
 def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    local = master.startswith("local")
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_package_root(), *_paths("PYTHONPATH")]))
     builder: Any = SparkSession.builder.master(master).appName(app_name)
-    logging = resources.files("penstock.spark").joinpath("log4j2.properties")
-    quiet = f"-Dlog4j2.configurationFile=file:{logging}"
+    log_settings = resources.files("penstock.spark").joinpath("log4j2.properties")
+    quiet = f"-Dlog4j2.configurationFile=file:{log_settings}"
     settings = {
         **_OWN,
+        **(_ON_THIS_MACHINE if local else {}),
         "spark.driver.extraJavaOptions": quiet,
         "spark.executor.extraJavaOptions": quiet,
         **{name: wanted for name, (wanted, _) in REQUIRED.items()},
@@ -132,6 +142,7 @@ def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSessio
         builder = builder.config(name, value)
     _launch_quietly({"spark.master": master, **settings})
     created: SparkSession = builder.getOrCreate()
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     _restore_interrupt()
     return created
 

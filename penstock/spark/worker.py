@@ -67,8 +67,8 @@ def _spare_full_collections() -> None:
     collect = gc.collect
 
     def collect_unless_daemon(generation: int = 2) -> int:
-        caller = sys._getframe(1).f_globals.get("__name__", "")
-        return 0 if caller in ("pyspark.daemon", "__main__") else collect(generation)
+        caller = sys._getframe(1).f_code.co_filename
+        return 0 if caller.endswith(os.path.join("pyspark", "daemon.py")) else collect(generation)
 
     if not hasattr(gc, "penstock"):
         gc.penstock = True  # type: ignore[attr-defined]

@@ -21,8 +21,18 @@ from penstock.state.states import (
     HeapReadOnlyBroadcastState,
     HeapReducingState,
     HeapValueState,
+    reducer,
 )
 from penstock.state.tables import KeyScope, Table
+from penstock.state.ttl import (
+    Expiry,
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+    ttl_of,
+)
 
 _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
     ValueStateDescriptor: HeapValueState,
@@ -34,15 +44,33 @@ _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
 
 
 class KeyedStateBackend:
-    """Keyed tables of one operator; `scope.key` says whose state is in reach."""
+    """Keyed tables of one operator; `scope.key` says whose state is in reach, `now` what time it is for expiry."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int] = lambda: 0) -> None:
         self.scope = KeyScope()
+        self._now = now
         self.tables: dict[str, Table] = {}
 
     def state(self, descriptor: StateDescriptor) -> Any:
         """The state object for a descriptor; the table behind it is made on first use."""
+        config = ttl_of(descriptor)
+        if config is not None:
+            return self._expiring(descriptor, Expiry(config, self._now))
         return _KINDS[type(descriptor)](self.table(descriptor), self.scope)
+
+    def _expiring(self, descriptor: StateDescriptor, expiry: Expiry) -> Any:
+        table = self.table(descriptor)
+        if isinstance(descriptor, ListStateDescriptor):
+            return TtlListState(HeapListState(table, self.scope), expiry)
+        if isinstance(descriptor, MapStateDescriptor):
+            return TtlMapState(HeapMapState(table, self.scope), expiry)
+        stamped = HeapValueState(table, self.scope, default=None)
+        if isinstance(descriptor, ReducingStateDescriptor):
+            return TtlReducingState(stamped, expiry, reducer(descriptor.get_reduce_function()))
+        if isinstance(descriptor, AggregatingStateDescriptor):
+            return TtlAggregatingState(stamped, expiry, descriptor.get_agg_function())
+        assert isinstance(descriptor, ValueStateDescriptor)
+        return TtlValueState(stamped, expiry, descriptor.default_value)
 
     def table(self, descriptor: StateDescriptor) -> Table:
         """The table of a descriptor's name; the same name must stay the same kind of state."""
@@ -50,6 +78,8 @@ class KeyedStateBackend:
         table = self.tables.get(name)
         if table is None:
             table = self.tables[name] = Table(descriptor)
+        elif (ttl_of(table.descriptor) is None) is not (ttl_of(descriptor) is None):
+            raise ValueError(f"state '{name}' is asked for both with and without a time to live")
         elif type(table.descriptor) is not type(descriptor):
             raise ValueError(
                 f"state '{name}' is registered as {type(table.descriptor).__name__} and cannot also be a "

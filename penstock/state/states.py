@@ -19,9 +19,10 @@ from penstock.datastream.state import (
     ReducingState,
     ReducingStateDescriptor,
     ValueState,
-    ValueStateDescriptor,
 )
 from penstock.state.tables import KeyScope, Table
+
+_FROM_DESCRIPTOR = object()
 
 
 class HeapValueState(ValueState[Any]):
@@ -29,13 +30,12 @@ class HeapValueState(ValueState[Any]):
 
     __slots__ = ("_changed", "_default", "_entries", "_scope", "_table")
 
-    def __init__(self, table: Table, scope: KeyScope) -> None:
+    def __init__(self, table: Table, scope: KeyScope, default: Any = _FROM_DESCRIPTOR) -> None:
         self._table = table
         self._scope = scope
         self._entries = table.entries
         self._changed = table.changed
-        descriptor = table.descriptor
-        self._default = descriptor.default_value if isinstance(descriptor, ValueStateDescriptor) else None
+        self._default = getattr(table.descriptor, "default_value", None) if default is _FROM_DESCRIPTOR else default
 
     def value(self) -> Any:
         return self._entries.get(self._scope.key, self._default)

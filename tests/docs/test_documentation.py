@@ -22,7 +22,7 @@ MOST_NOT_RUN = 4
 FENCE = re.compile(r"^```(\w*)")
 COMMENT = re.compile(r"^<!-- (.*) -->$")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-PATH = re.compile(r"`((?:penstock|examples|tests|benchmarks)/[\w./*-]+)`")
+PATH = re.compile(r"`((?:penstock|examples|benchmarks)/[\w./*-]+|tests/[\w/]+\.py)`")
 
 
 @dataclass

@@ -1,0 +1,295 @@
+"""What only a real Spark can show: errors, cancelling, sessions, DataFrames, the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.common import Row, Types
+from penstock.common.job import JobStatus
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import JavaMissing, JobCancelled, JobFailed, SparkSettings, TypeMismatch
+from penstock.spark import session as sessions
+
+
+def run_program(tmp_path: Path, text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program through the command line."""
+    program = tmp_path / "job.py"
+    program.write_text(textwrap.dedent(text))
+    return subprocess.run(
+        [sys.executable, "-m", "penstock", "run", *arguments, str(program)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_user_exception_shows_the_operator_and_only_the_users_traceback(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        """
+        from penstock.datastream import StreamExecutionEnvironment
+
+        def divide(x):
+            return 10 // x
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_elements(5, 2, 0).map(divide).name("Divide").uid("the-divider").print()
+        env.execute()
+        """,
+        "-p",
+        "2",
+    )
+    assert done.returncode == 1
+    assert "Divide (uid the-divider, subtask" in done.stderr
+    assert "ZeroDivisionError" in done.stderr and "on record 0" in done.stderr and "return 10 // x" in done.stderr
+    assert "py4j" not in done.stderr and "at org.apache" not in done.stderr and "/penstock/" not in done.stderr
+
+
+def test_a_clean_run_prints_results_and_nothing_else(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        """
+        from dataclasses import dataclass
+        from penstock.datastream import StreamExecutionEnvironment
+
+        @dataclass(frozen=True)
+        class Reading:
+            sensor: str
+            value: int
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_elements(Reading("a", 1), Reading("b", 2), Reading("a", 3))
+        stream.key_by("sensor").reduce(lambda x, y: Reading(x.sensor, x.value + y.value)).print("total")
+        env.execute()
+        """,
+        "-p",
+        "2",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = sorted(line.split("> ")[1] for line in done.stdout.splitlines())
+    expected = ["('a', 1)", "('a', 4)", "('b', 2)"]
+    assert [line.replace("Reading(sensor=", "(").replace("value=", "") for line in lines] == expected
+    assert all(line.startswith(("total:1> ", "total:2> ")) for line in done.stdout.splitlines())
+
+
+def test_an_unchanged_pyflink_program_runs(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        """
+        from pyflink.common import Types
+        from pyflink.datastream import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(1)
+        ds = env.from_collection([("a", 1), ("a", 2)], type_info=Types.TUPLE([Types.STRING(), Types.INT()]))
+        ds.key_by(lambda t: t[0]).sum(1).print()
+        env.execute()
+        """,
+        "--pyflink",
+    )
+    assert (done.returncode, done.stdout) == (0, "(a,1)\n(a,3)\n"), done.stderr
+
+
+def test_ctrl_c_stops_within_seconds_and_leaves_no_process(tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            from penstock.datastream import StreamExecutionEnvironment
+
+            env = StreamExecutionEnvironment.create_local_environment(2)
+            env.generate(lambda i: i, rate=20).key_by(lambda i: i % 3).sum().print()
+            env.execute()
+            """
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock", "run", str(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert family
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "cancelled" in errors and "Traceback" not in errors
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert time.monotonic() - began < 20
+
+
+def test_cancel_ends_the_job_and_its_processes(env: StreamExecutionEnvironment, slot_processes) -> None:
+    env.generate(lambda i: i, rate=100).map(lambda x: x).discard()
+    client = env.execute_async()
+    job = str(client.get_job_id())
+    _until(lambda: any(slot.startswith(job) for slot in slot_processes()))
+    client.cancel().result()
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    with pytest.raises(JobCancelled):
+        client.get_job_execution_result().result()
+    _until(lambda: not any(slot.startswith(job) for slot in slot_processes()), seconds=6)
+
+
+def test_cancel_interrupts_a_function_that_does_not_return(env: StreamExecutionEnvironment, slot_processes) -> None:
+    def stuck(value: int) -> int:
+        time.sleep(600)
+        return value
+
+    env.from_elements(1).map(stuck).discard()
+    client = env.execute_async()
+    job = str(client.get_job_id())
+    _until(lambda: any(slot.startswith(job) for slot in slot_processes()))
+    time.sleep(1)
+    began = time.monotonic()
+    client.cancel().result()
+    assert time.monotonic() - began < 12
+    assert client.get_job_status().result() is JobStatus.CANCELED
+    _until(lambda: not any(slot.startswith(job) for slot in slot_processes()), seconds=10)
+
+
+def test_a_finished_job_leaves_no_process(env: StreamExecutionEnvironment, slot_processes) -> None:
+    with env.from_sequence(1, 10).map(lambda x: x).execute_and_collect() as results:
+        assert sorted(results) == list(range(1, 11))
+    _until(lambda: not slot_processes(), seconds=6)
+
+
+def test_results_stream_while_the_job_runs(env: StreamExecutionEnvironment) -> None:
+    with env.generate(lambda i: i, rate=50).execute_and_collect() as results:
+        first = [next(results) for _ in range(5)]
+    assert len(first) == 5
+
+
+def test_two_jobs_run_side_by_side() -> None:
+    clients = []
+    for _ in range(2):
+        env = StreamExecutionEnvironment.create_local_environment(2)
+        env.from_sequence(1, 1000).key_by(lambda x: x % 7).sum().discard()
+        clients.append(env.execute_async())
+    for client in clients:
+        client.get_job_execution_result().result()
+        assert client.get_job_status().result() is JobStatus.FINISHED
+
+
+def test_rows_of_a_data_frame(env: StreamExecutionEnvironment) -> None:
+    spark = sessions.session("local[2]", "test", {})
+    frame = spark.range(0, 50_000).selectExpr("id", "concat('n', id % 3) as name")
+    stream = env.from_spark(frame).key_by("name").map(lambda row: (row.name, row["id"]))
+    with stream.execute_and_collect() as results:
+        rows = sorted(results, key=lambda r: r[1])
+    assert rows == [(f"n{i % 3}", i) for i in range(50_000)]
+
+
+def test_rows_keep_names_across_an_exchange(env: StreamExecutionEnvironment) -> None:
+    names = [f"f{i}" for i in range(20)]
+    row_type = Types.ROW_NAMED(names, [Types.INT()] * 20)
+    rows = [Row(*range(i, i + 20)) for i in range(5)]
+    stream = env.from_collection(rows, type_info=row_type).key_by("f0").map(lambda row: row)
+    with stream.execute_and_collect() as results:
+        got = sorted(results, key=lambda row: row.f0)
+    assert [row.as_dict() for row in got] == [dict(zip(names, range(i, i + 20), strict=True)) for i in range(5)]
+
+
+def test_values_of_a_class_defined_inside_a_function(env: StreamExecutionEnvironment) -> None:
+    @dataclass(frozen=True)
+    class Local:
+        n: int
+
+    stream = env.from_sequence(1, 4).map(Local).key_by(lambda v: v.n % 2).map(lambda v: Local(v.n * 10))
+    with stream.execute_and_collect() as results:
+        assert sorted(v.n for v in results) == [10, 20, 30, 40]
+
+
+def test_a_value_that_does_not_fit_its_type_is_told_in_the_job(env: StreamExecutionEnvironment) -> None:
+    env.from_elements(1, 2).map(lambda x: "x", output_type=Types.INT()).name("Wrong").discard()
+    with pytest.raises(TypeMismatch, match=r"Wrong .*does not fit INT") as caught:
+        env.execute()
+    assert isinstance(caught.value, JobFailed)
+
+
+def test_a_failing_job_does_not_spoil_the_session(env: StreamExecutionEnvironment) -> None:
+    env.from_elements(1).map(lambda x: x / 0).discard()
+    with pytest.raises(JobFailed):
+        env.execute()
+    with env.from_elements(1, 2).map(lambda x: x).execute_and_collect() as results:
+        assert sorted(results) == [1, 2]
+
+
+def test_a_session_without_the_settings_is_refused(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        """
+        import os, sys
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        from pyspark.sql import SparkSession
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        from penstock.datastream import StreamExecutionEnvironment
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_elements(1).print()
+        env.execute()
+        """,
+    )
+    assert done.returncode == 1
+    assert "SparkSettings" in done.stderr and "spark.locality.wait" in done.stderr
+
+
+def test_a_session_with_the_settings_is_used(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        """
+        import os, sys
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        from pyspark.sql import SparkSession
+        from penstock.spark.session import REQUIRED
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").appName("mine")
+        for name, (value, _) in REQUIRED.items():
+            builder = builder.config(name, value)
+        mine = builder.getOrCreate()
+        from penstock.datastream import StreamExecutionEnvironment
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(2)
+        env.from_elements(1, 2).map(lambda x: x + 1).print()
+        env.execute()
+        print(mine.range(3).count())
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(line[-1] for line in done.stdout.splitlines()) == ["2", "3", "3"]
+
+
+def test_java_missing_and_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match="Install one"):
+        sessions.check_java()
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(JavaMissing, match="is Java 11"):
+        sessions.check_java()
+    assert SparkSettings is not JavaMissing
+
+
+def _until(condition, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
