@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -206,6 +207,14 @@ class StreamExecutionEnvironment:
     def set_python_executable(self, python_exec: str) -> None:
         """The Python that runs the slots, for a session that is still to be created."""
         self._settings.spark["spark.pyspark.python"] = python_exec
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Accepted for PyFlink programs that bring connectors as jars; here connectors are Python packages."""
+        warnings.warn(f"jars have no effect here: {', '.join(jars_path)}", stacklevel=2)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Accepted for PyFlink programs; there is no class path here."""
+        warnings.warn(f"class paths have no effect here: {', '.join(classpaths)}", stacklevel=2)
 
     # --- sources ---
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:

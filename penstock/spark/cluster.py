@@ -39,7 +39,7 @@ class SparkCluster:
         self._java = _Java(context)
         self._functions = [self._function(slot) for slot in range(slots)]
         self._only = [self._java.to_seq([i == slot for i in range(slots)]) for slot in range(slots)]
-        self._partitioner = context._jvm.PythonPartitioner(slots, 0)  # type: ignore[union-attr]
+        self._partitioner = context._jvm.PythonPartitioner(slots, 0)
         self._anchor = self._new_anchor()
         self._thread = -1
         self._released = False
@@ -94,7 +94,7 @@ class SparkCluster:
 
     def _once(self, element: bytes) -> Any:
         """A large element for every slot once, followed by copies of its tag: more calls, less to carry."""
-        elements = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+        elements = self._context._jvm.java.util.ArrayList()
         one, others = self._java.copies(1, element), self._java.copies(self._slots - 1, element[:1])
         for _ in range(self._slots):
             elements.addAll(one)
@@ -117,7 +117,7 @@ class SparkCluster:
             return parts[0]
         if len(parts) == 2:
             return parts[0].union(parts[1])
-        union = self._context._gateway.new_array(self._java.rdd_class, len(parts))  # type: ignore[union-attr]
+        union = self._context._gateway.new_array(self._java.rdd_class, len(parts))
         for index, part in enumerate(parts):
             union[index] = part
         return self._java.union(union)

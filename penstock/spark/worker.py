@@ -72,7 +72,7 @@ def _spare_full_collections() -> None:
 
     if not hasattr(gc, "penstock"):
         gc.penstock = True  # type: ignore[attr-defined]
-        gc.collect = collect_unless_daemon  # type: ignore[assignment]
+        gc.collect = collect_unless_daemon
 
 
 def _command(received: list[bytes]) -> Iterator[bytes]:

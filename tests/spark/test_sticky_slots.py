@@ -65,9 +65,7 @@ def test_a_killed_worker_fails_the_job_with_slot_lost(env: StreamExecutionEnviro
     assert client.get_job_status().result() is JobStatus.FAILED
 
 
-def test_a_worker_killed_between_epochs_is_noticed_not_replaced(
-    env: StreamExecutionEnvironment, slot_processes
-) -> None:
+def test_a_worker_killed_between_epochs_is_noticed(env: StreamExecutionEnvironment, slot_processes) -> None:
     """With long rests between epochs Spark has time to notice the loss and offer a fresh process."""
     env.set_buffer_timeout(3000)
     env.generate(lambda i: i, rate=0.4).key_by(lambda i: i).sum().discard()
