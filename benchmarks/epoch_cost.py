@@ -6,16 +6,36 @@ import json
 import statistics
 import time
 
-from pyspark import SparkConf, SparkContext
+from penstock.datastream import StreamExecutionEnvironment, submission
+from penstock.job.submission import deployment_of
+from penstock.runtime.protocol import Command
+from penstock.spark.cluster import SparkCluster
+from penstock.spark.session import session
+from pyspark import SparkContext
 
 SLOTS = 2
 WARM_UP = 50
 COUNTS = 50
 
 
-def idle_epoch_seconds(sc: SparkContext) -> list[float]:
-    """The seconds of each of a few dozen epochs, two stages at two slots and not a record, after as many warm ones."""
-    raise NotImplementedError("no idle epoch to time yet")
+class IdleJob:
+    """A keyed job whose source has nothing to give, so that an epoch is all overhead."""
+
+    def __init__(self, sc: SparkContext) -> None:
+        env = StreamExecutionEnvironment.create_local_environment(SLOTS)
+        env.generate(rate=1e-9).key_by(lambda x: x).sum().discard()
+        plan = submission.plan_of(env, "idle")
+        assert (plan.slots, plan.stages) == (SLOTS, 2)
+        self._cluster = SparkCluster(sc, "0" * 32, "idle", plan.slots, plan.stages)
+        self._cluster.deploy(deployment_of(plan, "0" * 32))
+        self._epoch = 0
+
+    def epoch(self) -> None:
+        self._epoch += 1
+        self._cluster.run(Command(self._epoch, 0, self._epoch, 1000, 100))
+
+    def close(self) -> None:
+        self._cluster.release()
 
 
 def jvm_count_seconds(sc: SparkContext, times: int) -> list[float]:
@@ -34,12 +54,17 @@ def timed(call) -> float:
 
 
 def main() -> None:
-    conf = SparkConf().setMaster(f"local[{SLOTS}]").setAppName("epoch cost")
-    sc = SparkContext(conf=conf.set("spark.ui.enabled", "false").set("spark.ui.showConsoleProgress", "false"))
-    jvm_count_seconds(sc, WARM_UP)
-    counts = jvm_count_seconds(sc, COUNTS // 2)
-    epoch = statistics.median(idle_epoch_seconds(sc))
-    count = statistics.median(counts + jvm_count_seconds(sc, COUNTS - len(counts)))
+    sc = session(f"local[{SLOTS}]", "epoch cost", {}).sparkContext
+    job = IdleJob(sc)
+    for _ in range(WARM_UP):
+        job.epoch()
+        jvm_count_seconds(sc, 1)
+    epochs, counts = [], []
+    for _ in range(COUNTS):
+        epochs.append(timed(job.epoch))
+        counts += jvm_count_seconds(sc, 1)
+    job.close()
+    epoch, count = statistics.median(epochs), statistics.median(counts)
     print(json.dumps({"epoch_seconds": epoch, "count_seconds": count, "ratio": epoch / count}), flush=True)
     sc.stop()
 

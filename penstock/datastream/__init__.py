@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         TimerService,
         WindowFunction,
     )
+    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.window import (
         CountWindow,
+        Evictor,
         GlobalWindow,
         MergingWindowAssigner,
         TimeWindow,
@@ -117,12 +119,14 @@ if TYPE_CHECKING:
         Window,
         WindowAssigner,
     )
+    from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "AggregatingStateDescriptor",
     "AllWindowFunction",
+    "AllWindowedStream",
     "AppendingState",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
@@ -135,6 +139,7 @@ __all__ = [
     "CloseableIterator",
     "CoFlatMapFunction",
     "CoGroupFunction",
+    "CoGroupedStreams",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -144,6 +149,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "Evictor",
     "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
@@ -156,6 +162,7 @@ __all__ = [
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
     "JoinFunction",
+    "JoinedStreams",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -222,6 +229,7 @@ __all__ = [
     "Window",
     "WindowAssigner",
     "WindowFunction",
+    "WindowedStream",
 ]
 
 _NAMES_OF_MODULES = {
@@ -230,10 +238,11 @@ _NAMES_OF_MODULES = {
         CheckpointStorage CustomCheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage
     """,
     "checkpointing_mode": "CheckpointingMode",
-    "data_stream": """
-        BroadcastConnectedStream BroadcastStream CloseableIterator ConnectedStreams DataStream
-        DataStreamSink KeyedStream SplitStream
-    """,
+    "connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+    "data_stream": "CloseableIterator DataStream DataStreamSink SplitStream",
+    "keyed_stream": "KeyedStream",
+    "joined_streams": "CoGroupedStreams JoinedStreams",
+    "windowed_stream": "AllWindowedStream WindowedStream",
     "execution_mode": "RuntimeExecutionMode",
     "functions": """
         AggregateFunction AllWindowFunction BaseBroadcastProcessFunction BroadcastProcessFunction
@@ -261,7 +270,9 @@ _NAMES_OF_MODULES = {
     "stream_execution_environment": "StreamExecutionEnvironment",
     "time_characteristic": "TimeCharacteristic",
     "time_domain": "TimeDomain",
-    "window": "CountWindow GlobalWindow MergingWindowAssigner TimeWindow Trigger TriggerResult Window WindowAssigner",
+    "window": """
+        CountWindow Evictor GlobalWindow MergingWindowAssigner TimeWindow Trigger TriggerResult Window WindowAssigner
+    """,
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF_MODULES.items() for name in names.split()}
 

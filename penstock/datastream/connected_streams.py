@@ -75,7 +75,7 @@ class ConnectedStreams:
         return None
 
     def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
-        return _joined(self.stream1, self.stream2, name, operator, type_info)
+        return joined_operator(self.stream1, self.stream2, name, operator, type_info)
 
 
 class BroadcastStream:
@@ -111,10 +111,10 @@ class BroadcastConnectedStream:
         else:
             check_instance(func, BroadcastProcessFunction, "process beside a broadcast stream")
         operator = BroadcastProcessOperator(func, output_type, selector)
-        return _joined(stream, self.broadcast_stream.input_stream, "Broadcast Process", operator, output_type)
+        return joined_operator(stream, self.broadcast_stream.input_stream, "Broadcast Process", operator, output_type)
 
 
-def _joined(
+def joined_operator(
     first: DataStream, second: DataStream, name: str, operator: Operator, type_info: TypeInformation | None
 ) -> DataStream:
     environment = first._environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
@@ -23,6 +24,16 @@ from penstock.datastream.key_selectors import key_selector as as_key_selector
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
 from penstock.graph.transformations import Chaining, StreamRef, Transformation
@@ -35,8 +46,10 @@ from penstock.runtime.watermarks import TimestampsAndWatermarksOperator
 
 if TYPE_CHECKING:
     from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.windowed_stream import AllWindowedStream
 
 
 class Settings:
@@ -224,6 +237,35 @@ class DataStream(Settings):
         check_instance(ds, DataStream, "connect")
         return ConnectedStreams(self, ds)
 
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
+        from penstock.datastream.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Groups of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
+        from penstock.datastream.joined_streams import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
+
+    # --- windows over the whole stream ---
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut the whole stream into windows, in one subtask."""
+        from penstock.datastream.keyed_stream import KeyedStream
+        from penstock.datastream.windowed_stream import AllWindowedStream, one_key
+
+        plain = self._origin if isinstance(self, KeyedStream) else self
+        return AllWindowedStream(KeyedStream(plain, one_key), window_assigner)
+
+    def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream:
+        """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
+        return self.window_all(time_assigner(self._environment, size, slide))
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records, which start every `slide` records."""
+        return self.window_all(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
+
     def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
         """Partition by a key: a function, a KeySelector, a field position, name or path, or several of these."""
         from penstock.datastream.keyed_stream import KeyedStream
@@ -337,6 +379,15 @@ class DataStreamSink(Settings):
         self._node = node
 
 
+def time_assigner(environment: StreamExecutionEnvironment, size: Any, slide: Any) -> WindowAssigner[Any, Any]:
+    """The assigner of time_window: by processing time if the environment's 1.x time characteristic says so."""
+    if environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime:
+        if slide is None:
+            return TumblingProcessingTimeWindows.of(size)
+        return SlidingProcessingTimeWindows.of(size, slide)
+    return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
+
+
 def check_function(func: Any, kind: type, method: str) -> None:
     """Refuse what is neither the function class of a method nor a plain callable."""
     if isinstance(func, type) and issubclass(func, Function):
@@ -351,13 +402,23 @@ def check_instance(value: Any, kind: type, method: str) -> None:
         raise TypeError(f"{method} takes a {kind.__name__}, not {value!r}")
 
 
+_ELSEWHERE = {
+    "KeyedStream": "keyed_stream",
+    "ConnectedStreams": "connected_streams",
+    "BroadcastStream": "connected_streams",
+    "BroadcastConnectedStream": "connected_streams",
+    "WindowedStream": "windowed_stream",
+    "AllWindowedStream": "windowed_stream",
+    "JoinedStreams": "joined_streams",
+    "CoGroupedStreams": "joined_streams",
+    "IntervalJoin": "interval_join",
+}
+
+
 def __getattr__(name: str) -> Any:
     """The other stream classes, at home in modules of their own, are reachable here as in PyFlink."""
-    from penstock.datastream import connected_streams, keyed_stream
-
-    for module in (keyed_stream, connected_streams):
-        if name in module.__all__:
-            return getattr(module, name)
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"penstock.datastream.{_ELSEWHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.data_stream import DataStream, check_function, check_instance, time_assigner
 from penstock.datastream.functions import Function, KeyedProcessFunction, ProcessFunction, ReduceFunction
+from penstock.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.graph.transformations import StreamRef
@@ -18,6 +19,8 @@ from penstock.runtime.with_state import FilterWithState, FlatMapWithState, MapWi
 
 if TYPE_CHECKING:
     from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from penstock.datastream.interval_join import IntervalJoin
+    from penstock.datastream.windowed_stream import WindowedStream
 
 
 class KeyedStream(DataStream):
@@ -106,6 +109,27 @@ class KeyedStream(DataStream):
 
     def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type, *more)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with elements of another keyed stream that are near in event time."""
+        from penstock.datastream.interval_join import IntervalJoin
+
+        return IntervalJoin(self, other_stream)
+
+    # --- windows ---
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut each key's records into windows."""
+        from penstock.datastream.windowed_stream import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def time_window(self, size: Any, slide: Any = None) -> WindowedStream:
+        """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
+        return self.window(time_assigner(self._environment, size, slide))
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of a key, which start every `slide` records."""
+        return self.window(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
     # --- what keys forbid ---
     def _partitioned(self, partitioning: Partitioning) -> NoReturn:

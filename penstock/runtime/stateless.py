@@ -44,6 +44,10 @@ class FunctionOperator(Operator):
         if isinstance(self.function, Function):
             self.function.close()
 
+    def backends(self) -> list[KeyedStateBackend]:
+        """Where this operator's keyed state lives."""
+        return [self.keyed] if self.keyed is not None else []
+
     def call(self, method: str = "") -> Callable[..., Any]:
         """The bound method of the function object, or the callable itself."""
         if isinstance(self.function, Function):

@@ -48,10 +48,11 @@ class _Emitted(WatermarkOutput):
 
 
 class TimestampsAndWatermarksOperator(Operator):
-    """Stamps records and emits watermarks: after any record (punctuated) or at the end of an epoch (periodic).
+    """Stamps records and emits watermarks: after any record (punctuated), or at the end of an epoch (periodic).
 
-    Watermarks from upstream are dropped, except the last one that says that the stream is over. An epoch in which the
-    stream ends emits no periodic watermark before it.
+    Periodic means once in the auto-watermark interval of processing time, so that results do not depend on where
+    epochs end. Watermarks from upstream are dropped, except the last one that says that the stream is over; an epoch in
+    which the stream ends emits no periodic watermark before that.
     """
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
@@ -67,11 +68,14 @@ class TimestampsAndWatermarksOperator(Operator):
         self._idle = False
         self._ended = False
         self._active_at = context.clock.now
+        self._asked_at = context.clock.now
+        self._unasked = False
         # Only a generator known to be silent between periodic calls can take a chunk at once.
         self._bulk = type(self.generator) in _BULK
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self._active_at = self.context.clock.now
+        self._unasked = True
         if self._idle:
             self._become(idle=False)
         stamps = self._stamped(values, timestamps)
@@ -167,22 +171,37 @@ class TimestampsAndWatermarksOperator(Operator):
             return
         if self._timed_out():
             self._become(idle=True)
-        elif not self._idle and self.context.watermark_interval > 0 and not self.context.batch:
-            try:
-                self.generator.on_periodic_emit(self._emitted)
-            except Exception as error:
-                raise self.failed(error, []) from error
-            self._relay()
+        elif self._is_periodic() and not self._idle and self.context.clock.now >= self._ask_at():
+            self._ask()
+
+    def _is_periodic(self) -> bool:
+        return self.context.watermark_interval > 0 and not self.context.batch
+
+    def _ask_at(self) -> int:
+        return self._asked_at + self.context.watermark_interval
+
+    def _ask(self) -> None:
+        """Let the generator speak."""
+        self._asked_at = self.context.clock.now
+        self._unasked = False
+        try:
+            self.generator.on_periodic_emit(self._emitted)
+        except Exception as error:
+            raise self.failed(error, []) from error
+        self._relay()
 
     def _timed_out(self) -> bool:
         timeout = self.strategy.idle_timeout
         return timeout is not None and not self._idle and self.context.clock.now - self._active_at >= timeout
 
     def next_due(self) -> int | None:
-        timeout = self.strategy.idle_timeout
-        if timeout is None or self._idle or self._ended:
+        if self._idle or self._ended:
             return None
-        return self._active_at + timeout
+        timeout = self.strategy.idle_timeout
+        due = [] if timeout is None else [self._active_at + timeout]
+        if self._unasked and self._is_periodic():
+            due.append(self._ask_at())
+        return min(due, default=None)
 
 
 class IngestionTimeOperator(Operator):

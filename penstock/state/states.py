@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from penstock.datastream.functions import AggregateFunction, ReduceFunction
+from penstock.datastream.functions import ReduceFunction
 from penstock.datastream.state import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -187,25 +187,25 @@ class HeapReducingState(ReducingState[Any]):
 class HeapAggregatingState(AggregatingState[Any, Any]):
     """The values added for a key, folded into an accumulator; `get` gives the aggregate's result."""
 
-    __slots__ = ("_aggregate", "_scope", "_table")
+    __slots__ = ("_scope", "_table", "aggregate")
 
     def __init__(self, table: Table, scope: KeyScope) -> None:
         descriptor = table.descriptor
         assert isinstance(descriptor, AggregatingStateDescriptor)
         self._table = table
         self._scope = scope
-        self._aggregate: AggregateFunction = descriptor.get_agg_function()
+        self.aggregate = descriptor.get_agg_function()
 
     def get(self) -> Any:
         held = self._table.entries.get(self._scope.key)
-        return None if held is None else self._aggregate.get_result(held)
+        return None if held is None else self.aggregate.get_result(held)
 
     def add(self, value: Any) -> None:
         key = self._scope.key
         held = self._table.entries.get(key)
         if held is None:
-            held = self._aggregate.create_accumulator()
-        self._table.put(key, self._aggregate.add(value, held))
+            held = self.aggregate.create_accumulator()
+        self._table.put(key, self.aggregate.add(value, held))
 
     def clear(self) -> None:
         self._table.remove(self._scope.key)

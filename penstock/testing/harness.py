@@ -18,7 +18,6 @@ from penstock.job.submission import deployment_of
 from penstock.runtime.elements import Receiver, Timestamps, Values
 from penstock.runtime.frames import FrameBuilder, deliver
 from penstock.runtime.operator import Operator, OperatorContext
-from penstock.runtime.process import ProcessOperator
 from penstock.runtime.protocol import Command, Report
 from penstock.runtime.source import Budget, Reader, Source
 from penstock.runtime.stateless import FunctionOperator
@@ -195,13 +194,14 @@ class OperatorHarness:
         return sum(
             len(table.entries)
             for operator in self._operators()
-            if isinstance(operator, FunctionOperator) and operator.keyed is not None
-            for table in operator.keyed.tables.values()
+            if isinstance(operator, FunctionOperator)
+            for backend in operator.backends()
+            for table in backend.tables.values()
         )
 
     def timers(self) -> int:
         """How many timers are waiting, of both time domains."""
-        services = [o.timers for o in self._operators() if isinstance(o, ProcessOperator)]
+        services = [getattr(operator, "timers", None) for operator in self._operators()]
         keyed = [service for service in services if isinstance(service, KeyedTimerService)]
         return sum(len(service.event_time) + len(service.processing_time) for service in keyed)
 

@@ -49,7 +49,8 @@ class Valve:
             self.seen.append(("record", argument))
         elif kind == "watermark":
             self.reached[channel] = max(self.reached[channel], argument)
-            self.announce()
+            if not self.idle[channel]:
+                self.announce()
         elif kind == "status":
             self.idle[channel] = argument
             self.announce()

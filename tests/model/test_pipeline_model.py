@@ -150,7 +150,7 @@ def _folded(rows: list[Any], last: str) -> Any:
 
 
 @settings(max_examples=10)
-@given(RECORDS, OPERATIONS, st.sampled_from(["rebalance", "shuffle", "rescale", "global_", "broadcast"]))
+@given(RECORDS, OPERATIONS, st.sampled_from(["rebalance", "shuffle", "rescale", "broadcast"]))
 def test_distributing_records_loses_none(records, operations, distribution):
     def build(environment):
         stream = getattr(environment.from_collection(records), distribution)()

@@ -26,6 +26,7 @@ MODULES = [
     "pyflink.datastream.state",
     "pyflink.datastream.data_stream",
     "pyflink.datastream.output_tag",
+    "pyflink.datastream.window",
 ]
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 NOTHING = object()
@@ -97,7 +98,8 @@ def missing_members(dotted: str, ours: Any, members: dict[str, Any]) -> Iterator
         elif isinstance(theirs, dict):
             yield from missing_members(member, found, theirs["class"])
         elif isinstance(theirs, list):
-            yield from missing_parameters(member, found, theirs)
+            # A class is called through __new__ or __init__; only its own signature tells which parameters it takes.
+            yield from missing_parameters(member, ours if name == "__init__" else found, theirs)
 
 
 def missing_parameters(dotted: str, ours: Any, theirs: list[str]) -> Iterator[str]:

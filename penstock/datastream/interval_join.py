@@ -1,0 +1,73 @@
+"""`left.interval_join(right).between(lower, upper).process(function)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.common.time import to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connected_streams import joined_operator
+from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.functions import ProcessJoinFunction
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.output_tag import OutputTag
+from penstock.errors import UnsupportedOperation
+from penstock.runtime.joins import IntervalJoinOperator, IntervalSpec
+
+
+class IntervalJoin:
+    """Two keyed streams; next, `between` says how far apart in event time matching elements may be."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
+        if not isinstance(right, KeyedStream):
+            raise UnsupportedOperation("an interval join needs two keyed streams: call key_by on the other one too")
+        self._left = left
+        self._right = right
+
+    def between(self, lower_bound: Any, upper_bound: Any) -> IntervalJoined:
+        """left.timestamp + lower_bound ≤ right.timestamp ≤ left.timestamp + upper_bound, both included."""
+        return IntervalJoined(self._left, self._right, IntervalSpec(to_millis(lower_bound), to_millis(upper_bound)))
+
+
+class IntervalJoined:
+    """An interval join with its bounds."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream, spec: IntervalSpec) -> None:
+        self._left = left
+        self._right = right
+        self._spec = spec
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """The lower bound itself does not match."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, lower=self._spec.lower + 1))
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """The upper bound itself does not match."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, upper=self._spec.upper - 1))
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Late elements of the left stream go to a side output instead of being dropped."""
+        check_instance(output_tag, OutputTag, "side_output_left_late_data")
+        return IntervalJoined(self._left, self._right, replace(self._spec, left_late=output_tag))
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Late elements of the right stream go to a side output instead of being dropped."""
+        check_instance(output_tag, OutputTag, "side_output_right_late_data")
+        return IntervalJoined(self._left, self._right, replace(self._spec, right_late=output_tag))
+
+    def process(
+        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """process_element(left, right, ctx) for every pair within the bounds."""
+        check_instance(process_join_function, ProcessJoinFunction, "process of an interval join")
+        if self._spec.lower > self._spec.upper:
+            raise ValueError(
+                f"the lower bound of the join ({self._spec.lower} ms) is above the upper ({self._spec.upper} ms)"
+            )
+        selectors = (self._left._selector, self._right._selector)
+        operator = IntervalJoinOperator(process_join_function, self._spec, output_type, selectors)
+        return joined_operator(self._left, self._right, "Interval Join", operator, output_type)
+
+
+__all__ = ["IntervalJoin", "IntervalJoined"]

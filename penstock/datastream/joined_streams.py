@@ -1,0 +1,139 @@
+"""Window joins and co-groups: two streams, matched by key within windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream, check_function
+from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from penstock.datastream.key_selectors import key_selector as as_key_selector
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.window import Evictor, Trigger, WindowAssigner
+from penstock.datastream.windowed_stream import WindowedStream
+from penstock.errors import UnsupportedOperation
+from penstock.runtime.joins import CoGroupEvaluation, JoinEvaluation, Tagged, TaggedKey
+from penstock.runtime.pane_contents import Buffered
+from penstock.runtime.stateless import MapOperator
+from penstock.runtime.window_evaluation import Evaluation
+
+
+class JoinedStreams:
+    """`a.join(b)`: next, `where` says the key of the first."""
+
+    def __init__(self, first: DataStream, second: DataStream) -> None:
+        self._streams = (first, second)
+
+    def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
+        return Where(self._streams, as_key_selector(key_selector), key_type, JoinWindow)
+
+
+class CoGroupedStreams(JoinedStreams):
+    """`a.co_group(b)`: next, `where` says the key of the first."""
+
+    def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
+        return Where(self._streams, as_key_selector(key_selector), key_type, CoGroupWindow)
+
+
+class Where:
+    """Next, `equal_to` says the key of the second."""
+
+    def __init__(
+        self,
+        streams: tuple[DataStream, DataStream],
+        selector: Callable[[Any], Any],
+        key_type: TypeInformation | None,
+        windowed: type[_MatchWindow],
+    ) -> None:
+        self._streams = streams
+        self._selector = selector
+        self._key_type = key_type
+        self._windowed = windowed
+
+    def equal_to(self, key_selector: Any, key_type: TypeInformation | None = None) -> EqualTo:
+        if self._key_type is not None and key_type is not None and self._key_type != key_type:
+            raise UnsupportedOperation(
+                f"the keys of a join must be of one type, and {self._key_type} is never equal to {key_type}"
+            )
+        return EqualTo(self._streams, (self._selector, as_key_selector(key_selector)), self._windowed)
+
+
+class EqualTo:
+    """Next, `window` says what may be matched in time."""
+
+    def __init__(
+        self,
+        streams: tuple[DataStream, DataStream],
+        selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]],
+        windowed: type[_MatchWindow],
+    ) -> None:
+        self._streams = streams
+        self._selectors = selectors
+        self._windowed = windowed
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> Any:
+        first, second = (
+            stream._then("Tag", MapOperator(Tagged(side)), None) for side, stream in enumerate(self._streams)
+        )
+        keyed = KeyedStream(first.union(second), TaggedKey(self._selectors))
+        return self._windowed(WindowedStream(keyed, window_assigner))
+
+
+class _MatchWindow:
+    """Two streams in windows; the settings are those of any window."""
+
+    def __init__(self, windowed: WindowedStream) -> None:
+        self._windowed = windowed
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+        self._windowed.trigger(trigger)
+        return self
+
+    def evictor(self, evictor: Evictor) -> Any:
+        """Elements are seen as (side, value): 0 for the first stream, 1 for the second."""
+        self._windowed.evictor(evictor)
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Any:
+        self._windowed.allowed_lateness(time_ms)
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+        """Late elements come out as (side, value)."""
+        self._windowed.side_output_late_data(output_tag)
+        return self
+
+    def _apply(self, name: str, evaluation: Evaluation, output_type: TypeInformation | None) -> DataStream:
+        return self._windowed._then(name, Buffered(), evaluation, output_type)
+
+
+class JoinWindow(_MatchWindow):
+    """Every pair of elements with equal keys in a common window."""
+
+    def apply(
+        self,
+        function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """function(left, right) for every pair: one result from a JoinFunction, any number from a FlatJoinFunction."""
+        if not isinstance(function, FlatJoinFunction):
+            check_function(function, JoinFunction, "apply on a join")
+        return self._apply("Window Join", JoinEvaluation(function), output_type)
+
+
+class CoGroupWindow(_MatchWindow):
+    """All elements of both sides with one key in a common window, also where one side has none."""
+
+    def apply(
+        self,
+        function: CoGroupFunction | Callable[[list[Any], list[Any]], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """function(lefts, rights) yields any number of results."""
+        check_function(function, CoGroupFunction, "apply on a co-group")
+        return self._apply("Window Co-Group", CoGroupEvaluation(function), output_type)
+
+
+__all__ = ["CoGroupedStreams", "JoinedStreams"]

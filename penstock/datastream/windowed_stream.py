@@ -1,0 +1,256 @@
+"""WindowedStream and AllWindowedStream: a stream cut into windows, waiting to be told what to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.time import to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.errors import UnsupportedOperation
+from penstock.runtime.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
+from penstock.runtime.rolling import Accumulate, Choose, Field, add
+from penstock.runtime.window_evaluation import (
+    ApplyAllEvaluation,
+    ApplyEvaluation,
+    Evaluation,
+    ProcessAllEvaluation,
+    ProcessEvaluation,
+)
+from penstock.runtime.window_operator import WindowOperator, WindowSpec
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class _Windowed:
+    """What windows with and without keys share."""
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        check_instance(window_assigner, WindowAssigner, "window")
+        self._stream = keyed_stream
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream._environment)
+        self._evictor: Evictor | None = None
+        self._lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+        """When windows are evaluated, instead of the assigner's default."""
+        check_instance(trigger, Trigger, "trigger")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise UnsupportedOperation(
+                f"{self._assigner} merges windows, and {type(trigger).__name__} cannot: use one whose can_merge() "
+                "is true"
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor) -> Any:
+        """What leaves a window before or after it is evaluated; all its elements are then kept until that."""
+        check_instance(evictor, Evictor, "evictor")
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Any:
+        """How long after its end a window is kept for late elements, each of which evaluates it again."""
+        lateness = to_millis(time_ms)
+        if lateness < 0:
+            raise ValueError(f"the allowed lateness is not negative: {lateness} ms")
+        if lateness > 0 and not self._assigner.is_event_time():
+            raise UnsupportedOperation(
+                f"{self._assigner} has no late elements: allowed_lateness is for event-time windows"
+            )
+        self._lateness = lateness
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+        """Send elements that are too late for every window to a side output instead of dropping them."""
+        check_instance(output_tag, OutputTag, "side_output_late_data")
+        self._late_tag = output_tag
+        return self
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._stream._environment
+
+    def get_input_type(self) -> TypeInformation | None:
+        return self._stream.get_type()
+
+    # --- rolling aggregations over a window ---
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field."""
+        return self._folded("Window Sum", Accumulate(Field(position_to_sum), add))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The minimum of a field; the other fields are those of the window's first record."""
+        return self._folded("Window Min", Accumulate(Field(position_to_min), min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The maximum of a field; the other fields are those of the window's first record."""
+        return self._folded("Window Max", Accumulate(Field(position_to_max), max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the least field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Window Min By", Choose(Field(position_to_min_by), largest=False, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Window Max By", Choose(Field(position_to_max_by), largest=True, first=first))
+
+    # --- making the operator ---
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(name, Reduced(function), Evaluation(), self._stream.get_type(), check=False)
+
+    def _then(
+        self,
+        name: str,
+        contents: Contents,
+        evaluation: Evaluation,
+        output_type: TypeInformation | None,
+        check: bool = True,
+    ) -> DataStream:
+        spec = WindowSpec(
+            assigner=self._assigner,
+            trigger=self._trigger,
+            contents=contents if self._evictor is None else Evicting(contents),
+            evaluation=evaluation,
+            evictor=self._evictor,
+            allowed_lateness=self._lateness,
+            late_tag=self._late_tag,
+        )
+        operator = WindowOperator(spec, self._stream._selector, output_type if check else None)
+        stream = self._stream._then(name, operator, output_type)
+        stream._node.description = f"{name} over {self._assigner!r}"
+        return stream
+
+
+class WindowedStream(_Windowed):
+    """A keyed stream in windows."""
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One value per pane, kept reduced; a window function gets that one."""
+        check_function(reduce_function, ReduceFunction, "reduce")
+        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
+        check = output_type is not None
+        return self._then("Window Reduce", Reduced(reduce_function), _evaluation(window_function), declared, check)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One accumulator per pane; a window function gets its result."""
+        check_instance(aggregate_function, AggregateFunction, "aggregate")
+        return self._then("Window Aggregate", Aggregated(aggregate_function), _evaluation(window_function), output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """All elements of a pane for a ProcessWindowFunction."""
+        check_instance(process_window_function, ProcessWindowFunction, "process on windows")
+        return self._then("Window Process", Buffered(), ProcessEvaluation(process_window_function), output_type)
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a pane for a WindowFunction, or a function of (key, window, elements)."""
+        check_function(window_function, WindowFunction, "apply on windows")
+        return self._then("Window Apply", Buffered(), ApplyEvaluation(window_function), output_type)
+
+
+class AllWindowedStream(_Windowed):
+    """A stream without keys in windows: one subtask sees everything."""
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One value per window, kept reduced; a window function gets that one."""
+        check_function(reduce_function, ReduceFunction, "reduce")
+        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
+        check = output_type is not None
+        return self._then("Window Reduce", Reduced(reduce_function), _all_evaluation(window_function), declared, check)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One accumulator per window; a window function gets its result."""
+        check_instance(aggregate_function, AggregateFunction, "aggregate")
+        return self._then(
+            "Window Aggregate", Aggregated(aggregate_function), _all_evaluation(window_function), output_type
+        )
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """All elements of a window for a ProcessAllWindowFunction."""
+        check_instance(process_window_function, ProcessAllWindowFunction, "process on all windows")
+        return self._then("Window Process", Buffered(), ProcessAllEvaluation(process_window_function), output_type)
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a window for an AllWindowFunction, or a function of (window, elements)."""
+        check_function(window_function, AllWindowFunction, "apply on all windows")
+        return self._then("Window Apply", Buffered(), ApplyAllEvaluation(window_function), output_type)
+
+    def _then(
+        self,
+        name: str,
+        contents: Contents,
+        evaluation: Evaluation,
+        output_type: TypeInformation | None,
+        check: bool = True,
+    ) -> DataStream:
+        return super()._then(name, contents, evaluation, output_type, check).force_non_parallel()
+
+
+def _evaluation(function: Any) -> Evaluation:
+    if function is None:
+        return Evaluation()
+    if isinstance(function, ProcessWindowFunction):
+        return ProcessEvaluation(function)
+    check_function(function, WindowFunction, "a window function")
+    return ApplyEvaluation(function)
+
+
+def _all_evaluation(function: Any) -> Evaluation:
+    if function is None:
+        return Evaluation()
+    if isinstance(function, ProcessAllWindowFunction):
+        return ProcessAllEvaluation(function)
+    check_function(function, AllWindowFunction, "a window function")
+    return ApplyAllEvaluation(function)
+
+
+def one_key(_: Any) -> int:
+    """The key of a stream that has none."""
+    return 0
+
+
+__all__ = ["AllWindowedStream", "WindowedStream"]

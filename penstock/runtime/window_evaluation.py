@@ -1,0 +1,54 @@
+"""How a fired window becomes results: passed through, or given to a window function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class Evaluation:
+    """Emits what the pane holds as it is: a reduced value or an aggregate's result."""
+
+    function: Any = None
+
+    def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        return elements
+
+    def clear(self, context: Any) -> None:
+        """The window is about to be dropped."""
+
+
+@dataclass
+class ProcessEvaluation(Evaluation):
+    """A ProcessWindowFunction."""
+
+    def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        return self.function.process(key, context, elements)
+
+    def clear(self, context: Any) -> None:
+        self.function.clear(context)
+
+
+@dataclass
+class ProcessAllEvaluation(ProcessEvaluation):
+    """A ProcessAllWindowFunction: no key."""
+
+    def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        return self.function.process(context, elements)
+
+
+@dataclass
+class ApplyEvaluation(Evaluation):
+    """A WindowFunction, or a function of (key, window, elements)."""
+
+    def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        return getattr(self.function, "apply", self.function)(key, window, elements)
+
+
+@dataclass
+class ApplyAllEvaluation(Evaluation):
+    """An AllWindowFunction, or a function of (window, elements)."""
+
+    def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        return getattr(self.function, "apply", self.function)(window, elements)

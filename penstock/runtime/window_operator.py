@@ -1,0 +1,295 @@
+"""The window operator: assigns elements to panes, asks the trigger, evaluates, and leaves nothing behind.
+
+A pane is the bucket of elements that have the same key and the same window. Elements and timers, merging windows and
+others all go through the same step, `_act`: evaluate if the trigger says so, then purge if it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import (
+    Evictor,
+    MergingWindowAssigner,
+    Trigger,
+    TriggerResult,
+    WindowAssigner,
+)
+from penstock.errors import PenstockError, RecordError, UnsupportedOperation
+from penstock.runtime.context import Collected
+from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.merging_windows import MergingWindowSet
+from penstock.runtime.operator import OperatorContext
+from penstock.runtime.pane_contents import ABSENT, Contents
+from penstock.runtime.stateless import FunctionOperator
+from penstock.runtime.timers import KeyedTimerService
+from penstock.runtime.window_context import AssignerContext, PaneContext, WindowFunctionContext
+from penstock.runtime.window_evaluation import Evaluation
+from penstock.state.backend import KeyedStateBackend
+
+
+@dataclass
+class WindowSpec:
+    """How a stream is windowed."""
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    evaluation: Evaluation
+    evictor: Evictor | None = None
+    allowed_lateness: int = 0
+    late_tag: OutputTag | None = None
+
+
+class WindowOperator(FunctionOperator):
+    """One operator for all windows."""
+
+    def __init__(
+        self, spec: WindowSpec, key_selector: Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> None:
+        super().__init__(spec.evaluation.function, output_type, key_selector)
+        self.spec = spec
+
+    # --- life ---
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        spec, clock = self.spec, context.clock
+        assert self.keyed is not None
+        self.pane_state = KeyedStateBackend(lambda: clock.now)
+        self._panes = self.keyed.table(ValueStateDescriptor("_window_contents"))
+        self._sets = self.keyed.table(ValueStateDescriptor("_merging_windows"))
+        self.timers = KeyedTimerService(self.keyed.scope, clock)
+        self.collected = Collected(context, self.emit)
+        self._event_time = spec.assigner.is_event_time()
+        self._merging = isinstance(spec.assigner, MergingWindowAssigner)
+        self._pane = PaneContext(self)
+        self._assigning = AssignerContext(self)
+        self._evaluating = WindowFunctionContext(self, self._merging)
+        self._late_dropped = context.metrics.counter("numLateRecordsDropped")
+        self._late_output = context.side_outputs.get(spec.late_tag.tag_id) if spec.late_tag is not None else None
+        spec.contents.open(self.runtime_context)
+        self._element = self._in_merging_windows if self._merging else self._in_windows
+
+    def close(self) -> None:
+        super().close()
+        self.spec.contents.close()
+
+    def backends(self) -> list[KeyedStateBackend]:
+        return [*super().backends(), self.pane_state]
+
+    # --- elements ---
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        feed = iter(values)
+        stamps = repeat(None) if timestamps is None else timestamps
+        try:
+            self._drive(feed, stamps)
+        except Exception as error:
+            self.collected.forget()
+            raise self.failed(error, values, feed) from error
+        self._flush()
+
+    def _drive(self, feed: Iterator[Any], stamps: Any) -> None:
+        assert self.keyed is not None and self.key_selector is not None
+        scope, key_of, add = self.keyed.scope, self.key_selector, self._element
+        for value, timestamp in zip(feed, stamps, strict=False):
+            scope.key = key = key_of(value)
+            if not add(key, value, timestamp) and self._is_late(timestamp):
+                self._late(value, timestamp)
+
+    def _in_windows(self, key: Any, value: Any, timestamp: int | None) -> bool:
+        """Add an element to its windows; whether any of them took it."""
+        taken = False
+        for window in self.spec.assigner.assign_windows(value, timestamp, self._assigning):  # type: ignore[arg-type]
+            if not self._is_window_late(window):
+                taken = True
+                self._add(key, window, window, value, timestamp)
+        return taken
+
+    def _in_merging_windows(self, key: Any, value: Any, timestamp: int | None) -> bool:
+        taken = False
+        windows = self._window_set(key)
+        for assigned in self.spec.assigner.assign_windows(value, timestamp, self._assigning):  # type: ignore[arg-type]
+            window = windows.add(assigned, lambda *merge: self._merge(key, *merge))
+            if self._is_window_late(window):
+                windows.retire(window)
+            else:
+                taken = True
+                self._add(key, window, windows.state_window(window), value, timestamp)
+        self._keep(key, windows)
+        return taken
+
+    def _add(self, key: Any, window: Any, state_window: Any, value: Any, timestamp: int | None) -> None:
+        address = (key, state_window)
+        held = self._panes.entries.get(address, ABSENT)
+        self._panes.put(address, self.spec.contents.add(held, value, timestamp))
+        result = self.spec.trigger.on_element(value, timestamp, window, self._pane.at(key, window))  # type: ignore[arg-type]
+        self._act(key, window, state_window, result)
+        self._register_cleanup(key, window)
+
+    def _act(self, key: Any, window: Any, state_window: Any, result: Any) -> None:
+        """The pane step: what a trigger's answer does to a pane."""
+        if not isinstance(result, TriggerResult):
+            raise RecordError(f"{type(self.spec.trigger).__name__} returned {result!r}, which is no TriggerResult")
+        address = (key, state_window)
+        if result.is_fire():
+            held = self._panes.entries.get(address, ABSENT)
+            if held is not ABSENT:
+                self._evaluate(key, window, address, held)
+        if result.is_purge():
+            self._panes.remove(address)
+
+    def _evaluate(self, key: Any, window: Any, address: Any, held: Any) -> None:
+        spec, evictor = self.spec, self.spec.evictor
+        if evictor is not None:
+            evictor.evict_before(held, len(held), window, self._pane.at(key, window))
+        elements = spec.contents.elements(held)
+        results = spec.evaluation.evaluate(key, window, self._evaluating.at(key, window), elements)
+        if results is not None:
+            self.collected.gather(results, window.max_timestamp())
+        if evictor is not None:
+            evictor.evict_after(held, len(held), window, self._pane.at(key, window))
+            if held:
+                self._panes.put(address, held)
+            else:
+                self._panes.remove(address)
+
+    # --- merging ---
+    def _window_set(self, key: Any) -> MergingWindowSet:
+        assert isinstance(self.spec.assigner, MergingWindowAssigner)
+        return MergingWindowSet(self.spec.assigner, self._sets.entries.get(key) or {})
+
+    def _keep(self, key: Any, windows: MergingWindowSet) -> None:
+        if windows.mapping:
+            self._sets.put(key, windows.mapping)
+        else:
+            self._sets.remove(key)
+
+    def _merge(self, key: Any, result: Any, merged: list[Any], state_window: Any, moved: list[Any]) -> None:
+        """Windows became one: the trigger combines what it kept, old timers go, contents move."""
+        self._check_merge(result)
+        pane = self._pane.at(key, result)
+        pane.merged = merged
+        self.spec.trigger.on_merge(result, pane)
+        for window in merged:
+            if window != result:
+                self.spec.trigger.clear(window, self._pane.at(key, window))
+                self._delete_cleanup(key, window)
+        self._move_contents(key, state_window, moved)
+
+    def _move_contents(self, key: Any, state_window: Any, moved: list[Any]) -> None:
+        for window in moved:
+            other = self._panes.entries.get((key, window), ABSENT)
+            if other is ABSENT:
+                continue
+            self._panes.remove((key, window))
+            into = self._panes.entries.get((key, state_window), ABSENT)
+            merged = other if into is ABSENT else self.spec.contents.merge(into, other)
+            self._panes.put((key, state_window), merged)
+
+    def _check_merge(self, result: Any) -> None:
+        now = self.timers.watermark if self._event_time else self.context.clock.now
+        lateness = self.spec.allowed_lateness if self._event_time else 0
+        if result.max_timestamp() + lateness <= now:
+            raise UnsupportedOperation(
+                f"merging made {result}, which ends before the current time {now}: an assigner must not shrink windows"
+            )
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """Windows are evaluated before the watermark goes on, so that results are never behind it."""
+        self.current_watermark = self.timers.watermark = timestamp
+        self.timers.event_time.fire(timestamp, self._on_event_time)
+        self._flush()
+        self.output.watermark(timestamp)
+
+    def advance_processing_time(self, now: int) -> None:
+        self.timers.processing_time.fire(now, self._on_processing_time)
+        self._flush()
+
+    def next_due(self) -> int | None:
+        return self.timers.processing_time.next_time()
+
+    def _on_event_time(self, time: int, key: Any, window: Any) -> None:
+        self._on_timer(time, key, window, self.spec.trigger.on_event_time, self._event_time)
+
+    def _on_processing_time(self, time: int, key: Any, window: Any) -> None:
+        self._on_timer(time, key, window, self.spec.trigger.on_processing_time, not self._event_time)
+
+    def _on_timer(self, time: int, key: Any, window: Any, ask: Callable[..., Any], cleans_up: bool) -> None:
+        assert self.keyed is not None
+        self.keyed.scope.key = key
+        windows = self._window_set(key) if self._merging else None
+        state_window = window if windows is None else windows.state_window(window)
+        if state_window is None:
+            return
+        try:
+            self._act(key, window, state_window, ask(time, window, self._pane.at(key, window)))
+            if cleans_up and time == self._cleanup_time(window):
+                self._clear(key, window, state_window, windows)
+        except Exception as error:
+            self.collected.forget()
+            raise self.failed(error, [f"timer at {time} of key {key!r} in {window}"], iter(())) from error
+
+    def _clear(self, key: Any, window: Any, state_window: Any, windows: MergingWindowSet | None) -> None:
+        """The window is over: contents, trigger, user's window state and merging entry go."""
+        self._panes.remove((key, state_window))
+        self.spec.trigger.clear(window, self._pane.at(key, window))
+        self.spec.evaluation.clear(self._evaluating.at(key, window))
+        if windows is not None:
+            windows.retire(window)
+            self._keep(key, windows)
+
+    # --- lateness and cleanup ---
+    def _cleanup_time(self, window: Any) -> int:
+        if not self._event_time:
+            return window.max_timestamp()  # type: ignore[no-any-return]
+        return min(window.max_timestamp() + self.spec.allowed_lateness, MAX_TIMESTAMP)  # type: ignore[no-any-return]
+
+    def _register_cleanup(self, key: Any, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if time == MAX_TIMESTAMP:
+            return
+        queue = self.timers.event_time if self._event_time else self.timers.processing_time
+        queue.register(time, key, window)
+
+    def _delete_cleanup(self, key: Any, window: Any) -> None:
+        queue = self.timers.event_time if self._event_time else self.timers.processing_time
+        queue.delete(self._cleanup_time(window), key, window)
+
+    def _is_window_late(self, window: Any) -> bool:
+        return self._event_time and self._cleanup_time(window) <= self.timers.watermark
+
+    def _is_late(self, timestamp: int | None) -> bool:
+        if not self._event_time or timestamp is None:
+            return False
+        return timestamp + self.spec.allowed_lateness <= self.timers.watermark
+
+    def _late(self, value: Any, timestamp: int | None) -> None:
+        if self.spec.late_tag is None:
+            self._late_dropped.inc()
+        elif self._late_output is not None:
+            self.collected.side(self.spec.late_tag, value, timestamp)
+
+    def _flush(self) -> None:
+        try:
+            self.collected.flush()
+        except PenstockError as error:
+            self.collected.forget()
+            raise self.failed(error, []) from error
+
+    # --- BATCH ---
+    def finish_key(self, key: Any) -> None:
+        """In BATCH mode a key is done: its windows are evaluated as if time had ended, then its state goes."""
+        self.timers.watermark = MAX_TIMESTAMP
+        self.timers.processing_time.fire(MAX_TIMESTAMP, self._on_processing_time)
+        self.timers.event_time.fire(MAX_TIMESTAMP, self._on_event_time)
+        self.timers.watermark = self.current_watermark
+        self._flush()
+        for backend in self.backends():
+            backend.drop_keys()

@@ -1,0 +1,363 @@
+"""Timestamps and watermarks, as strategies ask for them."""
+
+import pytest
+
+from penstock.common import Duration, WatermarkStrategy
+from penstock.common.watermark_strategy import (
+    AscendingTimestampExtractor,
+    AssignerWithPeriodicWatermarks,
+    AssignerWithPeriodicWatermarksWrapper,
+    AssignerWithPunctuatedWatermarks,
+    BoundedOutOfOrdernessTimestampExtractor,
+    TimestampAssigner,
+    Watermark,
+    WatermarkGenerator,
+)
+from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
+from penstock.errors import JobFailed, MissingTimestamp
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
+
+
+class Own(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+def harness(strategy):
+    return OperatorHarness(lambda s: s.assign_timestamps_and_watermarks(strategy))
+
+
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Own())
+
+
+def test_monotonous_watermarks_follow_the_highest_timestamp():
+    with harness(MONOTONOUS) as h:
+        h.push(10)
+        h.push(20)
+        h.push(15)
+        assert h.elements() == [
+            ("record", 10, 10),
+            ("watermark", 9, None),
+            ("record", 20, 20),
+            ("watermark", 19, None),
+            ("record", 15, 15),
+        ]
+
+
+def test_bounded_watermarks_stay_behind_by_the_delay():
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)).with_timestamp_assigner(Own())
+    with harness(strategy) as h:
+        h.push_all([10, 30, 20])
+        assert h.elements() == [("record", 10, 10), ("record", 30, 30), ("record", 20, 20), ("watermark", 24, None)]
+
+
+def test_before_the_first_record_there_is_no_watermark():
+    with harness(MONOTONOUS) as h:
+        h.advance_processing_time(1000)
+        assert h.elements() == []
+
+
+def test_the_end_brings_the_last_watermark_and_no_periodic_one_before_it():
+    with harness(MONOTONOUS) as h:
+        h.push(10)
+        h.end()
+        assert h.elements() == [("record", 10, 10), ("watermark", 9, None), ("watermark", MAX_TIMESTAMP, None)]
+
+
+def test_an_epoch_in_which_the_stream_ends_has_no_periodic_watermark(run):
+    class Seen(WatermarkGenerator):
+        def on_event(self, event, event_timestamp, output):
+            pass
+
+        def on_periodic_emit(self, output):
+            raise AssertionError("asked in the last epoch")
+
+    strategy = WatermarkStrategy.for_generator(Seen).with_timestamp_assigner(Own())
+    assert run(lambda env: env.from_collection([1]).assign_timestamps_and_watermarks(strategy)) == [1]
+
+
+def test_watermarks_from_upstream_are_replaced():
+    with harness(MONOTONOUS) as h:
+        h.watermark(1000)
+        h.push(5, timestamp=77)
+        assert h.elements() == [("record", 5, 5), ("watermark", 4, None)]
+
+
+def test_an_assigner_may_look_at_the_timestamp_there_was():
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda value, before: max(value, before))
+    with harness(strategy) as h:
+        h.push(5, timestamp=77)
+        h.push(5)
+        assert h.output() == [(5, 77), (5, 5)]
+    with harness(WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v, before: before)) as h:
+        h.push(1)
+        assert h.output() == [(1, MIN_TIMESTAMP)]
+
+
+def test_without_an_assigner_the_records_bring_their_timestamps():
+    with harness(WatermarkStrategy.for_monotonous_timestamps()) as h:
+        h.push("a", timestamp=10)
+        assert h.elements() == [("record", "a", 10), ("watermark", 9, None)]
+        with pytest.raises(MissingTimestamp, match="with_timestamp_assigner"):
+            h.push("b")
+
+
+def test_no_watermarks_needs_no_timestamps():
+    with harness(WatermarkStrategy.no_watermarks()) as h:
+        h.push("a")
+        h.push("b", timestamp=3)
+        assert h.elements() == [("record", "a", None), ("record", "b", 3)]
+
+
+class Punctuated(WatermarkGenerator):
+    """Negative records are watermarks."""
+
+    def on_event(self, event, event_timestamp, output):
+        if event < 0:
+            output.emit_watermark(Watermark(-event))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def test_a_punctuated_generator_speaks_between_the_records():
+    strategy = WatermarkStrategy.for_generator(Punctuated).with_timestamp_assigner(lambda v: abs(v))
+    with harness(strategy) as h:
+        h.push_all([1, 2, -5, 3, -4, -9, 7])
+        assert h.elements() == [
+            ("record", 1, 1),
+            ("record", 2, 2),
+            ("record", -5, 5),
+            ("watermark", 5, None),
+            ("record", 3, 3),
+            ("record", -4, 4),
+            ("record", -9, 9),
+            ("watermark", 9, None),
+            ("record", 7, 7),
+        ]
+
+
+class EverySecondCall(WatermarkGenerator):
+    def __init__(self):
+        self.highest, self.calls = 0, 0
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        self.calls += 1
+        if self.calls % 2 == 0:
+            output.emit_watermark(Watermark(self.highest))
+
+
+@pytest.mark.parametrize("supplier", [EverySecondCall, lambda context: EverySecondCall(), lambda: EverySecondCall()])
+def test_a_periodic_generator_is_asked_at_the_end_of_each_epoch(supplier):
+    with harness(WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(Own())) as h:
+        h.push(10)
+        h.push(20)
+        h.advance_processing_time(1)
+        h.advance_processing_time(2)
+        assert h.elements() == [("record", 10, 10), ("record", 20, 20), ("watermark", 20, None)]
+
+
+def test_a_generator_may_count_in_metrics():
+    class Counts(EverySecondCall):
+        def __init__(self, context):
+            super().__init__()
+            self.counter = context.get_metric_group().counter("asked")
+
+        def on_periodic_emit(self, output):
+            self.counter.inc()
+
+    with harness(WatermarkStrategy.for_generator(lambda context: Counts(context)).with_timestamp_assigner(Own())) as h:
+        h.push(1)
+
+
+def test_auto_watermark_interval_zero_turns_periodic_watermarks_off():
+    with in_process(clock=ManualClock()):
+        env = StreamExecutionEnvironment().set_parallelism(1)
+        env.get_config().set_auto_watermark_interval(0)
+        stream = scripted(env, 10, pause(), 20, pause()).assign_timestamps_and_watermarks(MONOTONOUS)
+        with stream.process(_Clock()).execute_and_collect() as results:
+            assert list(results) == [MIN_TIMESTAMP] * 2
+
+
+def _clock_class():
+    from penstock.datastream.functions import ProcessFunction
+
+    class Clock(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield ctx.timer_service().current_watermark()
+
+    return Clock
+
+
+_Clock = _clock_class()
+
+
+# --- idleness ---
+IDLE = MONOTONOUS.with_idleness(Duration.of_millis(100))
+
+
+def test_a_silent_input_becomes_idle_and_a_record_wakes_it():
+    build = [MONOTONOUS, IDLE]
+    with OperatorHarness(
+        lambda a, b: a.assign_timestamps_and_watermarks(build[0]).union(b.assign_timestamps_and_watermarks(build[1])),
+        inputs=2,
+    ) as h:
+        h.push(50, input=1)
+        assert [e for e in h.elements() if e[0] == "watermark"] == []
+        h.advance_processing_time(99)
+        assert h.elements() == []
+        h.advance_processing_time(100)
+        assert h.elements() == [("watermark", 49, None)]
+        h.push(60, input=2)
+        h.push(70, input=1)
+        assert [e[1] for e in h.elements() if e[0] == "watermark"] == [59]
+
+
+def test_idleness_makes_the_loop_wake_up():
+    """A job that rests must look again when an idle timeout is over."""
+    clock = ManualClock()
+    with in_process(clock=clock):
+        env = StreamExecutionEnvironment().set_parallelism(1)
+        quiet = scripted(env, stay=True).assign_timestamps_and_watermarks(IDLE)
+        busy = scripted(env, 5, pause(), 6, pause(), 7, pause(), pause(), pause(), 8, pause())
+        both = busy.assign_timestamps_and_watermarks(MONOTONOUS).union(quiet)
+        with both.process(_Clock()).execute_and_collect() as results:
+            seen = [value for _, value in zip(range(4), results, strict=False)]
+    assert seen[0] == MIN_TIMESTAMP and seen[-1] == 6
+
+
+def test_an_idle_source_is_believed():
+    with OperatorHarness(
+        lambda a, b: a.assign_timestamps_and_watermarks(MONOTONOUS).union(
+            b.assign_timestamps_and_watermarks(MONOTONOUS)
+        ),
+        inputs=2,
+    ) as h:
+        h.push(50, input=1)
+        h.idle(input=2)
+        assert h.elements() == [("record", 50, 50), ("watermark", 49, None)]
+
+
+class SaysIdle(WatermarkGenerator):
+    def on_event(self, event, event_timestamp, output):
+        if event == 0:
+            output.mark_idle()
+        else:
+            output.emit_watermark(Watermark(event_timestamp))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def test_a_generator_may_declare_idleness():
+    strategy = WatermarkStrategy.for_generator(SaysIdle).with_timestamp_assigner(Own())
+    with OperatorHarness(
+        lambda a, b: a.assign_timestamps_and_watermarks(MONOTONOUS).union(b.assign_timestamps_and_watermarks(strategy)),
+        inputs=2,
+    ) as h:
+        h.push(50, input=1)
+        h.push(3, input=2)
+        h.push(0, input=2)
+        assert [e[1] for e in h.elements() if e[0] == "watermark"] == [3, 49]
+
+
+# --- Flink 1.x ---
+class Ascending(AscendingTimestampExtractor):
+    def extract_ascending_timestamp(self, element):
+        return element
+
+
+class Bounded(BoundedOutOfOrdernessTimestampExtractor):
+    def extract_timestamp(self, element):
+        return element
+
+
+class Periodic(AssignerWithPeriodicWatermarks):
+    last = None
+
+    def extract_timestamp(self, element, record_timestamp):
+        self.last = element
+        return element
+
+    def get_current_watermark(self):
+        return None if self.last is None else Watermark(self.last - 3)
+
+
+class EveryTen(AssignerWithPunctuatedWatermarks):
+    def extract_timestamp(self, element, record_timestamp):
+        return element
+
+    def check_and_get_next_watermark(self, last_element, extracted_timestamp):
+        return Watermark(extracted_timestamp) if last_element % 10 == 0 else None
+
+
+@pytest.mark.parametrize(
+    ("assigner", "expected"),
+    [
+        (Ascending(), [29]),
+        (Bounded(Duration.of_millis(5)), [25]),
+        (Periodic(), [22]),
+        (AssignerWithPeriodicWatermarksWrapper(Periodic()), [22]),
+        (EveryTen(), [10, 30]),
+    ],
+)
+def test_assigners_of_flink_1(assigner, expected):
+    with harness(assigner) as h:
+        h.advance_processing_time(1)
+        h.push_all([10, 30, 25])
+        elements = h.elements()
+    assert [(v, t) for kind, v, t in elements if kind == "record"] == [(10, 10), (30, 30), (25, 25)]
+    assert [t for kind, t, _ in elements if kind == "watermark"] == expected
+
+
+# --- ingestion time ---
+def test_ingestion_time():
+    clock = ManualClock(1000)
+    with in_process(clock=clock):
+        env = StreamExecutionEnvironment().set_parallelism(1)
+        env.set_stream_time_characteristic(TimeCharacteristic.IngestionTime)
+        stream = scripted(env, "a", pause(), at("b", 3), watermark(10**6), pause(), "c")
+        from penstock.datastream.functions import ProcessFunction
+
+        class Times(ProcessFunction):
+            def process_element(self, value, ctx):
+                yield value, ctx.timestamp(), ctx.timer_service().current_watermark()
+
+        with stream.process(Times()).execute_and_collect() as results:
+            rows = list(results)
+    assert [value for value, *_ in rows] == ["a", "b", "c"]
+    times = [time for _, time, _ in rows]
+    assert times == sorted(times) and times[0] == 1000
+    assert [mark for *_, mark in rows][1:] == [time - 1 for time in times[:-1]]
+
+
+# --- failures ---
+def test_a_failing_assigner_names_operator_and_record():
+    with harness(WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v: v["time"])) as h:
+        with pytest.raises(JobFailed, match="Timestamps/Watermarks .*KeyError: 'time'\n  on record {'a': 1}"):
+            h.push({"a": 1})
+
+
+def test_a_failing_generator_names_operator_and_record():
+    class Fails(Punctuated):
+        def on_event(self, event, event_timestamp, output):
+            raise ValueError("no")
+
+    with harness(WatermarkStrategy.for_generator(Fails).with_timestamp_assigner(Own())) as h:
+        with pytest.raises(JobFailed, match="Timestamps/Watermarks .*no\n  on record 4"):
+            h.push(4)
+
+
+@pytest.mark.xfail(strict=True, reason="blamed on the source, without the record")
+@pytest.mark.parametrize("returned", [None, "soon"])
+def test_an_assigner_that_returns_no_number_is_named(returned):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v: returned)
+    with harness(strategy) as h:
+        with pytest.raises(JobFailed) as raised:
+            h.push(4)
+        assert raised.value.operator == "Timestamps/Watermarks"
+        assert raised.value.record == "4"
