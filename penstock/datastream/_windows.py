@@ -156,11 +156,11 @@ class TriggerResult(Enum):
 
     def is_fire(self) -> bool:
         """Return whether the window is evaluated."""
-        return self.value[0]
+        return self is TriggerResult.FIRE or self is TriggerResult.FIRE_AND_PURGE
 
     def is_purge(self) -> bool:
         """Return whether the contents are dropped."""
-        return self.value[1]
+        return self is TriggerResult.PURGE or self is TriggerResult.FIRE_AND_PURGE
 
 
 class Trigger(ABC, Generic[T, W]):

@@ -24,6 +24,7 @@ from penstock.datastream._window_assigners import (
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
+    required,
 )
 from penstock.datastream._windows import (
     MAX_LONG_VALUE,
@@ -72,4 +73,5 @@ __all__ = [
     "TumblingProcessingTimeWindows",
     "Window",
     "WindowAssigner",
+    "required",
 ]

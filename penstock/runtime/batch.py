@@ -57,6 +57,9 @@ class BatchOperator(Operator):
     def finish(self) -> None:
         self.inner.finish()
 
+    def end_epoch(self) -> None:
+        self.inner.end_epoch()
+
     def _drain(self) -> None:
         groups: dict[Any, list[tuple[Any, int, int | None, Any]]] = {}
         for entry in self._held:

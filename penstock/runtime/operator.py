@@ -32,6 +32,8 @@ class OperatorContext:
     attempt: int = 0
     batch: bool = False
     watermark_interval: int = 200
+    tracks_changes: bool = False
+    """Whether anyone will ask the state's tables what changed."""
     job_parameters: dict[str, str] = field(default_factory=dict)
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None

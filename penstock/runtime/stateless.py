@@ -44,6 +44,12 @@ class FunctionOperator(Operator):
         if isinstance(self.function, Function):
             self.function.close()
 
+    def end_epoch(self) -> None:
+        """Nobody asks what changed while no checkpoints are taken; without this the answer would grow for ever."""
+        if not self.context.tracks_changes:
+            for backend in self.backends():
+                backend.forget_changes()
+
     def backends(self) -> list[KeyedStateBackend]:
         """Where this operator's keyed state lives."""
         return [self.keyed] if self.keyed is not None else []

@@ -14,14 +14,16 @@ from penstock.runtime.operator import Clock
 from penstock.state.tables import KeyScope
 
 VOID_NAMESPACE = None
+Timer = tuple[int, Any, Any]
+"""(time, key, namespace)"""
 
 
 class TimerQueue:
     """Timers of one time domain. Deleting is lazy: a deleted timer is skipped when its turn comes."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Any, Any]] = []
-        self._live: dict[tuple[int, Any, Any], int] = {}
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._live: dict[Timer, int] = {}
         self._order = count()
 
     def __len__(self) -> int:
@@ -29,9 +31,9 @@ class TimerQueue:
 
     def register(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
         """Add a timer unless the same one is waiting already."""
-        if (time, key, namespace) not in self._live:
-            order = self._live[time, key, namespace] = next(self._order)
-            heappush(self._heap, (time, order, key, namespace))
+        timer, order = (time, key, namespace), next(self._order)
+        if self._live.setdefault(timer, order) == order:
+            heappush(self._heap, (time, order, timer))
 
     def delete(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
         """Remove a timer; deleting one that is not there does nothing."""
@@ -39,24 +41,23 @@ class TimerQueue:
 
     def next_time(self) -> int | None:
         """The time of the earliest timer."""
-        self._drop_deleted()
-        return self._heap[0][0] if self._heap else None
+        heap, live = self._heap, self._live
+        while heap and live.get(heap[0][2]) != heap[0][1]:
+            heappop(heap)
+        return heap[0][0] if heap else None
 
     def fire(self, until: int, on_timer: Callable[[int, Any, Any], None]) -> None:
         """Fire every timer at or before `until`, including those that firing registers."""
-        while (due := self.next_time()) is not None and due <= until:
-            time, _, key, namespace = heappop(self._heap)
-            del self._live[time, key, namespace]
-            on_timer(time, key, namespace)
+        heap, live = self._heap, self._live
+        while heap and heap[0][0] <= until:
+            _, order, timer = heappop(heap)
+            if live.get(timer) == order:
+                del live[timer]
+                on_timer(*timer)
 
-    def timers(self) -> list[tuple[int, Any, Any]]:
+    def timers(self) -> list[Timer]:
         """All waiting timers, by time and then by registration."""
         return sorted(self._live, key=lambda timer: (timer[0], self._live[timer]))
-
-    def _drop_deleted(self) -> None:
-        heap, live = self._heap, self._live
-        while heap and live.get((heap[0][0], heap[0][2], heap[0][3])) != heap[0][1]:
-            heappop(heap)
 
 
 class KeyedTimerService(TimerService):

@@ -15,11 +15,16 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
+    EventTimeTrigger,
     Evictor,
     MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    TimeWindow,
     Trigger,
     TriggerResult,
+    TumblingEventTimeWindows,
     WindowAssigner,
+    required,
 )
 from penstock.errors import PenstockError, RecordError, UnsupportedOperation
 from penstock.runtime.context import Collected
@@ -32,6 +37,8 @@ from penstock.runtime.timers import KeyedTimerService
 from penstock.runtime.window_context import AssignerContext, PaneContext, WindowFunctionContext
 from penstock.runtime.window_evaluation import Evaluation
 from penstock.state.backend import KeyedStateBackend
+
+_CACHED_WINDOWS = 10_000
 
 
 @dataclass
@@ -75,6 +82,10 @@ class WindowOperator(FunctionOperator):
         self._late_output = context.side_outputs.get(spec.late_tag.tag_id) if spec.late_tag is not None else None
         spec.contents.open(self.runtime_context)
         self._element = self._in_merging_windows if self._merging else self._in_windows
+        self._windows: dict[int, TimeWindow] = {}
+        fixed = type(spec.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        plain = fixed and type(spec.trigger) is EventTimeTrigger and spec.evictor is None
+        self._drive = self._drive_fixed if plain else self._drive_any
 
     def close(self) -> None:
         super().close()
@@ -94,13 +105,60 @@ class WindowOperator(FunctionOperator):
             raise self.failed(error, values, feed) from error
         self._flush()
 
-    def _drive(self, feed: Iterator[Any], stamps: Any) -> None:
+    def _drive_any(self, feed: Iterator[Any], stamps: Any) -> None:
         assert self.keyed is not None and self.key_selector is not None
         scope, key_of, add = self.keyed.scope, self.key_selector, self._element
         for value, timestamp in zip(feed, stamps, strict=False):
             scope.key = key = key_of(value)
             if not add(key, value, timestamp) and self._is_late(timestamp):
                 self._late(value, timestamp)
+
+    def _drive_fixed(self, feed: Iterator[Any], stamps: Any) -> None:
+        """The hot loop, for event-time windows of a fixed size with the default trigger.
+
+        What `_drive_any` does, without asking the trigger about a pane that is not due yet: a new one sets its timers,
+        and one that exists has them.
+        """
+        assert self.keyed is not None and self.key_selector is not None
+        assert isinstance(self.spec.assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
+        size, slide, offset = self.spec.assigner.size, self.spec.assigner.slide, self.spec.assigner.offset
+        entries, mark, fold = self._panes.entries, self._panes.changed.add, self.spec.contents.add
+        scope, key_of, windows = self.keyed.scope, self.key_selector, self._windows
+        watermark, lateness, register = (
+            self.timers.watermark,
+            self.spec.allowed_lateness,
+            self.timers.event_time.register,
+        )
+        closed = watermark - lateness
+        for value, timestamp in zip(feed, stamps, strict=False):
+            if timestamp is None:
+                required(timestamp)
+            scope.key = key = key_of(value)
+            start = timestamp - (timestamp - offset) % slide
+            taken = False
+            while start > timestamp - size and (last := start + size - 1) > closed:
+                taken = True
+                address = (key, windows.get(start) or self._window_at(start))
+                held = entries.get(address, ABSENT)
+                entries[address] = fold(held, value, timestamp)
+                mark(address)
+                if last <= watermark:
+                    self._ask(key, address[1], address[1], value, timestamp)
+                elif held is ABSENT:
+                    register(last, *address)
+                    if lateness:
+                        self._register_cleanup(*address)
+                start -= slide
+            if not taken and timestamp <= closed:
+                self._late(value, timestamp)
+
+    def _window_at(self, start: int) -> TimeWindow:
+        """The window that starts there; one object serves all panes."""
+        if len(self._windows) >= _CACHED_WINDOWS:
+            self._windows.clear()
+        assert isinstance(self.spec.assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
+        window = self._windows[start] = TimeWindow(start, start + self.spec.assigner.size)
+        return window
 
     def _in_windows(self, key: Any, value: Any, timestamp: int | None) -> bool:
         """Add an element to its windows; whether any of them took it."""
@@ -128,12 +186,18 @@ class WindowOperator(FunctionOperator):
         address = (key, state_window)
         held = self._panes.entries.get(address, ABSENT)
         self._panes.put(address, self.spec.contents.add(held, value, timestamp))
+        self._ask(key, window, state_window, value, timestamp)
+
+    def _ask(self, key: Any, window: Any, state_window: Any, value: Any, timestamp: int | None) -> None:
+        """Ask the trigger about an element that was added."""
         result = self.spec.trigger.on_element(value, timestamp, window, self._pane.at(key, window))  # type: ignore[arg-type]
         self._act(key, window, state_window, result)
         self._register_cleanup(key, window)
 
     def _act(self, key: Any, window: Any, state_window: Any, result: Any) -> None:
         """The pane step: what a trigger's answer does to a pane."""
+        if result is TriggerResult.CONTINUE:
+            return
         if not isinstance(result, TriggerResult):
             raise RecordError(f"{type(self.spec.trigger).__name__} returned {result!r}, which is no TriggerResult")
         address = (key, state_window)

@@ -19,6 +19,8 @@ from penstock.runtime.task import Slot
 
 SLOT_VARIABLE = "PENSTOCK_SLOT"
 STAGES_VARIABLE = "PENSTOCK_STAGES"
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""State is many small objects that live long: Python's defaults would walk over them again and again."""
 DEPLOY, COMMAND, BLOB, RELEASE = b"D", b"C", b"B", b"R"
 _ENVELOPE = struct.Struct("!qqq")
 """Job's attempt, epoch and stage of a blob."""
@@ -52,6 +54,9 @@ def _deploy(received: list[bytes]) -> Iterator[bytes]:
             _Process.slot.close()
         _Process.slot = Slot(slot_index(), deployment)
         _Process.slot.open()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
     except OperatorFailed as failed:
         failure = failed.failure
     except Exception as error:

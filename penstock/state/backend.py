@@ -87,6 +87,11 @@ class KeyedStateBackend:
             )
         return table
 
+    def forget_changes(self) -> None:
+        """Nobody will ask what has changed so far."""
+        for table in self.tables.values():
+            table.changed.clear()
+
     def drop_keys(self) -> None:
         """Forget every key's state, as BATCH mode does when it is done with a key."""
         for table in self.tables.values():

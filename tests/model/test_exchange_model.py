@@ -184,7 +184,7 @@ def test_who_is_connected_with_whom(upstream, downstream):
 @pytest.mark.parametrize("chosen", [-1, 3, 1.0, None, "0"])
 def test_a_partitioner_out_of_range(chosen):
     writer = CustomWriter("partition_custom before Map", 0, range(3), lambda key, width: chosen, key_of)
-    with pytest.raises(OperatorFailed, match="partition_custom before Map .* allowed are whole numbers from 0 to 2"):
+    with pytest.raises(OperatorFailed, match=r"partition_custom before Map .* allowed are whole numbers from 0 to 2"):
         writer.records([5], None)
 
 

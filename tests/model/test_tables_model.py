@@ -259,13 +259,13 @@ def test_one_name_is_one_kind_of_state():
     backend = KeyedStateBackend()
     backend.state(ValueStateDescriptor("s")).update(1)
     assert backend.state(ValueStateDescriptor("s")).value() == 1
-    with pytest.raises(ValueError, match="'s' is registered as ValueStateDescriptor .* another name"):
+    with pytest.raises(ValueError, match=r"'s' is registered as ValueStateDescriptor .* another name"):
         backend.state(ListStateDescriptor("s"))
 
 
 def test_lists_refuse_none():
     state = KeyedStateBackend().state(ListStateDescriptor("numbers"))
     for attempt in (lambda: state.add(None), lambda: state.update([1, None]), lambda: state.add_all([None])):
-        with pytest.raises(ValueError, match="'numbers' cannot hold None"):
+        with pytest.raises(ValueError, match=r"'numbers' cannot hold None"):
             attempt()
     assert state.get() == []

@@ -109,11 +109,6 @@ def test_windows_are_values(a, b):
     assert pickle.loads(pickle.dumps(a)) == a
 
 
-def test_a_window_is_ordered_among_its_own_kind_only():
-    with pytest.raises(TypeError):
-        TimeWindow(0, 1) < (0, 1)
-
-
 def test_count_and_global_windows_end_with_time_itself():
     assert CountWindow(3) == CountWindow(3) != CountWindow(4)
     assert GlobalWindow.get() is GlobalWindow.get()

@@ -69,12 +69,12 @@ def test_force_non_parallel():
     stream = env.from_sequence(1, 2).map(str).force_non_parallel()
     stream.print()
     assert [node.parallelism for node in compiled(env).nodes] == [3, 1, 3]
-    with pytest.raises(UnsupportedOperation, match="Map has no parallel form"):
+    with pytest.raises(UnsupportedOperation, match=r"Map has no parallel form"):
         stream.set_parallelism(2)
 
 
 def test_a_collection_cannot_be_parallel():
-    with pytest.raises(UnsupportedOperation, match="Collection Source has no parallel form.*not 2"):
+    with pytest.raises(UnsupportedOperation, match=r"Collection Source has no parallel form.*not 2"):
         environment().from_collection([1]).set_parallelism(2)
 
 
@@ -116,14 +116,14 @@ def test_a_union_is_no_operator():
     assert [node.name for node in plan.nodes] == ["A", "B", "Map", "Discard"]
     assert [(edge.source, edge.input_index) for edge in plan.incoming[2]] == [(0, 0), (1, 0), (0, 0)]
     for setting in (lambda: union.name("x"), lambda: union.uid("x"), lambda: union.set_parallelism(1)):
-        with pytest.raises(UnsupportedOperation, match="a union is no operator"):
+        with pytest.raises(UnsupportedOperation, match=r"a union is no operator"):
             setting()
 
 
 def test_streams_of_two_environments_do_not_mix():
     one, other = environment().from_sequence(1, 2), environment().from_sequence(1, 2)
     for attempt in (lambda: one.union(other), lambda: one.connect(other)):
-        with pytest.raises(UnsupportedOperation, match="different environments"):
+        with pytest.raises(UnsupportedOperation, match=r"different environments"):
             attempt()
 
 
@@ -208,7 +208,7 @@ def _plain_plan():
 
 def test_nothing_to_execute():
     env = environment()
-    with pytest.raises(NothingToExecute, match="Define a source"):
+    with pytest.raises(NothingToExecute, match=r"Define a source"):
         compiled(env)
     env.from_sequence(1, 2)
     with pytest.raises(NothingToExecute):

@@ -62,7 +62,7 @@ class ReadOnly(BroadcastProcessFunction):
 def test_the_other_side_cannot_clear():
     with plain(ReadOnly(lambda state: state.clear())) as h:
         h.push(("a", 1), input=2)
-        with pytest.raises(JobFailed, match="'rules' is read-only on the non-broadcast side"):
+        with pytest.raises(JobFailed, match=r"'rules' is read-only on the non-broadcast side"):
             h.push(1, input=1)
 
 
@@ -73,7 +73,7 @@ def test_the_other_side_cannot_clear():
 )
 @pytest.mark.xfail(strict=True, reason="refused, but as a missing attribute that says nothing of what to do")
 def test_the_other_side_cannot_write(attempt):
-    with plain(ReadOnly(attempt)) as h, pytest.raises(JobFailed, match="read-only"):
+    with plain(ReadOnly(attempt)) as h, pytest.raises(JobFailed, match=r"read-only"):
         h.push(1, input=1)
 
 
@@ -141,7 +141,7 @@ def test_apply_to_keyed_state_in_several_subtasks_visits_each_key_once():
 
 
 def test_the_broadcast_side_has_no_key_and_no_timers():
-    with keyed(Tally()) as h, pytest.raises(ContextError, match="no current key"):
+    with keyed(Tally()) as h, pytest.raises(ContextError, match=r"no current key"):
         h.push(("call", "get_current_key"), input=2)
     with keyed(Tally()) as h, pytest.raises(TimersRequireKeys):
         h.push(("timer",), input=2)
@@ -165,5 +165,5 @@ def test_a_failure_on_the_broadcast_side_names_operator_and_record():
         def process_broadcast_element(self, value, ctx):
             raise ValueError("bad rule")
 
-    with plain(Fails()) as h, pytest.raises(JobFailed, match="Broadcast Process .*bad rule\n  on record 'r'"):
+    with plain(Fails()) as h, pytest.raises(JobFailed, match=r"Broadcast Process .*bad rule\n  on record 'r'"):
         h.push("r", input=2)

@@ -113,7 +113,7 @@ def test_two_keyed_streams_can_be_connected_directly():
 
 def test_keyed_and_unkeyed_cannot_be_connected(env):
     first, second = env.from_collection([1]), env.from_collection([2])
-    with pytest.raises(UnsupportedOperation, match="two keyed streams or two that are not keyed"):
+    with pytest.raises(UnsupportedOperation, match=r"two keyed streams or two that are not keyed"):
         first.key_by(lambda v: v).connect(second)
 
 
@@ -128,7 +128,7 @@ def test_a_co_process_function_without_keys_has_no_timers():
     with OperatorHarness(lambda a, b: a.connect(b).process(Timer()), inputs=2) as h:
         h.push(2, timestamp=1, input=2)
         assert h.values() == [(2, 1, -(2**63))]
-        with pytest.raises(TimersRequireKeys, match="call key_by"):
+        with pytest.raises(TimersRequireKeys, match=r"call key_by"):
             h.push(1, input=1)
 
 

@@ -31,7 +31,7 @@ def test_the_default_between_different_parallelisms_is_rebalance(run):
 
 
 def test_broadcast_copies(run):
-    assert spread(run, lambda s: s.broadcast()) == dict.fromkeys(range(3), list(range(12)))
+    assert spread(run, lambda s: s.broadcast()) == {subtask: list(range(12)) for subtask in range(3)}
 
 
 def test_shuffle_reaches_everyone(run):
@@ -141,7 +141,7 @@ def test_a_key_that_is_no_key(run, parallelism):
         (lambda v: [v], r"\[1\] of type list cannot be a key, since it is not hashable"),
         (lambda v: object(), "of type object cannot be a key. Allowed are numbers"),
     ):
-        with pytest.raises(UnsupportedKey, match=f"key_by of Sum .*{message}"):
+        with pytest.raises(UnsupportedKey, match=rf"key_by of Sum .*{message}"):
             run(lambda env, s=selector: env.from_collection([1]).key_by(s).sum(), parallelism=parallelism)
 
 
@@ -161,7 +161,7 @@ def test_the_failure_that_caused_the_others_is_told(run):
         stream = env.from_sequence(0, 199).assign_timestamps_and_watermarks(strategy)
         return stream.key_by(lambda v: [v] if v == 199 else v).flat_map(Flat())
 
-    with pytest.raises(UnsupportedKey, match="on record 199"):
+    with pytest.raises(UnsupportedKey, match=r"on record 199"):
         run(build, parallelism=2)
 
 
@@ -169,7 +169,7 @@ def test_the_failure_that_caused_the_others_is_told(run):
 def test_a_record_that_cannot_travel_names_its_operator(run):
     import threading
 
-    with pytest.raises(JobFailed, match="Locker"):
+    with pytest.raises(JobFailed, match=r"Locker"):
         run(
             lambda env: env.from_collection([1]).map(lambda v: threading.Lock()).name("Locker").rebalance().map(str),
             parallelism=2,

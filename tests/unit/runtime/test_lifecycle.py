@@ -93,7 +93,7 @@ def test_every_subtask_is_opened_and_closed_once_also_after_a_failure(parallelis
     if fail_on is None:
         program(parallelism, epoch_records=1)
     else:
-        with pytest.raises(JobFailed, match="no 5"):
+        with pytest.raises(JobFailed, match=r"no 5"):
             program(parallelism, fail_on, epoch_records=1)
     expected = {(when, label, n): 1 for when in ("open", "close") for label in LABELS for n in range(parallelism)}
     assert Counter(CALLS) == expected
@@ -109,7 +109,7 @@ class FailsToOpen(Map):
 
 def test_a_failing_open_fails_the_job_and_closes_what_was_opened(env):
     env.from_collection([1]).map(Map("first")).map(FailsToOpen("second")).name("Lookup").map(Map("third")).discard()
-    with pytest.raises(JobFailed, match="Lookup .*cannot connect"):
+    with pytest.raises(JobFailed, match=r"Lookup .*cannot connect"):
         env.execute()
     opened = {label for when, label, _ in CALLS if when == "open"}
     closed = Counter(label for when, label, _ in CALLS if when == "close")
@@ -124,14 +124,14 @@ class FailsToClose(Map):
 
 def test_a_failing_close_fails_the_job_but_not_the_other_closes(env):
     env.from_collection([1]).map(FailsToClose("first")).name("Buffered").map(Map("second")).discard()
-    with pytest.raises(JobFailed, match="Buffered .*flush failed"):
+    with pytest.raises(JobFailed, match=r"Buffered .*flush failed"):
         env.execute()
     assert {label for when, label, _ in CALLS if when == "close"} == {"first", "second"}
 
 
 def test_the_first_failure_counts(env):
     env.from_collection([1]).map(FailsToClose("first", fail_on=1)).discard()
-    with pytest.raises(JobFailed, match="no 1"):
+    with pytest.raises(JobFailed, match=r"no 1"):
         env.execute()
 
 

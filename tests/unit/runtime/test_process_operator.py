@@ -109,7 +109,7 @@ def test_a_side_output_that_does_not_fit_its_type_names_the_operator():
             yield COLD, 1
 
     with OperatorHarness(lambda s: s.process(Wrong()).name("Sorter"), side_outputs=(COLD,)) as harness:
-        with pytest.raises(TypeMismatch, match="1 .int. does not fit STRING") as raised:
+        with pytest.raises(TypeMismatch, match=r"1 .int. does not fit STRING") as raised:
             harness.push(0)
         assert raised.value.operator == "Sorter"
 

@@ -90,7 +90,7 @@ def test_a_failing_sink_names_itself_and_the_record(env):
         raise OSError("disk full")
 
     env.from_collection(["r"]).add_sink(fails).name("Archive")
-    with pytest.raises(JobFailed, match="Archive .*OSError: disk full\n  on record 'r'"):
+    with pytest.raises(JobFailed, match=r"Archive .*OSError: disk full\n  on record 'r'"):
         env.execute()
 
 

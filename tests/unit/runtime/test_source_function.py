@@ -317,7 +317,7 @@ def test_a_parallel_source_runs_in_every_subtask_and_others_in_one():
 
 
 def test_add_source_wants_a_source_function(env):
-    with pytest.raises(TypeError, match="add_source takes a SourceFunction"):
+    with pytest.raises(TypeError, match=r"add_source takes a SourceFunction"):
         env.add_source(lambda ctx: None)
 
 
@@ -366,7 +366,7 @@ def test_nobody_listens(stream):
     server = Server()
     server._thread.join(2)
     stream.socket_text_stream("127.0.0.1", server.port).print()
-    with pytest.raises(JobFailed, match="Socket Source .*ConnectionRefusedError"):
+    with pytest.raises(JobFailed, match=r"Socket Source .*ConnectionRefusedError"):
         stream.execute()
 
 

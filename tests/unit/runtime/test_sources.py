@@ -30,7 +30,7 @@ def test_a_collection_larger_than_a_chunk(run):
 
 def test_a_collection_takes_its_declared_type(run, env):
     assert repr(run(lambda env: env.from_collection([1, 2], Types.DOUBLE()))) == "[1.0, 2.0]"
-    with pytest.raises(TypeMismatch, match="'x' .str. does not fit INT"):
+    with pytest.raises(TypeMismatch, match=r"'x' .str. does not fit INT"):
         env.from_collection([1, "x"], Types.INT())
 
 
@@ -56,7 +56,7 @@ def test_each_subtask_emits_one_run_of_a_sequence(run):
 
 
 def test_a_sequence_does_not_run_backwards(env):
-    with pytest.raises(ValueError, match="5 to 4"):
+    with pytest.raises(ValueError, match=r"5 to 4"):
         env.from_sequence(5, 4)
 
 
@@ -67,9 +67,9 @@ def test_number_sequence_source(run):
 
 
 def test_from_source_wants_a_source_it_knows(env):
-    with pytest.raises(TypeError, match="does not know int"):
+    with pytest.raises(TypeError, match=r"does not know int"):
         env.from_source(3, WatermarkStrategy.no_watermarks(), "n")
-    with pytest.raises(TypeError, match="no_watermarks"):
+    with pytest.raises(TypeError, match=r"no_watermarks"):
         env.from_source(NumberSequenceSource(1, 3), None, "n")
 
 
@@ -93,9 +93,9 @@ def test_generate_for_ever(env):
 
 
 def test_generate_checks_its_arguments(env):
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match=r"above 0"):
         env.generate(rate=0)
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match=r"not negative"):
         env.generate(count=-1)
 
 
@@ -134,7 +134,7 @@ def test_lines_of_a_pattern(run, folder, parallelism):
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.missing", "nested"])
 def test_no_file(env, folder, name):
-    with pytest.raises(ProgramError, match="there is no file at '.*'"):
+    with pytest.raises(ProgramError, match=r"there is no file at '.*'"):
         env.read_text_file(str(folder / name))
 
 

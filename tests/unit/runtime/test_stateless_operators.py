@@ -128,7 +128,7 @@ def test_project_keeps_names_and_types(run):
 def test_project_of_a_declared_tuple_checks_the_positions(env):
     stream = env.from_collection([(1, "a")], Types.TUPLE([Types.INT(), Types.STRING()]))
     assert stream.project(1).get_type() == Types.TUPLE([Types.STRING()])
-    with pytest.raises(IndexError, match="no field 2; the type has 2 fields"):
+    with pytest.raises(IndexError, match=r"no field 2; the type has 2 fields"):
         stream.project(2)
-    with pytest.raises(ValueError, match="at least one field"):
+    with pytest.raises(ValueError, match=r"at least one field"):
         stream.project()

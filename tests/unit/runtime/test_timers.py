@@ -177,9 +177,8 @@ def test_the_clock_stands_still_within_an_epoch():
 
 @pytest.mark.parametrize(("time", "error"), [(1.5, "whole milliseconds"), ("soon", "invalid literal")])
 def test_times_are_whole_milliseconds(time, error):
-    with harness() as h:
-        with pytest.raises(Exception, match=error):
-            h.push(("a", "register_event", time))
+    with harness() as h, pytest.raises(Exception, match=error):
+        h.push(("a", "register_event", time))
 
 
 def test_a_float_that_is_whole_will_do():
@@ -196,7 +195,7 @@ def test_a_failing_timer_names_its_key_and_time():
 
     with harness(Fails()) as h:
         h.push(("a", "register_event", 10))
-        with pytest.raises(Exception, match="Keyed Process .* failed: RuntimeError: no\n.*timer at 10 of key 'a'"):
+        with pytest.raises(Exception, match=r"Keyed Process .* failed: RuntimeError: no\n.*timer at 10 of key 'a'"):
             h.watermark(10)
 
 

@@ -99,7 +99,7 @@ def test_without_an_assigner_the_records_bring_their_timestamps():
     with harness(WatermarkStrategy.for_monotonous_timestamps()) as h:
         h.push("a", timestamp=10)
         assert h.elements() == [("record", "a", 10), ("watermark", 9, None)]
-        with pytest.raises(MissingTimestamp, match="with_timestamp_assigner"):
+        with pytest.raises(MissingTimestamp, match=r"with_timestamp_assigner"):
             h.push("b")
 
 
@@ -338,7 +338,7 @@ def test_ingestion_time():
 # --- failures ---
 def test_a_failing_assigner_names_operator_and_record():
     with harness(WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v: v["time"])) as h:
-        with pytest.raises(JobFailed, match="Timestamps/Watermarks .*KeyError: 'time'\n  on record {'a': 1}"):
+        with pytest.raises(JobFailed, match=r"Timestamps/Watermarks .*KeyError: 'time'\n  on record {'a': 1}"):
             h.push({"a": 1})
 
 
@@ -348,7 +348,7 @@ def test_a_failing_generator_names_operator_and_record():
             raise ValueError("no")
 
     with harness(WatermarkStrategy.for_generator(Fails).with_timestamp_assigner(Own())) as h:
-        with pytest.raises(JobFailed, match="Timestamps/Watermarks .*no\n  on record 4"):
+        with pytest.raises(JobFailed, match=r"Timestamps/Watermarks .*no\n  on record 4"):
             h.push(4)
 
 
