@@ -32,6 +32,7 @@ class OperatorContext:
     attempt: int = 0
     batch: bool = False
     watermark_interval: int = 200
+    """Milliseconds between periodic watermarks; 0 for none, below 0 for one at the end of every epoch."""
     tracks_changes: bool = False
     """Whether anyone will ask the state's tables what changed."""
     job_parameters: dict[str, str] = field(default_factory=dict)

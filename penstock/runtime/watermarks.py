@@ -175,7 +175,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self._ask()
 
     def _is_periodic(self) -> bool:
-        return self.context.watermark_interval > 0 and not self.context.batch
+        return self.context.watermark_interval != 0 and not self.context.batch
 
     def _ask_at(self) -> int:
         return self._asked_at + self.context.watermark_interval

@@ -74,8 +74,8 @@ class _RecordingSink(Operator):
 class OperatorHarness:
     """One operator under test: push elements, watermarks and processing time, and look at what comes out.
 
-    `build` gets a stream per input and returns the stream to observe. Every push is an epoch of its own, and what is
-    pushed is serialised on the way in. Errors surface as they would from execute().
+    `build` gets a stream per input and returns the stream to observe. Every push is an epoch of its own, after which
+    periodic watermark generators are asked; what is pushed is serialised on the way in. Errors surface as they would from execute().
 
         harness = OperatorHarness(lambda stream: stream.key_by(0).process(Silence(3000)))
         harness.push(("s1", 20.0), timestamp=1000)
@@ -103,7 +103,7 @@ class OperatorHarness:
         self._now = 0
         self._epoch = 0
         self._seen: dict[str | None, list[tuple[str, Any, int | None]]] = {name: [] for name in self._names.values()}
-        self._absorb(self._cluster.deploy(deployment_of(self._plan, JobID().hex)))
+        self._absorb(self._cluster.deploy(deployment_of(self._plan, JobID().hex, watermark_interval=-1)))
 
     @staticmethod
     def _observe(environment: StreamExecutionEnvironment, stream: DataStream, name: str = "main") -> str:

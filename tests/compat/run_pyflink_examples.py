@@ -19,7 +19,17 @@ ROOT = Path(__file__).resolve().parents[2]
 FLINK = "apache-flink==2.3.0"
 REMARKS = ("No module named google", "PYFLINK_CYTHON_ENABLED", "Using Any for unsupported type")
 """What PyFlink's own dependencies log into the examples' output."""
-EXAMPLES = ["word_count.py", "basic_operations.py", "event_time_timer.py", "state_access.py"]
+EXAMPLES = [
+    "word_count.py",
+    "basic_operations.py",
+    "event_time_timer.py",
+    "state_access.py",
+    "windowing/tumbling_time_window.py",
+    "windowing/tumbling_count_window.py",
+    "windowing/sliding_time_window.py",
+    "windowing/session_with_gap_window.py",
+    "windowing/session_with_dynamic_gap_window.py",
+]
 
 
 def flink_environment() -> Path:

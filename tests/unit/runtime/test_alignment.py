@@ -18,6 +18,7 @@ def arrival(fast_group, slow_group, drift=10):
     """The order in which two sources' records arrive, one record of each an epoch if nothing holds them back."""
     with in_process(clock=ManualClock()):
         env = StreamExecutionEnvironment().set_parallelism(1)
+        env.get_config().set_auto_watermark_interval(1)
         fast_script = [step for n in range(1, 7) for step in (("fast", n * 100), pause())]
         slow_script = [step for n in range(1, 13) for step in (("slow", n * 10), pause())]
         fast = scripted(env, *fast_script).assign_timestamps_and_watermarks(aligned(fast_group, drift))

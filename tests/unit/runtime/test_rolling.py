@@ -148,6 +148,7 @@ def test_flat_map_with_state_keeps_timestamps():
 
 @pytest.mark.parametrize("returned", [None, 3, (1,), [1, 2]])
 def test_with_state_wants_a_pair(returned):
-    with OperatorHarness(lambda s: s.key_by(lambda v: v).map_with_state(lambda v, state: returned)) as h:
-        with pytest.raises(JobFailed, match=r"Map With State .*must return \(result, new state\)"):
-            h.push(1)
+    message = r"Map With State .*must return \(result, new state\)"
+    harness = OperatorHarness(lambda s: s.key_by(lambda v: v).map_with_state(lambda v, state: returned))
+    with harness as h, pytest.raises(JobFailed, match=message):
+        h.push(1)

@@ -24,8 +24,23 @@ class Own(TimestampAssigner):
         return value
 
 
+class Ticking(OperatorHarness):
+    """Every element comes a watermark interval after the one before it."""
+
+    def _send(self, input_number, fill):
+        self._now += 200
+        super()._send(input_number, fill)
+
+
 def harness(strategy):
-    return OperatorHarness(lambda s: s.assign_timestamps_and_watermarks(strategy))
+    return Ticking(lambda s: s.assign_timestamps_and_watermarks(strategy))
+
+
+def both(first, second, kind=Ticking):
+    return kind(
+        lambda a, b: a.assign_timestamps_and_watermarks(first).union(b.assign_timestamps_and_watermarks(second)),
+        inputs=2,
+    )
 
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Own())
@@ -152,13 +167,24 @@ class EverySecondCall(WatermarkGenerator):
 
 
 @pytest.mark.parametrize("supplier", [EverySecondCall, lambda context: EverySecondCall(), lambda: EverySecondCall()])
-def test_a_periodic_generator_is_asked_at_the_end_of_each_epoch(supplier):
+def test_a_periodic_generator_is_asked_behind_the_records(supplier):
     with harness(WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(Own())) as h:
         h.push(10)
         h.push(20)
-        h.advance_processing_time(1)
-        h.advance_processing_time(2)
         assert h.elements() == [("record", 10, 10), ("record", 20, 20), ("watermark", 20, None)]
+
+
+class Highest(EverySecondCall):
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest))
+
+
+def test_a_periodic_generator_is_asked_once_an_interval(run):
+    """An epoch every 100 milliseconds, and an interval of 200."""
+    script = [step for value in (10, 20, 30, 40, 50, 60) for step in (value, pause())]
+    strategy = WatermarkStrategy.for_generator(Highest).with_timestamp_assigner(Own())
+    seen = run(lambda env: scripted(env, *script).assign_timestamps_and_watermarks(strategy).process(_Clock()))
+    assert seen == [MIN_TIMESTAMP] * 3 + [30, 30, 50]
 
 
 def test_a_generator_may_count_in_metrics():
@@ -197,23 +223,21 @@ _Clock = _clock_class()
 
 
 # --- idleness ---
-IDLE = MONOTONOUS.with_idleness(Duration.of_millis(100))
+IDLE = MONOTONOUS.with_idleness(Duration.of_millis(1000))
 
 
 def test_a_silent_input_becomes_idle_and_a_record_wakes_it():
-    build = [MONOTONOUS, IDLE]
-    with OperatorHarness(
-        lambda a, b: a.assign_timestamps_and_watermarks(build[0]).union(b.assign_timestamps_and_watermarks(build[1])),
-        inputs=2,
-    ) as h:
+    with both(MONOTONOUS, IDLE, OperatorHarness) as h:
         h.push(50, input=1)
-        assert [e for e in h.elements() if e[0] == "watermark"] == []
-        h.advance_processing_time(99)
-        assert h.elements() == []
-        h.advance_processing_time(100)
+        h.advance_processing_time(200)
+        h.advance_processing_time(999)
+        assert h.elements() == [("record", 50, 50)]
+        h.advance_processing_time(1000)
         assert h.elements() == [("watermark", 49, None)]
         h.push(60, input=2)
+        h.advance_processing_time(1200)
         h.push(70, input=1)
+        h.advance_processing_time(1400)
         assert [e[1] for e in h.elements() if e[0] == "watermark"] == [59]
 
 
@@ -223,20 +247,15 @@ def test_idleness_makes_the_loop_wake_up():
     with in_process(clock=clock):
         env = StreamExecutionEnvironment().set_parallelism(1)
         quiet = scripted(env, stay=True).assign_timestamps_and_watermarks(IDLE)
-        busy = scripted(env, 5, pause(), 6, pause(), 7, pause(), pause(), pause(), 8, pause())
-        both = busy.assign_timestamps_and_watermarks(MONOTONOUS).union(quiet)
-        with both.process(_Clock()).execute_and_collect() as results:
+        busy = scripted(env, 5, pause(), 6, pause(), 7, *[pause()] * 15, 8, pause())
+        stream = busy.assign_timestamps_and_watermarks(MONOTONOUS).union(quiet)
+        with stream.process(_Clock()).execute_and_collect() as results:
             seen = [value for _, value in zip(range(4), results, strict=False)]
     assert seen[0] == MIN_TIMESTAMP and seen[-1] == 6
 
 
 def test_an_idle_source_is_believed():
-    with OperatorHarness(
-        lambda a, b: a.assign_timestamps_and_watermarks(MONOTONOUS).union(
-            b.assign_timestamps_and_watermarks(MONOTONOUS)
-        ),
-        inputs=2,
-    ) as h:
+    with both(MONOTONOUS, MONOTONOUS) as h:
         h.push(50, input=1)
         h.idle(input=2)
         assert h.elements() == [("record", 50, 50), ("watermark", 49, None)]
@@ -255,10 +274,7 @@ class SaysIdle(WatermarkGenerator):
 
 def test_a_generator_may_declare_idleness():
     strategy = WatermarkStrategy.for_generator(SaysIdle).with_timestamp_assigner(Own())
-    with OperatorHarness(
-        lambda a, b: a.assign_timestamps_and_watermarks(MONOTONOUS).union(b.assign_timestamps_and_watermarks(strategy)),
-        inputs=2,
-    ) as h:
+    with both(MONOTONOUS, strategy) as h:
         h.push(50, input=1)
         h.push(3, input=2)
         h.push(0, input=2)
@@ -337,9 +353,10 @@ def test_ingestion_time():
 
 # --- failures ---
 def test_a_failing_assigner_names_operator_and_record():
-    with harness(WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v: v["time"])) as h:
-        with pytest.raises(JobFailed, match=r"Timestamps/Watermarks .*KeyError: 'time'\n  on record {'a': 1}"):
-            h.push({"a": 1})
+    strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda v: v["time"])
+    message = r"Timestamps/Watermarks .*KeyError: 'time'\n  on record {'a': 1}"
+    with harness(strategy) as h, pytest.raises(JobFailed, match=message):
+        h.push({"a": 1})
 
 
 def test_a_failing_generator_names_operator_and_record():
@@ -347,9 +364,9 @@ def test_a_failing_generator_names_operator_and_record():
         def on_event(self, event, event_timestamp, output):
             raise ValueError("no")
 
-    with harness(WatermarkStrategy.for_generator(Fails).with_timestamp_assigner(Own())) as h:
-        with pytest.raises(JobFailed, match=r"Timestamps/Watermarks .*no\n  on record 4"):
-            h.push(4)
+    strategy = WatermarkStrategy.for_generator(Fails).with_timestamp_assigner(Own())
+    with harness(strategy) as h, pytest.raises(JobFailed, match=r"Timestamps/Watermarks .*no\n  on record 4"):
+        h.push(4)
 
 
 @pytest.mark.xfail(strict=True, reason="blamed on the source, without the record")
