@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.time import to_millis
-from penstock.datastream._windows import Trigger, TriggerResult
+from penstock.datastream._windows import MAX_LONG_VALUE, Trigger, TriggerResult
 from penstock.datastream.state import ReducingStateDescriptor, ValueStateDescriptor
 
 CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
@@ -83,8 +83,12 @@ class _ContinuousTrigger(Trigger[Any, Any]):
         return True
 
     def schedule(self, time: int, window: Any, ctx: Trigger.TriggerContext, register: Callable[[int], None]) -> None:
-        """The first multiple of the interval after `time`, but not after the window's end."""
-        at = min(time + self.interval, window.max_timestamp())
+        """The first multiple of the interval after `time`, but not after the window's end.
+
+        When time has ended, a window that never does has one more firing, not one for each interval up to the end.
+        """
+        over = ctx.get_current_watermark() == MAX_LONG_VALUE == window.max_timestamp()
+        at = MAX_LONG_VALUE if over else min(time + self.interval, window.max_timestamp())
         next_fire: Any = ctx.get_partitioned_state(self._next)
         next_fire.add(at)
         register(at)

@@ -25,9 +25,14 @@ def _chain_lines(plan: Plan, nodes: list[Node]) -> list[str]:
         marker = "- " if depth == 0 else "  → "
         group = "" if node.slot_sharing_group == "default" else f", group {node.slot_sharing_group}"
         lines.append(f"  {marker}{node.name} [uid {node.uid}, parallelism {node.parallelism}{group}]")
-        if depth == 0:
-            lines.extend(f"      ← {_edge_text(plan, edge)}" for edge in plan.incoming[node.id])
+        edges = [edge for edge in plan.incoming[node.id] if depth == 0 or not _obvious(edge, nodes[depth - 1])]
+        lines.extend(f"      ← {_edge_text(plan, edge)}" for edge in edges)
     return lines
+
+
+def _obvious(edge: Edge, above: Node) -> bool:
+    """Whether an operator simply reads the main output of the one above it."""
+    return edge.source == above.id and edge.tag is None
 
 
 def _edge_text(plan: Plan, edge: Edge) -> str:

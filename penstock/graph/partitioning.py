@@ -62,12 +62,9 @@ class Broadcast(Partitioning):
 
 @dataclass(frozen=True)
 class Global(Partitioning):
-    """Everything to the first subtask."""
+    """Every record to the first subtask; the others learn of time and of the end, or they would wait for ever."""
 
     label = "GLOBAL"
-
-    def targets(self, subtask: int, upstream: int, downstream: int) -> Sequence[int]:
-        return (0,)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: 
             "one operator or sink first"
         )
     nodes = [_node(index, transformation, settings) for index, transformation in enumerate(transformations)]
+    _inherit_groups(transformations, nodes)
     _check_uids(nodes)
     numbers = {transformation: index for index, transformation in enumerate(transformations)}
     edges = _edges(transformations, numbers, nodes)
@@ -136,6 +137,15 @@ def _node(index: int, transformation: Transformation, settings: Settings) -> Nod
         slot_sharing_group=transformation.slot_sharing_group or "default",
         description=transformation.description,
     )
+
+
+def _inherit_groups(transformations: list[Transformation], nodes: list[Node]) -> None:
+    """An operator that names no slot sharing group is in that of its inputs, if they agree."""
+    numbers = {transformation: index for index, transformation in enumerate(transformations)}
+    for node, transformation in zip(nodes, transformations, strict=True):
+        groups = {nodes[numbers[above]].slot_sharing_group for above in transformation.upstream()}
+        if transformation.slot_sharing_group is None and len(groups) == 1:
+            node.slot_sharing_group = groups.pop()
 
 
 def _slug(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock import errors
-from penstock.errors import JobCancelled, JobError, JobFailed, PenstockError, SlotLost
+from penstock.errors import JobCancelled, JobFailed, PenstockError, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Cluster
 from penstock.runtime.failures import Failure
@@ -155,7 +155,8 @@ class EpochLoop:
 
     def _rest(self, started: int, reports: list[Report]) -> None:
         """Sleep until something is due. A job that catches up, or has ended, does not rest."""
-        if any(r.backlog for r in reports) or all(r.finished for r in reports) or self._enumerators:
+        feeding = any(not enumerator.exhausted for enumerator in self._enumerators.values())
+        if feeding or any(r.backlog for r in reports) or all(r.finished for r in reports):
             return
         now = self._clock.now()
         earliest = started + self._options.interval_millis
@@ -174,7 +175,8 @@ class EpochLoop:
             raise SlotLost("; ".join(f"slot {report.slot}: {report.lost}" for report in lost))
         failed = [report.failure for report in reports if report.failure is not None]
         if failed:
-            raise job_failed(failed[0])
+            # A failure may make later stages fail in other slots: the earliest is the cause.
+            raise job_failed(min(failed, key=lambda failure: failure.stage))
 
     # --- the end ---
     def _release(self) -> list[Report]:
@@ -186,7 +188,7 @@ class EpochLoop:
         """After a failure the first error counts; one on the way out would only hide it."""
         try:
             self._release()
-        except (JobError, RuntimeError):
+        except Exception:
             return
 
 

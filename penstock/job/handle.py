@@ -28,6 +28,7 @@ class JobHandle:
         self._began = time.monotonic()
         self._seconds = 0.0
         self._ended = threading.Event()
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"penstock job {job_id}", daemon=True)
 
     def start(self) -> JobHandle:
@@ -51,9 +52,10 @@ class JobHandle:
             self._end(JobStatus.FINISHED, None)
 
     def _end(self, status: JobStatus, error: BaseException | None) -> None:
-        self._seconds = time.monotonic() - self._began
-        self._error = error
-        self._status = status
+        with self._lock:
+            self._seconds = time.monotonic() - self._began
+            self._error = error
+            self._status = status
         if self._at_end is not None:
             self._at_end()
         self._ended.set()
@@ -63,9 +65,10 @@ class JobHandle:
 
     def cancel(self, patience: float = 3.0) -> None:
         """Stop after the running epoch, or in its middle if it does not end within `patience` seconds."""
-        if self._status.is_terminal_state():
-            return
-        self._status = JobStatus.CANCELLING
+        with self._lock:
+            if self._status.is_terminal_state():
+                return
+            self._status = JobStatus.CANCELLING
         self._loop.stop()
         if not self._ended.wait(patience):
             self._cluster.interrupt()

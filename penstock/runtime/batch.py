@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from penstock.runtime.context import stamps_or_none
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.process import BroadcastProcessOperator, CoProcessOperator
@@ -29,7 +30,6 @@ class BatchOperator(Operator):
         self.inner.open(context)
         self._held: list[tuple[Any, int, int | None, Any]] = []
         self._inputs = list(self.inner.inputs())
-        self._drained = False
 
     def close(self) -> None:
         self.inner.close()
@@ -49,12 +49,10 @@ class BatchOperator(Operator):
 
     def watermark(self, timestamp: int) -> None:
         """In BATCH mode event time stands still until everything is there."""
-        if timestamp == MAX_TIMESTAMP and not self._drained:
-            self._drained = True
-            self._drain()
-            self.inner.watermark(timestamp)
 
     def finish(self) -> None:
+        self._drain()
+        self.inner.watermark(MAX_TIMESTAMP)
         self.inner.finish()
 
     def end_epoch(self) -> None:
@@ -78,8 +76,7 @@ class BatchOperator(Operator):
             if position == len(entries) or entries[position][1] != entries[start][1]:
                 run = entries[start:position]
                 stamps = [entry[2] for entry in run]
-                timed = stamps if stamps[0] is not None else None
-                self._inputs[run[0][1]](list(map(itemgetter(3), run)), timed)
+                self._inputs[run[0][1]](list(map(itemgetter(3), run)), stamps_or_none(stamps))
                 start = position
 
 

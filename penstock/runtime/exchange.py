@@ -6,16 +6,23 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import length_hint
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.datastream.functions import Partitioner
 from penstock.errors import RecordError, UnsupportedKey
 from penstock.runtime.elements import Receiver, Timestamps, Values
-from penstock.runtime.failures import OperatorFailed, failure_of
-from penstock.runtime.frames import FrameBuilder
+from penstock.runtime.failures import USER_ERRORS, OperatorFailed, failure_of
+from penstock.runtime.frames import FrameBuilder, Unpicklable
 from penstock.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
 
 _CACHED_KEYS = 100_000
+
+
+class Owner(NamedTuple):
+    """Whose error it is when routing fails: the operator that the records go to, or that they come from."""
+
+    name: str
+    uid: str
 
 
 class Writer(ABC):
@@ -24,8 +31,8 @@ class Writer(ABC):
     Watermarks, idleness and the end go to every connected target, in order with the records.
     """
 
-    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
-        self.name = name
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        self.owner = owner
         self.subtask = subtask
         self.builders = {target: FrameBuilder() for target in targets}
         self._all = list(self.builders.values())
@@ -48,11 +55,24 @@ class Writer(ABC):
 
     def take(self) -> dict[int, list[bytes]]:
         """The frames of this epoch for each target that has any."""
-        taken = {target: builder.take() for target, builder in self.builders.items()}
+        taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
 
-    def failed(self, error: Exception, record: Any) -> OperatorFailed:
-        return OperatorFailed(failure_of(error, self.name, "-", self.subtask, record))
+    def failed(self, error: BaseException, record: Any) -> OperatorFailed:
+        return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
+
+    def _settle(self) -> None:
+        try:
+            for builder in self._all:
+                builder.settle()
+        except Unpicklable as error:
+            raise self.failed(error, error.record) from error
+
+    def _cut(self, builder: FrameBuilder) -> list[bytes]:
+        try:
+            return builder.take()
+        except Unpicklable as error:
+            raise self.failed(error, error.record) from error
 
 
 class SingleWriter(Writer):
@@ -60,6 +80,7 @@ class SingleWriter(Writer):
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self._all[0].extend(values, timestamps)
+        self._settle()
 
 
 class BroadcastWriter(Writer):
@@ -68,13 +89,14 @@ class BroadcastWriter(Writer):
     def records(self, values: Values, timestamps: Timestamps) -> None:
         for builder in self._all:
             builder.extend(values, timestamps)
+        self._settle()
 
 
 class RoundRobinWriter(Writer):
     """Records in turn over the targets: rebalance over all of them, rescale over a few."""
 
-    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
-        super().__init__(name, subtask, targets)
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(owner, subtask, targets)
         self._next = subtask % len(self._all)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
@@ -83,6 +105,7 @@ class RoundRobinWriter(Writer):
             stamps = None if timestamps is None else timestamps[step::width]
             self._all[(self._next + step) % width].extend(values[step::width], stamps)
         self._next = (self._next + len(values)) % width
+        self._settle()
 
 
 class ChosenWriter(Writer):
@@ -100,8 +123,7 @@ class ChosenWriter(Writer):
             stamp = [builder.timestamps.append for builder in self._all]
             for target, timestamp in zip(chosen, timestamps, strict=True):
                 stamp[target](timestamp)
-        for builder in self._all:
-            builder.settle()
+        self._settle()
 
     @abstractmethod
     def choose(self, values: Values) -> list[int]:
@@ -111,8 +133,8 @@ class ChosenWriter(Writer):
 class ShuffleWriter(ChosenWriter):
     """Targets at random, from a generator that is seeded so that an epoch can be repeated."""
 
-    def __init__(self, name: str, subtask: int, targets: Sequence[int]) -> None:
-        super().__init__(name, subtask, targets)
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(owner, subtask, targets)
         self._random = random.Random(subtask)
 
     def choose(self, values: Values) -> list[int]:
@@ -122,8 +144,8 @@ class ShuffleWriter(ChosenWriter):
 class CustomWriter(ChosenWriter):
     """Targets that a user's partitioner chooses by the record's key."""
 
-    def __init__(self, name: str, subtask: int, targets: Sequence[int], partitioner: Any, key_of: Any) -> None:
-        super().__init__(name, subtask, targets)
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int], partitioner: Any, key_of: Any) -> None:
+        super().__init__(owner, subtask, targets)
         self._partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         self._key_of = key_of
 
@@ -138,73 +160,51 @@ class CustomWriter(ChosenWriter):
                         f"the partitioner chose {target!r}; allowed are whole numbers from 0 to {width - 1}"
                     )
                 chosen.append(target)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, value) from error
         return chosen
 
 
-class KeyGroupWriter(Writer):
+class KeyGroupWriter(ChosenWriter):
     """Targets by the key group of the record's key."""
 
     def __init__(
-        self, name: str, subtask: int, targets: Sequence[int], key_of: Callable[[Any], Any], max_parallelism: int
+        self, owner: Owner, subtask: int, targets: Sequence[int], key_of: Callable[[Any], Any], max_parallelism: int
     ) -> None:
-        super().__init__(name, subtask, targets)
+        super().__init__(owner, subtask, targets)
         self._key_of = key_of
-        self._appends = _ByKey(self, [b.values.append for b in self._all], max_parallelism)
-        self._stamps = _ByKey(self, [b.timestamps.append for b in self._all], max_parallelism)
+        self._target_of = _TargetOfKey(len(targets), max_parallelism)
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        for builder in self._all:
-            builder.expect(timestamps is not None)
-        feed, key_of = iter(values), self._key_of
+    def choose(self, values: Values) -> list[int]:
+        feed, key_of, target_of = iter(values), self._key_of, self._target_of
         try:
-            keys = [key_of(value) for value in feed]
-        except Exception as error:
-            raise self.failed(error, values[len(values) - length_hint(feed) - 1]) from error
-        appends = self._appends
-        try:
-            for key, value in zip(keys, values, strict=True):
-                appends[key](value)
-        except TypeError as error:
-            raise self._unhashable(error, keys, values) from None
-        if timestamps is not None:
-            stamps = self._stamps
-            for key, timestamp in zip(keys, timestamps, strict=True):
-                stamps[key](timestamp)
-        for builder in self._all:
-            builder.settle()
-
-    def _unhashable(self, error: Exception, keys: list[Any], values: Values) -> OperatorFailed:
-        key, value = first_unhashable(keys, values)
-        return self.failed(unhashable(key) if key is not _NONE else error, value)
+            return [target_of[key_of(value)] for value in feed]
+        except USER_ERRORS as error:
+            value = values[len(values) - length_hint(feed) - 1]
+            raise self.failed(_key_error(error, key_of, value), value) from error
 
 
-class _ByKey(dict[Any, Callable[[Any], None]]):
-    """The append method of each key's target, worked out once a key and kept within bounds."""
+class _TargetOfKey(dict[Any, int]):
+    """The target of each key, worked out once a key and kept within bounds."""
 
-    def __init__(self, writer: Writer, appends: list[Callable[[Any], None]], max_parallelism: int) -> None:
+    def __init__(self, targets: int, max_parallelism: int) -> None:
         super().__init__()
-        self._writer = writer
-        self._appends = appends
+        self._targets = targets
         self._max_parallelism = max_parallelism
 
-    def __missing__(self, key: Any) -> Callable[[Any], None]:
+    def __missing__(self, key: Any) -> int:
         if len(self) >= _CACHED_KEYS:
             self.clear()
-        try:
-            group = key_group(key, self._max_parallelism)
-        except UnsupportedKey as error:
-            raise self._writer.failed(error, key) from error
-        append = self[key] = self._appends[subtask_for_group(group, self._max_parallelism, len(self._appends))]
-        return append
+        group = key_group(key, self._max_parallelism)
+        target = self[key] = subtask_for_group(group, self._max_parallelism, self._targets)
+        return target
 
 
 class KeyCheck:
     """Stands where a keyed edge needs no exchange, since both sides have one subtask: refuses keys that are none."""
 
-    def __init__(self, name: str, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
-        self._name = name
+    def __init__(self, owner: Owner, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
+        self._owner = owner
         self._receiver = receiver
         self._key_of = key_of
         self._known: set[Any] = set()
@@ -220,29 +220,22 @@ class KeyCheck:
                 if key not in known:
                     stable_hash(key)
                     known.add(key)
-        except Exception as error:
-            cause = unhashable(key_of(value)) if isinstance(error, TypeError) and "unhashable" in str(error) else error
-            raise OperatorFailed(failure_of(cause, self._name, "-", 0, value)) from error
+        except USER_ERRORS as error:
+            cause = _key_error(error, key_of, value)
+            raise OperatorFailed(failure_of(cause, self._owner.name, self._owner.uid, 0, value)) from error
         if len(known) > _CACHED_KEYS:
             known.clear()
         self._receiver.records(values, timestamps)
 
 
-_NONE = object()
-
-
-def first_unhashable(keys: list[Any], values: Values) -> tuple[Any, Any]:
-    """The first key that Python cannot hash, with its record."""
-    for key, value in zip(keys, values, strict=True):
-        try:
-            hash(key)
-        except TypeError:
-            return key, value
-    return _NONE, None
-
-
-def unhashable(key: Any) -> UnsupportedKey:
-    """The error for a key such as a list."""
+def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -> BaseException:
+    """A key such as a list fails in Python's dict; say so in our words. Other errors are the key selector's own."""
+    if not isinstance(error, TypeError) or "unhashable" not in str(error):
+        return error
+    try:
+        key = key_of(value)
+    except USER_ERRORS:
+        return error
     return UnsupportedKey(
         f"{shortened(key)} of type {type(key).__name__} cannot be a key, since it is not hashable: return a tuple, a "
         "string or a number from the key selector"

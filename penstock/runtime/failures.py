@@ -24,6 +24,7 @@ class Failure:
     error_type: str
     message: str
     traceback: str
+    stage: int = 0
     known_as: str = ""
     """The name of a Penstock exception class, when it is one."""
 
@@ -35,6 +36,10 @@ class Failure:
         if self.traceback:
             lines.append(self.traceback.rstrip())
         return "\n".join(lines)
+
+
+USER_ERRORS = (Exception, SystemExit)
+"""What a user function may raise; one that calls exit() fails its job, not the process."""
 
 
 class OperatorFailed(Exception):

@@ -15,6 +15,7 @@ from typing import Any
 import cloudpickle
 
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
+from penstock.errors import NotSerializable
 from penstock.runtime.elements import MAX_TIMESTAMP, Receiver, Timestamps, Values
 
 FRAME_RECORDS = 8192
@@ -34,12 +35,11 @@ class FrameBuilder:
         self._weight = 0
 
     def extend(self, values: Values, timestamps: Timestamps) -> None:
-        """Append a chunk."""
+        """Append a chunk; `settle` cuts frames."""
         self.expect(timestamps is not None)
         self.values.extend(values)
         if timestamps is not None:
             self.timestamps.extend(timestamps)
-        self.settle()
 
     def expect(self, timed: bool) -> None:
         """Say whether the records about to be appended have timestamps; a chunk is all of one kind."""
@@ -71,7 +71,6 @@ class FrameBuilder:
         self._close_chunk()
         self._elements.append(element)
         self._weight += 1
-        self.settle()
 
     def _close_chunk(self) -> None:
         """The lists are copied and emptied, not replaced: writers hold on to their append methods."""
@@ -86,9 +85,37 @@ class FrameBuilder:
     def _cut(self) -> None:
         self._close_chunk()
         if self._elements:
-            self._frames.append(dumps(self._elements))
-            self._elements = []
-            self._weight = 0
+            elements, self._elements, self._weight = self._elements, [], 0
+            self._frames.append(self._pickled(elements))
+
+    @staticmethod
+    def _pickled(elements: list[tuple[Any, ...]]) -> bytes:
+        try:
+            return dumps(elements)
+        except Exception as error:
+            raise Unpicklable(error, _culprit(elements)) from error
+
+
+class Unpicklable(NotSerializable):
+    """A record that cannot be sent to another slot."""
+
+    def __init__(self, cause: BaseException, record: Any) -> None:
+        super().__init__(
+            f"a record cannot be sent to another slot ({type(cause).__name__}: {cause}): emit plain data, and open "
+            "connections and locks in the function's open() method"
+        )
+        self.record = record
+
+
+def _culprit(elements: list[tuple[Any, ...]]) -> Any:
+    """The first record that cannot be pickled by itself."""
+    for element in elements:
+        for value in element[1] if element[0] == _VALUES else ():
+            try:
+                dumps(value)
+            except Exception:
+                return value
+    return None
 
 
 def deliver(frame: bytes, receiver: Receiver) -> None:

@@ -154,7 +154,8 @@ class Operator:
 class Gate:
     """Stands before an operator that has several channels: combines their watermarks, idleness and ends.
 
-    A channel's watermark never goes back; event time is the minimum over the channels that are not idle.
+    A channel's watermark never goes back; event time is the minimum over the channels that are not idle. One that is
+    over no longer counts while others are not: an idle one may still bring records.
     """
 
     def __init__(self, operator: Operator) -> None:
@@ -172,11 +173,12 @@ class Gate:
 
     def advance(self) -> None:
         """Pass on what the channels together have reached."""
-        active = [c.reached for c in self._channels if not c.idle]
+        open_channels = [c for c in self._channels if c.reached < MAX_TIMESTAMP] or self._channels
+        active = [c.reached for c in open_channels if not c.idle]
         if active and self._idle:
             self._idle = False
             self._operator.status(False)
-        self._reach(active or [max(c.reached for c in self._channels)])
+        self._reach(active or [max(c.reached for c in open_channels)])
         if not active and not self._idle:
             self._idle = True
             self._operator.status(True)

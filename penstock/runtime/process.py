@@ -11,7 +11,8 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import PenstockError
 from penstock.runtime.context import Collected, FunctionContext, KeyedBroadcastContext
-from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.stateless import FunctionOperator
 from penstock.runtime.timers import KeyedTimerService, KeylessTimerService
@@ -54,7 +55,7 @@ class ProcessOperator(FunctionOperator):
                 self._drive_plain(process, self.function_context, feed, stamps)
             else:
                 self._drive_keyed(process, key_of, feed, stamps)
-        except Exception as error:
+        except USER_ERRORS as error:
             self.collected.forget()
             raise self.failed(error, values, feed) from error
         self.flush()
@@ -103,7 +104,7 @@ class ProcessOperator(FunctionOperator):
 
     def advance_processing_time(self, now: int) -> None:
         if isinstance(self.timers, KeyedTimerService):
-            self.timers.processing_time.fire(now, self._processing_timer)
+            self.timers.processing_time.fire_once(now, self._processing_timer)
             self.flush()
 
     def next_due(self) -> int | None:
@@ -126,7 +127,7 @@ class ProcessOperator(FunctionOperator):
             results = self._on_timer(time, context)
             if results is not None:
                 self.collected.gather(results, time)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, [f"timer at {time} of key {key!r}"], _spent()) from error
         finally:
             context.at_timer(None, None)
@@ -135,10 +136,7 @@ class ProcessOperator(FunctionOperator):
     def finish_key(self, key: Any) -> None:
         """In BATCH mode a key is done: its timers fire as if time had ended, then its state goes."""
         assert self.keyed is not None and isinstance(self.timers, KeyedTimerService)
-        self.timers.watermark = MAX_TIMESTAMP
-        self.timers.processing_time.fire(MAX_TIMESTAMP, self._processing_timer)
-        self.timers.event_time.fire(MAX_TIMESTAMP, self._event_timer)
-        self.timers.watermark = self.current_watermark
+        self.timers.finish(self._event_timer, self._processing_timer)
         self.flush()
         self.keyed.drop_keys()
 
@@ -224,7 +222,7 @@ class BroadcastProcessOperator(ProcessOperator):
                 feed,
                 repeat(None) if timestamps is None else timestamps,
             )
-        except Exception as error:
+        except USER_ERRORS as error:
             self.collected.forget()
             raise self.failed(error, values, feed) from error
         self.flush()

@@ -147,6 +147,10 @@ class TextFileSource(Source):
     splits: list[FileSplit]
     charset: str = "UTF-8"
 
+    def __post_init__(self) -> None:
+        if "\n".encode(self.charset) != b"\n":
+            raise ProgramError(f"text files are cut at line ends of one byte, and {self.charset} has longer ones")
+
     def reader(self, context: OperatorContext) -> Reader:
         return _TextFileReader(self.splits[context.subtask :: context.parallelism], self.charset)
 
@@ -169,10 +173,10 @@ def file_splits(path: str, split_bytes: int = SPLIT_BYTES) -> list[FileSplit]:
 def _files_under(filesystem: Any, root: str) -> list[str]:
     if filesystem.isdir(root):
         found = filesystem.ls(root, detail=False)
-    elif glob.has_magic(root):
-        found = filesystem.glob(root)
+    elif filesystem.exists(root):
+        found = [root]
     else:
-        found = [root] if filesystem.exists(root) else []
+        found = filesystem.glob(root) if glob.has_magic(root) else []
     visible = [name for name in found if not os.path.basename(name.rstrip("/")).startswith((".", "_"))]
     return sorted(name for name in visible if filesystem.isfile(name))
 
@@ -201,7 +205,7 @@ def _lines_of(splits: Iterable[FileSplit], charset: str) -> Iterator[str]:
                 line = file.readline()
                 if not line:
                     break
-                yield line.rstrip(b"\r\n").decode(charset)
+                yield line.removesuffix(b"\n").removesuffix(b"\r").decode(charset)
 
 
 @dataclass
@@ -242,11 +246,10 @@ class IteratorEnumerator(Enumerator):
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values = values
-        self._ended = False
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
-        if self._ended:
+        if self.exhausted:
             return [None] * parallelism
         taken = [value for _, value in zip(range(max_records), self._values, strict=False)]
-        self._ended = len(taken) < max_records
-        return [(taken[subtask::parallelism], self._ended) for subtask in range(parallelism)]
+        self.exhausted = len(taken) < max_records
+        return [(taken[subtask::parallelism], self.exhausted) for subtask in range(parallelism)]

@@ -10,6 +10,7 @@ from penstock.common.types import Row
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import RecordError
 from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.stateless import FunctionOperator
 from penstock.state.key_groups import shortened
@@ -31,7 +32,7 @@ class ReduceOperator(FunctionOperator):
         feed = iter(values)
         try:
             reduced = self._fold(feed)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
         if not self.context.batch:
             self.emit(reduced, timestamps)

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import SinkFunction
 from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.frames import dumps
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.stateless import FunctionOperator
@@ -24,9 +25,13 @@ class PrintSink(Operator):
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
-        prefix = self._prefix()
+        prefix, feed = self._prefix(), iter(values)
         text = str if self.input_type is None else self.input_type.text
-        self.context.results(self.context.uid, "".join(f"{prefix}{text(value)}\n" for value in values))
+        try:
+            lines = [f"{prefix}{text(value)}\n" for value in feed]
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        self.context.results(self.context.uid, "".join(lines))
 
     def _prefix(self) -> str:
         number = str(self.context.subtask + 1) if self.context.parallelism > 1 else ""
@@ -39,7 +44,11 @@ class CollectSink(Operator):
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
-        self.context.results(self.context.uid, dumps(values))
+        try:
+            chunk = dumps(values)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+        self.context.results(self.context.uid, chunk)
 
 
 class DiscardingSink(Operator):
@@ -83,7 +92,7 @@ class FunctionSink(FunctionOperator):
             else:
                 for value in feed:
                     self.function(value)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
 
     def _invoke(self, feed: Iterator[Any], timestamps: Timestamps) -> None:

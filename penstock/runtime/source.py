@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.runtime.elements import MAX_TIMESTAMP, Receiver
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 
 CHUNK_RECORDS = 4096
@@ -56,7 +57,12 @@ class Reader(ABC):
 
 
 class Enumerator(ABC):
-    """The driver's part of a source that is fed by the driver: asked once an epoch what each subtask shall read."""
+    """The driver's part of a source that is fed by the driver: asked once an epoch what each subtask shall read.
+
+    `exhausted` becomes true when there is nothing left to assign.
+    """
+
+    exhausted = False
 
     @abstractmethod
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
@@ -93,7 +99,7 @@ class SourceOperator(Operator):
         super().open(context)
         try:
             self.reader = self.source.reader(context)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, []) from error
         self._out = _SourceOutput(self)
         self.backlog = False
@@ -105,7 +111,7 @@ class SourceOperator(Operator):
         while not (self.finished or self._paused()):
             try:
                 taken = self.reader.poll(self._out, budget)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failed(error, []) from error
             budget.records -= taken
             if self.reader.finished:

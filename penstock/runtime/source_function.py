@@ -106,7 +106,11 @@ class FunctionReader(Reader):
         self._function = function
         self._context = BufferedSourceContext()
         self._active = True
-        function.open(SlotRuntimeContext(context, None))
+        try:
+            function.open(SlotRuntimeContext(context, None))
+        except Exception:
+            function.close()
+            raise
         self._thread = threading.Thread(target=self._run, name=f"source {context.name}", daemon=True)
         self._thread.start()
 

@@ -10,6 +10,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import Function
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.state.backend import KeyedStateBackend
 
@@ -37,7 +38,7 @@ class FunctionOperator(Operator):
         if isinstance(self.function, Function):
             try:
                 self.function.open(self.runtime_context)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failed(error, []) from error
 
     def close(self) -> None:
@@ -89,7 +90,7 @@ class MapOperator(PerRecordOperator):
         call, feed = self.function_call, iter(values)
         try:
             mapped = [call(value) for value in feed]
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
         self.emit(mapped, timestamps)
 
@@ -103,9 +104,12 @@ class FilterOperator(PerRecordOperator):
         call, feed = self.function_call, iter(values)
         try:
             kept = [call(value) for value in feed]
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
-        passed = list(compress(values, kept))
+        try:
+            passed = list(compress(values, kept))
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
         if passed:
             self.emit(passed, None if timestamps is None else list(compress(timestamps, kept)))
 
@@ -122,7 +126,7 @@ class FlatMapOperator(PerRecordOperator):
                 flat, stamps = self._flat(feed), None
             else:
                 flat, stamps = self._flat_timed(feed, timestamps)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
         if flat:
             self.emit(flat, stamps)
@@ -160,7 +164,7 @@ class SplitOperator(FunctionOperator):
                     chosen = sides.setdefault(name, ([], []))
                     chosen[0].append(value)
                     chosen[1].append(None if timestamps is None else timestamps[position])
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
         for name, (chosen_values, stamps) in sides.items():
             if name in self.context.side_outputs:

@@ -9,6 +9,7 @@ import os
 import pickle
 import time
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
@@ -21,17 +22,19 @@ from penstock.runtime.exchange import (
     CustomWriter,
     KeyCheck,
     KeyGroupWriter,
+    Owner,
     RoundRobinWriter,
     ShuffleWriter,
     SingleWriter,
     Writer,
 )
-from penstock.runtime.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.frames import adopt_main_classes, deliver
 from penstock.runtime.operator import Alignment, Channel, Clock, Gate, Operator, OperatorContext
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.source import Budget, SourceOperator
 
+_EMPTY = pickle.dumps([])
 Address = tuple[int, int]
 """A channel's sender: (edge, upstream subtask)."""
 
@@ -70,7 +73,7 @@ class Slot:
     def _loaded(self, node: Node) -> Operator:
         try:
             operator: Operator = pickle.loads(self.deployment.operators[node.id])
-        except Exception as error:
+        except USER_ERRORS as error:
             raise OperatorFailed(failure_of(error, node.name, node.uid, self.index)) from error
         if isinstance(operator, SourceOperator):
             operator.aligned = node.aligned
@@ -126,8 +129,10 @@ class Slot:
         partitioning = pickle.loads(self.deployment.partitionings[edge.id])
         if edge.local:
             channel = self.channels[edge.id, self.index]
-            name = self.plan.nodes[edge.target].name
-            return KeyCheck(f"key_by of {name}", channel, partitioning.selector) if _keyed(partitioning) else channel
+            target = self.plan.nodes[edge.target]
+            if isinstance(partitioning, ByKey):
+                return KeyCheck(Owner(f"key_by of {target.name}", target.uid), channel, partitioning.selector)
+            return channel
         writer = self.writers[edge.id] = _writer(self, node, edge, partitioning)
         return writer
 
@@ -139,7 +144,7 @@ class Slot:
             try:
                 if operator is not None:
                     operator.close()
-            except Exception as error:
+            except USER_ERRORS as error:
                 failures.append(failure_of(error, node.name, node.uid, self.index))
         return failures
 
@@ -161,11 +166,12 @@ class Slot:
         if self.failure is None:
             try:
                 self._drive(stage)
+                return self._outgoing(stage)
             except OperatorFailed as failed:
-                self.failure = failed.failure
-            except Exception as error:
-                self.failure = failure_of(error, "the engine", "-", self.index)
-        return self._outgoing(stage)
+                self.failure = replace(failed.failure, stage=stage)
+            except USER_ERRORS as error:
+                self.failure = replace(failure_of(error, "the engine", "-", self.index), stage=stage)
+        return [_EMPTY] * self.plan.slots
 
     def _hold(self, address: Address, frames: list[bytes]) -> None:
         """Keep frames unopened until the stage of their target."""
@@ -273,10 +279,6 @@ class _ControlOnly(_Nobody):
         self.end = receiver.end  # type: ignore[method-assign]
 
 
-def _keyed(partitioning: Any) -> bool:
-    return isinstance(partitioning, ByKey)
-
-
 _SIMPLE_WRITERS: dict[type, type[Writer]] = {
     Forward: SingleWriter,
     Global: SingleWriter,
@@ -291,9 +293,9 @@ def _writer(slot: Slot, node: Node, edge: Edge, partitioning: Any) -> Writer:
     targets = edge.connects(slot.plan, slot.index)
     target = slot.plan.nodes[edge.target]
     if isinstance(partitioning, ByKey):
-        name = f"key_by of {target.name}"
-        return KeyGroupWriter(name, slot.index, targets, partitioning.selector, target.max_parallelism)
+        owner = Owner(f"key_by of {target.name}", target.uid)
+        return KeyGroupWriter(owner, slot.index, targets, partitioning.selector, target.max_parallelism)
     if isinstance(partitioning, Custom):
-        name = f"partition_custom before {target.name}"
-        return CustomWriter(name, slot.index, targets, partitioning.partitioner, partitioning.selector)
-    return _SIMPLE_WRITERS[type(partitioning)](node.name, slot.index, targets)
+        owner = Owner(f"partition_custom before {target.name}", target.uid)
+        return CustomWriter(owner, slot.index, targets, partitioning.partitioner, partitioning.selector)
+    return _SIMPLE_WRITERS[type(partitioning)](Owner(node.name, node.uid), slot.index, targets)

@@ -9,13 +9,14 @@ from typing import Any
 
 from penstock.datastream.functions import TimerService
 from penstock.errors import TimersRequireKeys
-from penstock.runtime.elements import MIN_TIMESTAMP
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.runtime.operator import Clock
 from penstock.state.tables import KeyScope
 
 VOID_NAMESPACE = None
 Timer = tuple[int, Any, Any]
 """(time, key, namespace)"""
+OnTimer = Callable[[int, Any, Any], None]
 
 
 class TimerQueue:
@@ -25,12 +26,15 @@ class TimerQueue:
         self._heap: list[tuple[int, int, Timer]] = []
         self._live: dict[Timer, int] = {}
         self._order = count()
+        self._closed = False
 
     def __len__(self) -> int:
         return len(self._live)
 
     def register(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
         """Add a timer unless the same one is waiting already."""
+        if self._closed:
+            return
         timer, order = (time, key, namespace), next(self._order)
         if self._live.setdefault(timer, order) == order:
             heappush(self._heap, (time, order, timer))
@@ -46,7 +50,7 @@ class TimerQueue:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def fire(self, until: int, on_timer: Callable[[int, Any, Any], None]) -> None:
+    def fire(self, until: int, on_timer: OnTimer) -> None:
         """Fire every timer at or before `until`, including those that firing registers."""
         heap, live = self._heap, self._live
         while heap and heap[0][0] <= until:
@@ -54,6 +58,34 @@ class TimerQueue:
             if live.get(timer) == order:
                 del live[timer]
                 on_timer(*timer)
+
+    def fire_once(self, until: int, on_timer: OnTimer) -> None:
+        """Like `fire`, for a clock that stands still: a timer set meanwhile for no later time is left waiting."""
+        heap, live, deferred = self._heap, self._live, list[tuple[int, int, Timer]]()
+        began, reached = next(self._order), MIN_TIMESTAMP
+        while heap and heap[0][0] <= until:
+            entry = heappop(heap)
+            time, order, timer = entry
+            if live.get(timer) != order:
+                continue
+            if order > began and time <= reached:
+                deferred.append(entry)
+                continue
+            reached = time
+            del live[timer]
+            on_timer(*timer)
+        for entry in deferred:
+            heappush(heap, entry)
+
+    def close(self) -> None:
+        """Take no more timers, while those that are waiting fire for the last time."""
+        self._closed = True
+
+    def reopen(self) -> None:
+        """Begin anew, without any timer."""
+        self._closed = False
+        self._heap.clear()
+        self._live.clear()
 
     def timers(self) -> list[Timer]:
         """All waiting timers, by time and then by registration."""
@@ -87,6 +119,17 @@ class KeyedTimerService(TimerService):
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self.processing_time.delete(_whole(timestamp), self._scope.key)
+
+    def finish(self, on_event_time: OnTimer, on_processing_time: OnTimer) -> None:
+        """Fire everything as if time had ended, as BATCH mode does for a key; timers set meanwhile are ignored."""
+        before, self.watermark = self.watermark, MAX_TIMESTAMP
+        for queue in (self.event_time, self.processing_time):
+            queue.close()
+        self.event_time.fire(MAX_TIMESTAMP, on_event_time)
+        self.processing_time.fire(MAX_TIMESTAMP, on_processing_time)
+        for queue in (self.event_time, self.processing_time):
+            queue.reopen()
+        self.watermark = before
 
 
 class KeylessTimerService(TimerService):

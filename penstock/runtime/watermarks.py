@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index, length_hint
 from typing import Any
 
 from penstock.common.watermark_strategy import (
@@ -16,6 +17,7 @@ from penstock.common.watermark_strategy import (
 from penstock.errors import MissingTimestamp
 from penstock.metrics import MetricGroup
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 
 
@@ -101,13 +103,25 @@ class TimestampsAndWatermarksOperator(Operator):
         extract, feed = self._extract, iter(values)
         try:
             if timestamps is None:
-                return [extract(value, MIN_TIMESTAMP) for value in feed]
-            return [
-                extract(value, MIN_TIMESTAMP if before is None else before)
-                for value, before in zip(feed, timestamps, strict=True)
-            ]
-        except Exception as error:
+                stamps = [extract(value, MIN_TIMESTAMP) for value in feed]
+            else:
+                stamps = [
+                    extract(value, MIN_TIMESTAMP if before is None else before)
+                    for value, before in zip(feed, timestamps, strict=True)
+                ]
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
+        return stamps if set(map(type, stamps)) <= {int} else self._whole(values, stamps)
+
+    def _whole(self, values: Values, stamps: list[Any]) -> list[int]:
+        """Timestamps that are no plain ints: whole numbers of other types pass, anything else names its record."""
+        feed = iter(values)
+        try:
+            return [index(stamp) for _, stamp in zip(feed, stamps, strict=True)]
+        except TypeError:
+            position = len(values) - length_hint(feed) - 1
+            error = TypeError(f"the timestamp assigner returned {stamps[position]!r}, not whole milliseconds")
+            raise self.failed(error, values, feed) from None
 
     def _one_by_one(self, values: Values, stamps: list[int]) -> None:
         """Cut the chunk wherever the generator speaks."""
@@ -116,7 +130,7 @@ class TimestampsAndWatermarksOperator(Operator):
         for position, value in enumerate(feed):
             try:
                 on_event(value, stamps[position], emitted)
-            except Exception as error:
+            except USER_ERRORS as error:
                 raise self.failed(error, values, feed) from error
             if emitted.timestamp is not None or emitted.idle is not None:
                 self.output.records(values[start : position + 1], stamps[start : position + 1])  # type: ignore[arg-type]
@@ -160,7 +174,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def status(self, idle: bool) -> None:
         """A source that says it is idle is believed; records make it active again."""
-        if idle and not self._idle:
+        if idle and not self._idle and not self.context.batch:
             self._become(idle=True)
 
     def finish(self) -> None:
@@ -186,16 +200,16 @@ class TimestampsAndWatermarksOperator(Operator):
         self._unasked = False
         try:
             self.generator.on_periodic_emit(self._emitted)
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, []) from error
         self._relay()
 
     def _timed_out(self) -> bool:
-        timeout = self.strategy.idle_timeout
+        timeout = None if self.context.batch else self.strategy.idle_timeout
         return timeout is not None and not self._idle and self.context.clock.now - self._active_at >= timeout
 
     def next_due(self) -> int | None:
-        if self._idle or self._ended:
+        if self._idle or self._ended or self.context.batch:
             return None
         timeout = self.strategy.idle_timeout
         due = [] if timeout is None else [self._active_at + timeout]

@@ -29,6 +29,7 @@ from penstock.datastream.window import (
 from penstock.errors import PenstockError, RecordError, UnsupportedOperation
 from penstock.runtime.context import Collected
 from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.merging_windows import MergingWindowSet
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.pane_contents import ABSENT, Contents
@@ -100,7 +101,7 @@ class WindowOperator(FunctionOperator):
         stamps = repeat(None) if timestamps is None else timestamps
         try:
             self._drive(feed, stamps)
-        except Exception as error:
+        except USER_ERRORS as error:
             self.collected.forget()
             raise self.failed(error, values, feed) from error
         self._flush()
@@ -273,7 +274,7 @@ class WindowOperator(FunctionOperator):
         self.output.watermark(timestamp)
 
     def advance_processing_time(self, now: int) -> None:
-        self.timers.processing_time.fire(now, self._on_processing_time)
+        self.timers.processing_time.fire_once(now, self._on_processing_time)
         self._flush()
 
     def next_due(self) -> int | None:
@@ -296,7 +297,7 @@ class WindowOperator(FunctionOperator):
             self._act(key, window, state_window, ask(time, window, self._pane.at(key, window)))
             if cleans_up and time == self._cleanup_time(window):
                 self._clear(key, window, state_window, windows)
-        except Exception as error:
+        except USER_ERRORS as error:
             self.collected.forget()
             raise self.failed(error, [f"timer at {time} of key {key!r} in {window}"], iter(())) from error
 
@@ -350,10 +351,7 @@ class WindowOperator(FunctionOperator):
     # --- BATCH ---
     def finish_key(self, key: Any) -> None:
         """In BATCH mode a key is done: its windows are evaluated as if time had ended, then its state goes."""
-        self.timers.watermark = MAX_TIMESTAMP
-        self.timers.processing_time.fire(MAX_TIMESTAMP, self._on_processing_time)
-        self.timers.event_time.fire(MAX_TIMESTAMP, self._on_event_time)
-        self.timers.watermark = self.current_watermark
+        self.timers.finish(self._on_event_time, self._on_processing_time)
         self._flush()
         for backend in self.backends():
             backend.drop_keys()

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.stateless import FunctionOperator
 
@@ -24,7 +25,7 @@ class WithState(FunctionOperator):
         feed = iter(values)
         try:
             results = list(self._results(feed))
-        except Exception as error:
+        except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
         self.send(values, results, timestamps)
 

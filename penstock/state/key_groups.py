@@ -65,13 +65,21 @@ def _of_none(_: None) -> int:
 
 
 def _of_datetime(key: datetime.datetime) -> int:
-    if key.tzinfo is not None:
+    key = key.replace(fold=0)
+    if key.utcoffset() is not None:
         key = key.astimezone(datetime.UTC)
     return _of_text(key.isoformat())
 
 
-def _of_iso(key: datetime.date | datetime.time) -> int:
+def _of_date(key: datetime.date) -> int:
     return _of_text(key.isoformat())
+
+
+def _of_time(key: datetime.time) -> int:
+    """Times of day with zones are equal when they are in UTC."""
+    offset = key.utcoffset() or datetime.timedelta()
+    clock = datetime.timedelta(hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond)
+    return _of_timedelta(clock - offset)
 
 
 def _of_timedelta(key: datetime.timedelta) -> int:
@@ -94,8 +102,8 @@ _BY_TYPE: dict[type, Callable[[Any], int]] = {
     frozenset: _of_frozenset,
     type(None): _of_none,
     datetime.datetime: _of_datetime,
-    datetime.date: _of_iso,
-    datetime.time: _of_iso,
+    datetime.date: _of_date,
+    datetime.time: _of_time,
     datetime.timedelta: _of_timedelta,
     uuid.UUID: _of_uuid,
 }
@@ -110,16 +118,15 @@ def stable_hash(key: Any) -> int:
 
 
 def _of_other(key: Any) -> int:
+    for base in (int, float, str, bytes, tuple):
+        if isinstance(key, base):
+            # What is also such a value, as an IntEnum or a named tuple is, equals that value.
+            return _BY_TYPE[base](str.__str__(key) if base is str else key)
     if isinstance(key, enum.Enum):
-        if isinstance(key, (int, str)):
-            return stable_hash(key.value)
         return _of_text(f"{type(key).__qualname__}.{key.name}")
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         _check_dataclass(key)
         return _of_parts([getattr(key, f.name) for f in dataclasses.fields(key) if f.compare], 17)
-    for base in (int, float, str, bytes, tuple):
-        if isinstance(key, base):
-            return _BY_TYPE[base](key)
     raise UnsupportedKey(
         f"{shortened(key)} of type {type(key).__name__} cannot be a key. Allowed are numbers, strings, bytes, None, "
         "dates and times, UUIDs, enums, and tuples, rows, frozensets and frozen dataclasses of these."
@@ -127,6 +134,11 @@ def _of_other(key: Any) -> int:
 
 
 def _check_dataclass(key: Any) -> None:
+    if not any("__eq__" in vars(base) for base in type(key).__mro__[:-1]):
+        raise UnsupportedKey(
+            f"{shortened(key)} cannot be a key: dataclass {type(key).__name__} has no equality of its own, so every "
+            "copy would be another key. Declare it with @dataclass(frozen=True)."
+        )
     try:
         hash(key)
     except TypeError:

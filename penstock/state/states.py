@@ -6,6 +6,7 @@ Every method starts from `scope.key`: a state never remembers a key, so that it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from penstock.datastream.functions import ReduceFunction
@@ -38,7 +39,8 @@ class HeapValueState(ValueState[Any]):
         self._default = getattr(table.descriptor, "default_value", None) if default is _FROM_DESCRIPTOR else default
 
     def value(self) -> Any:
-        return self._entries.get(self._scope.key, self._default)
+        held = self._entries.get(self._scope.key)
+        return held if held is not None or self._default is None else deepcopy(self._default)
 
     def update(self, value: Any) -> None:
         key = self._scope.key
@@ -237,14 +239,19 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
     def is_empty(self) -> bool:
         return not self._table.entries
 
-    def clear(self) -> None:
+    def _refuse(self, *_: Any) -> None:
         raise PermissionError(
             f"broadcast state '{self._table.descriptor.get_name()}' is read-only on the non-broadcast side: only "
             "process_broadcast_element may change it, so that every subtask holds the same"
         )
 
+    clear = put = put_all = remove = __setitem__ = __delitem__ = _refuse
+
     def __contains__(self, key: Any) -> bool:
         return self.contains(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
@@ -268,6 +275,12 @@ class HeapBroadcastState(HeapReadOnlyBroadcastState, BroadcastState[Any, Any]):
     def clear(self) -> None:
         for key in self.keys():
             self._table.remove(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._table.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._table.remove(key)
 
 
 def reducer(function: Any) -> Callable[[Any, Any], Any]:

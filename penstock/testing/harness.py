@@ -75,7 +75,8 @@ class OperatorHarness:
     """One operator under test: push elements, watermarks and processing time, and look at what comes out.
 
     `build` gets a stream per input and returns the stream to observe. Every push is an epoch of its own, after which
-    periodic watermark generators are asked; what is pushed is serialised on the way in. Errors surface as they would from execute().
+    periodic watermark generators are asked; what is pushed is serialised on the way in. Errors surface as they would
+    from execute().
 
         harness = OperatorHarness(lambda stream: stream.key_by(0).process(Silence(3000)))
         harness.push(("s1", 20.0), timestamp=1000)

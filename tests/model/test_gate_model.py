@@ -34,7 +34,7 @@ class Recording(Operator):
 
 
 class Valve:
-    """The oracle. A channel counts while it is active and not behind what was announced already."""
+    """The oracle. A channel counts while it is active, not over, and not behind what was announced already."""
 
     def __init__(self, channels: int) -> None:
         self.reached = [MIN_TIMESTAMP] * channels
@@ -61,11 +61,15 @@ class Valve:
                 self.seen += [("finish",), ("end",)]
 
     def announce(self) -> None:
-        active = [reached for reached, idle in zip(self.reached, self.idle, strict=True) if not idle]
+        over = min(self.reached) == MAX_TIMESTAMP
+        counting = [c for c, reached in enumerate(self.reached) if over or reached < MAX_TIMESTAMP]
+        active = [self.reached[c] for c in counting if not self.idle[c]]
         if active and self.all_idle:
             self.all_idle = False
             self.seen.append(("status", False))
-        aligned = [reached for reached in active or [max(self.reached)] if reached >= self.announced]
+        aligned = [
+            reached for reached in active or [max(self.reached[c] for c in counting)] if reached >= self.announced
+        ]
         if aligned and min(aligned) > self.announced:
             self.announced = min(aligned)
             self.seen.append(("watermark", self.announced))

@@ -138,7 +138,6 @@ def test_a_record_whose_repr_fails(env):
         env.execute()
 
 
-@pytest.mark.xfail(strict=True, reason="SystemExit goes through everything and ends the program of the caller")
 def test_a_function_that_calls_exit_fails_the_job(env):
     def leave(value):
         raise SystemExit(3)

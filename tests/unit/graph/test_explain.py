@@ -93,7 +93,6 @@ def test_the_plan_is_the_one_in_the_snapshot(program):
     assert env.explain(program.__name__.replace("_", " ")) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="only the head of a chain says where its records come from")
 def test_an_operator_in_a_chain_says_so_if_it_does_not_read_from_the_one_above():
     env = StreamExecutionEnvironment().set_parallelism(1)
     main = env.from_sequence(1, 9).process(Process())

@@ -219,7 +219,6 @@ def test_the_first_error_counts_when_releasing_fails_too():
         loop.run()
 
 
-@pytest.mark.xfail(strict=True, reason="only JobError and RuntimeError are kept quiet")
 def test_the_first_error_counts_whatever_releasing_raises():
     loop, cluster, _ = loop_over(SlotLost("gone"))
     cluster.release = lambda: (_ for _ in ()).throw(OSError("pipe closed"))
@@ -251,7 +250,6 @@ def test_stop_wakes_a_resting_loop():
     assert ended.wait(3)
 
 
-@pytest.mark.xfail(strict=True, reason="a job with a fed source never rests, not even when that has ended")
 def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
     from penstock.runtime.readers import FedSource, IteratorEnumerator
 

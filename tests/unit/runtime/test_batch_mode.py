@@ -138,14 +138,12 @@ class Periodic(KeyedProcessFunction):
         yield timestamp
 
 
-@pytest.mark.xfail(strict=True, reason="Flink ignores timers that are registered while a key ends; here they loop")
 @pytest.mark.parametrize("domain", ["event", "processing"])
 def test_timers_registered_at_the_end_of_a_key_are_ignored(run, domain):
     got = run(lambda env: env.from_collection([1]).key_by(lambda v: v).process(Periodic(domain)), mode="BATCH")
     assert got == [1000]
 
 
-@pytest.mark.xfail(strict=True, reason="Flink fires event-time timers of a key first")
 def test_event_time_timers_fire_before_processing_time_timers(run):
     class Both(KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -226,7 +224,6 @@ def test_the_order_of_keys():
     assert sorted(keys, key=key_order) == [-1, True, 2.5, 3, "a", "b", "aa"]
 
 
-@pytest.mark.xfail(strict=True, reason="one record without a timestamp takes them from all records of its key")
 def test_records_with_and_without_timestamps_keep_what_they_have(run):
     class Times(KeyedProcessFunction):
         def process_element(self, value, ctx):
@@ -236,7 +233,6 @@ def test_records_with_and_without_timestamps_keep_what_they_have(run):
     assert got == [("a", None), ("b", 5), ("c", 7)]
 
 
-@pytest.mark.xfail(strict=True, reason="an idle input beside an ended one lets the end of time come too early")
 def test_an_input_that_was_idle_loses_nothing(run):
     def build(env):
         ended = env.from_collection([1, 2, 3])

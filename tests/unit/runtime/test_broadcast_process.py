@@ -71,7 +71,6 @@ def test_the_other_side_cannot_clear():
     [lambda state: state.put(1, 2), lambda state: state.remove(1), lambda state: state.__setitem__(1, 2)],
     ids=["put", "remove", "item"],
 )
-@pytest.mark.xfail(strict=True, reason="refused, but as a missing attribute that says nothing of what to do")
 def test_the_other_side_cannot_write(attempt):
     with plain(ReadOnly(attempt)) as h, pytest.raises(JobFailed, match=r"read-only"):
         h.push(1, input=1)

@@ -98,7 +98,6 @@ def test_global_brings_everything_to_one_subtask_of_one():
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="subtasks that get nothing have no channel, so they never end")
 def test_global_into_a_parallel_operator_ends():
     assert sorted(ended(lambda env: env.from_sequence(1, 4).global_().map(Where()), 3)) == [
         (0, n) for n in (1, 2, 3, 4)
@@ -113,7 +112,6 @@ class AtEnd(KeyedProcessFunction):
         yield ctx.get_current_key(), ctx.timer_service().current_watermark()
 
 
-@pytest.mark.xfail(strict=True, reason="subtasks without a channel hold event time back downstream")
 def test_global_does_not_hold_event_time_back():
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v: v)
 
@@ -145,7 +143,6 @@ def test_a_key_that_is_no_key(run, parallelism):
             run(lambda env, s=selector: env.from_collection([1]).key_by(s).sum(), parallelism=parallelism)
 
 
-@pytest.mark.xfail(strict=True, reason="the half-written chunk fails a lower slot in the next stage, which is reported")
 def test_the_failure_that_caused_the_others_is_told(run):
     """A slot that fails sends what it had; what that does to other slots is not the cause."""
 
@@ -165,7 +162,6 @@ def test_the_failure_that_caused_the_others_is_told(run):
         run(build, parallelism=2)
 
 
-@pytest.mark.xfail(strict=True, reason="raised as a bare TypeError out of the stage, with no operator named")
 def test_a_record_that_cannot_travel_names_its_operator(run):
     import threading
 

@@ -189,7 +189,6 @@ def test_cleared_state_leaves_nothing():
         assert harness.state_entries() == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the default object itself is handed out, to every key")
 def test_a_mutable_default_is_not_shared_between_keys():
     class Collects(KeyedProcessFunction):
         def open(self, runtime_context):

@@ -99,7 +99,6 @@ class Untellable:
         raise ValueError("no text")
 
 
-@pytest.mark.xfail(strict=True, reason="blamed on the source of the chain")
 def test_a_value_that_cannot_be_printed_names_the_sink(env):
     env.from_collection([1]).map(lambda v: Untellable()).print().name("Printer")
     with pytest.raises(JobFailed) as raised:
@@ -107,7 +106,6 @@ def test_a_value_that_cannot_be_printed_names_the_sink(env):
     assert raised.value.operator == "Printer"
 
 
-@pytest.mark.xfail(strict=True, reason="blamed on the source of the chain")
 def test_a_value_that_cannot_be_collected_names_the_sink(env):
     with pytest.raises(JobFailed) as raised:
         env.from_collection([1]).map(lambda v: (n for n in range(3))).execute_and_collect(limit=1)

@@ -178,7 +178,6 @@ def test_an_error_in_open_names_the_source(stream):
         stream.execute()
 
 
-@pytest.mark.xfail(strict=True, reason="a source whose open() fails is not closed; other functions are")
 def test_a_source_whose_open_fails_is_closed():
     class Fails(Script):
         def open(self, runtime_context):

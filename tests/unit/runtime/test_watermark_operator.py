@@ -369,7 +369,6 @@ def test_a_failing_generator_names_operator_and_record():
         h.push(4)
 
 
-@pytest.mark.xfail(strict=True, reason="blamed on the source, without the record")
 @pytest.mark.parametrize("returned", [None, "soon"])
 def test_an_assigner_that_returns_no_number_is_named(returned):
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v: returned)

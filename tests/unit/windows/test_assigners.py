@@ -82,9 +82,7 @@ def test_sessions_start_as_long_as_their_gap():
     assert windows(DynamicEventTimeSessionWindows.with_dynamic_gap(ByLength()), -1, "abc") == [(-1, 2)]
 
 
-@pytest.mark.parametrize(
-    "five_seconds", [5000, Time.seconds(5), Duration.of_seconds(5), datetime.timedelta(seconds=5)]
-)
+@pytest.mark.parametrize("five_seconds", [5000, Time.seconds(5), Duration.of_seconds(5), datetime.timedelta(seconds=5)])
 def test_lengths_of_time_in_any_spelling(five_seconds):
     assert windows(TumblingEventTimeWindows.of(five_seconds), 0) == [(0, 5000)]
     assert windows(SlidingEventTimeWindows.of(five_seconds, five_seconds), 0) == [(0, 5000)]

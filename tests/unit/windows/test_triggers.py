@@ -56,9 +56,9 @@ def test_event_time_trigger_fires_at_the_last_millisecond_of_the_window():
         h.push(("a", 1), 3)
         h.push(("a", 2), 9)
         h.watermark(8)
-        assert h.values() == []
+        assert h.elements() == [("watermark", 8, None)]
         h.watermark(9)
-        assert h.elements() == [("watermark", 8, None), ("record", "12", 9), ("watermark", 9, None)]
+        assert h.elements() == [("record", "12", 9), ("watermark", 9, None)]
         assert left(h) == (0, 0)
 
 
@@ -105,11 +105,14 @@ def test_processing_time_trigger_in_event_time_windows():
         h.push(("a", 1), 3)
         h.advance_processing_time(9)
         assert h.values() == ["1"]
-        h.push(("a", 2), 4)
+        assert left(h) == (1, 1)
         h.watermark(9)
         assert left(h) == (0, 0)
+        h.push(("a", 2), 13)
+        h.watermark(19)
         h.advance_processing_time(50)
         assert h.values() == []
+        assert left(h) == (0, 0)
 
 
 def test_count_trigger_counts_since_it_last_fired():

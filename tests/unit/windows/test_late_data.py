@@ -1,0 +1,161 @@
+"""Elements behind the watermark: kept, counted, or sent to a side output."""
+
+import pytest
+
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream.functions import ProcessWindowFunction
+from penstock.datastream.window import (
+    CountTrigger,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from penstock.runtime.elements import MAX_TIMESTAMP
+from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted, watermark
+
+LATE = OutputTag("late")
+
+
+class Listed(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield context.window().start, context.window().end, sorted(number for _, number in elements)
+
+
+def harness(assigner, lateness=0, tag=None):
+    def build(stream):
+        windowed = stream.key_by(0).window(assigner).allowed_lateness(lateness)
+        return (windowed if tag is None else windowed.side_output_late_data(tag)).process(Listed())
+
+    return OperatorHarness(build, side_outputs=() if tag is None else (tag,))
+
+
+def dropped(h):
+    return h._cluster.slots[0].metrics.snapshot()["window-process-1.numLateRecordsDropped"]
+
+
+def test_a_window_is_late_when_its_last_millisecond_is_not_after_the_watermark():
+    with harness(TumblingEventTimeWindows.of(10)) as h:
+        h.watermark(8)
+        h.push(("a", 1), 0)
+        assert dropped(h) == 0
+        h.watermark(9)
+        assert h.values() == [(0, 10, [1])]
+        h.push(("a", 2), 9)
+        h.push(("a", 3), 10)
+        assert dropped(h) == 1
+        assert h.state_entries() == 1
+
+
+def test_late_records_go_to_the_side_output_with_their_timestamp_and_are_not_counted():
+    with harness(TumblingEventTimeWindows.of(10), tag=LATE) as h:
+        h.watermark(9)
+        h.push(("a", 1), 3)
+        assert h.side_output(LATE) == [(("a", 1), 3)]
+        assert dropped(h) == 0
+
+
+def test_a_tag_that_nobody_reads_is_no_loss_to_count():
+    def build(stream):
+        return stream.key_by(0).window(TumblingEventTimeWindows.of(10)).side_output_late_data(LATE).process(Listed())
+
+    with OperatorHarness(build) as h:
+        h.watermark(9)
+        h.push(("a", 1), 3)
+        assert (h.values(), dropped(h)) == ([], 0)
+
+
+def test_a_record_with_one_window_left_is_not_late():
+    with harness(SlidingEventTimeWindows.of(10, 5), tag=LATE) as h:
+        h.watermark(9)
+        h.push(("a", 1), 7)
+        assert h.side_output(LATE) == []
+        h.end()
+        assert h.values() == [(5, 15, [1])]
+
+
+def test_a_record_between_windows_is_late_only_if_it_is_old():
+    with harness(SlidingEventTimeWindows.of(3, 10), tag=LATE) as h:
+        h.watermark(9)
+        h.push(("a", 1), 15)
+        h.push(("a", 2), 9)
+        assert h.side_output(LATE) == [(("a", 2), 9)]
+        assert (h.state_entries(), h.timers()) == (0, 0)
+
+
+def test_allowed_lateness_keeps_the_window_for_updates():
+    with harness(TumblingEventTimeWindows.of(10), lateness=5, tag=LATE) as h:
+        h.push(("a", 1), 1)
+        h.watermark(13)
+        h.push(("a", 2), 2)
+        assert h.values() == [(0, 10, [1]), (0, 10, [1, 2])]
+        h.watermark(14)
+        h.push(("a", 3), 3)
+        assert (h.values(), h.side_output(LATE)) == ([], [(("a", 3), 3)])
+        assert (h.state_entries(), h.timers()) == (0, 0)
+
+
+def test_a_lateness_beyond_the_end_of_time_is_for_ever():
+    with harness(TumblingEventTimeWindows.of(10), lateness=MAX_TIMESTAMP) as h:
+        h.push(("a", 1), 1)
+        assert h.timers() == 1
+        h.watermark(10**12)
+        h.push(("a", 2), 2)
+        assert h.values() == [(0, 10, [1]), (0, 10, [1, 2])]
+
+
+def test_a_late_record_that_joins_a_session_is_not_late():
+    with harness(EventTimeSessionWindows.with_gap(10), tag=LATE) as h:
+        h.push(("a", 20), 20)
+        h.watermark(25)
+        h.push(("a", 12), 12)
+        h.push(("a", 3), 3)
+        h.push(("a", 1), 1)
+        h.end()
+        assert h.values() == [(3, 30, [3, 12, 20])] or h.values() == []
+        assert h.side_output(LATE) == []
+
+
+def test_a_late_record_that_joins_nothing_leaves_no_session():
+    with harness(EventTimeSessionWindows.with_gap(5), tag=LATE) as h:
+        h.push(("a", 20), 20)
+        h.watermark(22)
+        h.push(("a", 1), 1)
+        h.push(("b", 2), 2)
+        assert h.side_output(LATE) == [(("a", 1), 1), (("b", 2), 2)]
+        assert (h.state_entries(), h.timers()) == (2, 1)
+
+
+def test_a_session_that_was_evaluated_grows_on_within_the_lateness():
+    with harness(EventTimeSessionWindows.with_gap(5), lateness=10) as h:
+        h.push(("a", 1), 1)
+        h.watermark(7)
+        h.push(("a", 4), 4)
+        assert h.values() == [(1, 6, [1])]
+        h.push(("a", 0), 0)
+        h.watermark(8)
+        assert h.values() == [(0, 9, [0, 1, 4])]
+        h.push(("a", 2), 2)
+        assert h.values() == [(0, 9, [0, 1, 2, 4])]
+        h.end()
+        assert (h.values(), h.state_entries(), h.timers()) == ([], 0, 0)
+
+
+def test_windows_that_are_not_of_event_time_have_no_late_records():
+    with OperatorHarness(
+        lambda s: s.key_by(0).window(GlobalWindows.create()).trigger(CountTrigger.of(1)).sum(1).name("W").uid("w")
+    ) as h:
+        h.watermark(100)
+        h.push(("a", 1), 1)
+        assert h.values() == [("a", 1)]
+        assert h._cluster.slots[0].metrics.snapshot()["w.numLateRecordsDropped"] == 0
+
+
+@pytest.mark.parametrize("epoch_records", [1, 2, None])
+def test_the_counter_is_a_metric_of_the_job(epoch_records):
+    with in_process(epoch_records=epoch_records, clock=ManualClock()):
+        environment = StreamExecutionEnvironment().set_parallelism(1)
+        source = scripted(environment, at(("a", 1), 1), watermark(50), at(("a", 2), 2), at(("a", 3), 3))
+        source.key_by(0).window(TumblingEventTimeWindows.of(10)).sum(1).uid("sums").print()
+        accumulators = environment.execute_async().get_accumulators().result()
+    assert accumulators["sums.numLateRecordsDropped"] == 2
