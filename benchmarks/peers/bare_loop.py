@@ -1,12 +1,14 @@
 """The limit for Python: the same user functions over a range, one process per slot, a dict for state, no exchange.
 
-Each process takes every second number. With an even number of keys (or every key new) no two processes then share a
-key, so the results are those of a real keyed stream although no record is exchanged.
+Each process takes every second number, or half of them where they become events. With an even number of keys (or every
+key new) no two processes then share a key, so the results are those of a real keyed stream although no record is
+exchanged.
 """
 
 import multiprocessing
 import time
 
+import bare_windows
 import workloads as w
 
 
@@ -53,15 +55,17 @@ def stateless(_job, numbers):
 
 
 def run_slot(job, slot):
-    loop = keyed_count if job.workload == w.KEYED_COUNT else stateless
-    return w.digest(job, loop(job, range(slot, job.records, w.PARALLELISM)))
+    if job.workload in (w.KEYED_COUNT, w.STATELESS):
+        loop = keyed_count if job.workload == w.KEYED_COUNT else stateless
+        return w.digest(job, loop(job, range(slot, job.records, w.PARALLELISM)))
+    return w.digest(job, bare_windows.run(job, slot))
 
 
 def main():
     job = w.job_from_arguments()
-    if job.workload == w.KEYED_COUNT and job.keys < job.records and job.keys % w.PARALLELISM:
+    if job.workload != w.STATELESS and job.keys < job.records and job.keys % w.PARALLELISM:
         raise SystemExit(f"{job.keys} keys cannot be split over {w.PARALLELISM} processes without an exchange")
-    warm_up = w.Job(job.workload, 10, 10)
+    warm_up = w.Job(job.workload, 20, 10)
     with multiprocessing.Pool(w.PARALLELISM) as pool:
         pool.starmap(run_slot, [(warm_up, slot) for slot in range(w.PARALLELISM)], chunksize=1)
         start = time.perf_counter()

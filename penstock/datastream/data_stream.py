@@ -142,6 +142,13 @@ class DataStream(Settings):
     def get_execution_config(self) -> ExecutionConfig:
         return self._environment.get_config()
 
+    def returns(self, type_info: TypeInformation) -> DataStream:
+        """Declare the type of what the operator emits, where its method was given none; values are checked by it."""
+        check_instance(type_info, TypeInformation, "returns")
+        self._node.operator.output_type = type_info
+        self._type = type_info
+        return self
+
     def force_non_parallel(self) -> DataStream:
         """Fix the parallelism at 1."""
         self._node.parallelism = 1

@@ -267,7 +267,7 @@ def test_interval_joins(steps, bounds, exclusive, tags):
             assert h.side_output(RIGHT_LATE) == [(v, t) for side, v, t in oracle.late if side == 1]
         else:
             counters = h._cluster.slots[0].metrics.snapshot()
-            assert [n for name, n in counters.items() if name.endswith("LateRecordsDropped")] == [len(oracle.late)]
+            assert [n for name, n in counters.items() if name.endswith("numLateRecordsDropped")] == [len(oracle.late)]
         h.end(1)
         h.end(2)
         assert (h.output(), h.state_entries(), h.timers()) == ([], 0, 0)

@@ -266,7 +266,6 @@ def test_a_trigger_that_waits_from_the_watermark_on_does_not_loop():
         assert h.values() == [1, 1]
 
 
-@pytest.mark.xfail(strict=True, reason="every multiple of the interval up to 2**63 - 1 is fired")
 def test_a_continuous_trigger_in_the_global_window_ends_with_time():
     with harness(GlobalWindows.create(), ContinuousEventTimeTrigger.of(1000), AtMost()) as h:
         h.push(("a", 1), 1)
