@@ -6,12 +6,13 @@ import json
 import statistics
 import time
 
+from pyspark import SparkContext
+
 from penstock.datastream import StreamExecutionEnvironment, submission
 from penstock.job.submission import deployment_of
 from penstock.runtime.protocol import Command
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.session import session
-from pyspark import SparkContext
 
 SLOTS = 2
 WARM_UP = 50

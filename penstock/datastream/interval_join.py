@@ -40,11 +40,11 @@ class IntervalJoined:
 
     def lower_bound_exclusive(self) -> IntervalJoined:
         """The lower bound itself does not match."""
-        return IntervalJoined(self._left, self._right, replace(self._spec, lower=self._spec.lower + 1))
+        return IntervalJoined(self._left, self._right, replace(self._spec, lower_exclusive=True))
 
     def upper_bound_exclusive(self) -> IntervalJoined:
         """The upper bound itself does not match."""
-        return IntervalJoined(self._left, self._right, replace(self._spec, upper=self._spec.upper - 1))
+        return IntervalJoined(self._left, self._right, replace(self._spec, upper_exclusive=True))
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
         """Late elements of the left stream go to a side output instead of being dropped."""
@@ -61,12 +61,16 @@ class IntervalJoined:
     ) -> DataStream:
         """process_element(left, right, ctx) for every pair within the bounds."""
         check_instance(process_join_function, ProcessJoinFunction, "process of an interval join")
-        if self._spec.lower > self._spec.upper:
-            raise ValueError(
-                f"the lower bound of the join ({self._spec.lower} ms) is above the upper ({self._spec.upper} ms)"
+        spec = self._spec.inclusive()
+        if spec.lower > spec.upper:
+            raise ValueError(f"the lower bound of the join ({spec.lower} ms) is above the upper ({spec.upper} ms)")
+        types = (self._left.get_key_type(), self._right.get_key_type())
+        if None not in types and types[0] != types[1]:
+            raise UnsupportedOperation(
+                f"the keys of a join must be of one type, and {types[0]} is never equal to {types[1]}"
             )
         selectors = (self._left._selector, self._right._selector)
-        operator = IntervalJoinOperator(process_join_function, self._spec, output_type, selectors)
+        operator = IntervalJoinOperator(process_join_function, spec, output_type, selectors)
         return joined_operator(self._left, self._right, "Interval Join", operator, output_type)
 
 

@@ -14,7 +14,7 @@ from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, Joi
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import MissingTimestamp, RecordError
-from penstock.runtime.context import Collected, FunctionContext
+from penstock.runtime.context import Collected, FunctionContext, KeylessView
 from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.process import CoProcessOperator, KeySelector
@@ -34,20 +34,17 @@ class Tagged:
         return self.side, value
 
 
-class TaggedKey:
-    """The key of a marked value, by its side's selector; refuses keys of the two sides that can never be equal."""
+class KeyKinds:
+    """Remembers what kind of key each side of a join has, and refuses two that can never be equal."""
 
-    def __init__(self, selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> None:
-        self._selectors = selectors
+    def __init__(self) -> None:
         self._kinds: dict[int, tuple[type, Any]] = {}
 
-    def __call__(self, tagged: tuple[int, Any]) -> Any:
-        side, value = tagged
-        key = self._selectors[side](value)
+    def see(self, side: int, key: Any) -> None:
+        """The first key of a side tells its kind."""
         if side not in self._kinds:
             self._kinds[side] = (_kind(key), key)
             self._check()
-        return key
 
     def _check(self) -> None:
         if len(self._kinds) == 2:
@@ -59,8 +56,23 @@ class TaggedKey:
                 )
 
 
+class TaggedKey:
+    """The key of a marked value, by its side's selector."""
+
+    def __init__(self, selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> None:
+        self._selectors = selectors
+        self._kinds = KeyKinds()
+
+    def __call__(self, tagged: tuple[int, Any]) -> Any:
+        side, value = tagged
+        key = self._selectors[side](value)
+        self._kinds.see(side, key)
+        return key
+
+
 def _kind(key: Any) -> type:
-    return Number if isinstance(key, Number) else type(key)
+    """What is also a number, string, … may equal one, as an enum or a named tuple can."""
+    return next((base for base in (Number, str, bytes, tuple) if isinstance(key, base)), type(key))
 
 
 def _sides(elements: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -120,8 +132,20 @@ class IntervalSpec:
 
     lower: int
     upper: int
+    lower_exclusive: bool = False
+    upper_exclusive: bool = False
     left_late: OutputTag | None = None
     right_late: OutputTag | None = None
+
+    def inclusive(self) -> IntervalSpec:
+        """The same interval with bounds that belong to it."""
+        return dataclasses.replace(
+            self,
+            lower=self.lower + self.lower_exclusive,
+            upper=self.upper - self.upper_exclusive,
+            lower_exclusive=False,
+            upper_exclusive=False,
+        )
 
 
 class JoinContext(FunctionContext):
@@ -165,8 +189,9 @@ class IntervalJoinOperator(CoProcessOperator):
             self.keyed.table(ValueStateDescriptor("_left_buffer")),
             self.keyed.table(ValueStateDescriptor("_right_buffer")),
         )
-        self._join_context = JoinContext(self.collected, self.timers, self.keyed)
+        self._join_context = JoinContext(self.collected, KeylessView(self.timers), self.keyed)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
+        self._kinds = KeyKinds()
 
     def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
         return (self._side_input(_LEFT), self._side_input(_RIGHT))
@@ -193,6 +218,7 @@ class IntervalJoinOperator(CoProcessOperator):
             self._late(side, value, timestamp)
             return
         key = self.keyed.scope.key
+        self._kinds.see(side, key)
         lower, upper = (self.spec.lower, self.spec.upper) if side == _LEFT else (-self.spec.upper, -self.spec.lower)
         own, others = self._buffers[side], self._buffers[1 - side].entries.get(key)
         buffer = own.entries.get(key) or TimeBuffer()

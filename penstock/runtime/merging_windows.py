@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.datastream.window import MergingWindowAssigner
+from penstock.errors import UnsupportedOperation
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """Called with (result, windows merged into it, its state window, state windows to move there)."""
@@ -43,6 +44,10 @@ class MergingWindowSet:
         return result
 
     def _merge(self, merged: list[Any], cover: Any, on_merge: OnMerge) -> None:
+        if not merged:
+            raise UnsupportedOperation(
+                f"merge_windows reported {cover} as merged from one window; it takes two or more"
+            )
         state_windows = [self.mapping.pop(window) for window in merged]
         self.mapping[cover] = state_windows[0]
         if merged != [cover]:

@@ -34,6 +34,10 @@ class Contents(ABC):
     def elements(self, held: Any) -> list[Any]:
         """What the window function gets."""
 
+    def nothing(self) -> list[Any]:
+        """What the window function gets when an evictor has left no element."""
+        return []
+
     def open(self, context: SlotRuntimeContext) -> None:
         for function in self.functions:
             if isinstance(function, Function):
@@ -104,6 +108,9 @@ class Aggregated(Contents):
     def elements(self, held: Any) -> list[Any]:
         return [self._function.get_result(held)]
 
+    def nothing(self) -> list[Any]:
+        return [self._function.get_result(self._function.create_accumulator())]
+
 
 class Evicting(Contents):
     """All elements with their timestamps, for an evictor; folded only when the window is evaluated."""
@@ -125,6 +132,6 @@ class Evicting(Contents):
 
     def elements(self, held: Any) -> list[Any]:
         if not held:
-            return []
+            return self._folded.nothing()
         folded = reduce(lambda so_far, e: self._folded.add(so_far, e.value, e.timestamp), held, ABSENT)
         return self._folded.elements(folded)

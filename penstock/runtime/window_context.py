@@ -96,7 +96,9 @@ def _fold(state: Any, table: Any, address: Any, held: Any) -> None:
         table.put(address, held if into is None else state.aggregate.merge(into, held))
     else:
         name = table.descriptor.get_name()
-        raise UnsupportedOperation(f"trigger state '{name}' cannot be merged: use reducing, aggregating or list state")
+        raise UnsupportedOperation(
+            f"trigger state '{name}' cannot be merged: use reducing, aggregating or list state without a time to live"
+        )
 
 
 class WindowFunctionContext:

@@ -28,7 +28,7 @@ from penstock.datastream.window import (
 )
 from penstock.errors import PenstockError, RecordError, UnsupportedOperation
 from penstock.runtime.context import Collected
-from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.merging_windows import MergingWindowSet
 from penstock.runtime.operator import OperatorContext
@@ -81,7 +81,10 @@ class WindowOperator(FunctionOperator):
         self._evaluating = WindowFunctionContext(self, self._merging)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
         self._late_output = context.side_outputs.get(spec.late_tag.tag_id) if spec.late_tag is not None else None
-        spec.contents.open(self.runtime_context)
+        try:
+            spec.contents.open(self.runtime_context)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
         self._element = self._in_merging_windows if self._merging else self._in_windows
         self._windows: dict[int, TimeWindow] = {}
         fixed = type(spec.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
@@ -130,10 +133,11 @@ class WindowOperator(FunctionOperator):
             self.spec.allowed_lateness,
             self.timers.event_time.register,
         )
-        closed = watermark - lateness
+        closed, beyond = watermark - lateness, MAX_TIMESTAMP - size
         for value, timestamp in zip(feed, stamps, strict=False):
-            if timestamp is None:
-                required(timestamp)
+            if timestamp is None or timestamp <= MIN_TIMESTAMP or timestamp > beyond:
+                self._strange(value, timestamp)
+                continue
             scope.key = key = key_of(value)
             start = timestamp - (timestamp - offset) % slide
             taken = False
@@ -152,6 +156,10 @@ class WindowOperator(FunctionOperator):
                 start -= slide
             if not taken and timestamp <= closed:
                 self._late(value, timestamp)
+
+    def _strange(self, value: Any, timestamp: int | None) -> None:
+        """No timestamp, or one so late that its windows would end after the end of time: those never fire."""
+        self._late(value, required(timestamp))
 
     def _window_at(self, start: int) -> TimeWindow:
         """The window that starts there; one object serves all panes."""
@@ -328,12 +336,15 @@ class WindowOperator(FunctionOperator):
         queue.delete(self._cleanup_time(window), key, window)
 
     def _is_window_late(self, window: Any) -> bool:
-        return self._event_time and self._cleanup_time(window) <= self.timers.watermark
+        if not self._event_time:
+            return False
+        return self._cleanup_time(window) <= self.timers.watermark or window.max_timestamp() > MAX_TIMESTAMP
 
     def _is_late(self, timestamp: int | None) -> bool:
         if not self._event_time or timestamp is None:
             return False
-        return timestamp + self.spec.allowed_lateness <= self.timers.watermark
+        closed = timestamp + self.spec.allowed_lateness <= self.timers.watermark
+        return closed or timestamp == MAX_TIMESTAMP
 
     def _late(self, value: Any, timestamp: int | None) -> None:
         if self.spec.late_tag is None:

@@ -60,6 +60,54 @@ number> 3
 rejected> two
 rejected> vier
 """,
+    "tumbling_averages": """\
+0-10000 cellar 12.0
+0-10000 kitchen 21.0
+10000-20000 cellar 13.0
+10000-20000 kitchen 25.0
+20000-30000 kitchen 25.0
+""",
+    "sliding_totals": """\
+until 20s oslo 10
+until 20s rome 7
+until 40s oslo 30
+until 40s rome 7
+until 60s oslo 35
+until 60s rome 7
+until 80s oslo 25
+until 80s rome 1
+until 100s oslo 5
+until 100s rome 1
+until 120s rome 1
+""",
+    "sessions": """\
+minute 0 ann: home > search > product > basket
+minute 5 bo: home
+minute 50 bo: home
+minute 120 ann: home
+""",
+    "top_readings_with_triggers": """\
+oven 27 of [20, 22, 27]
+oven 90 of [22, 27, 29, 90]
+oven 180 of [27, 29, 90, 180]
+oven 184 of [183, 181, 184, 150]
+""",
+    "late_data": """\
+count> until second 10: 1 of 2
+count> until second 10: 1 of 3, not 1 of 2
+too late> ('no', 2)
+count> until second 20: 2 of 3
+""",
+    "window_join": """\
+ann book 20
+ann pen 3
+bo lamp unpaid
+""",
+    "interval_join": """\
+drill stuck: tool changed 1000 ms before
+press too hot: door opened 5000 ms before
+press too hot: pump failed 1000 ms before
+""",
 }
 
 

@@ -1,4 +1,4 @@
-"""Nothing is left of a window: no contents, no trigger state, no merging entry, no timer; for all that can be combined."""
+"""Nothing is left of a window, whatever is combined: no contents, no trigger state, no merging entry, no timer."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,6 +1,7 @@
 """Count windows against slices of a list: tumbling, sliding, with gaps, by key and over the whole stream."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ def by_key(records):
 
 def chunks(records, cuts):
     starts = [0, *sorted(cut for cut in cuts if cut < len(records)), len(records)]
-    return [records[start:end] for start, end in zip(starts, starts[1:], strict=False)]
+    return [records[start:end] for start, end in pairwise(starts)]
 
 
 def run(build, records, cuts):

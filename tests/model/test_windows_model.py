@@ -7,6 +7,7 @@ the watermark; a record is late if all its windows are, or if it has none and is
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -251,7 +252,7 @@ class Sessions(Oracle):
 # --- driving the operator and comparing ---
 def chunks(events, cuts):
     starts = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
-    return [events[start:end] for start, end in zip(starts, starts[1:], strict=False) if start < end]
+    return [events[start:end] for start, end in pairwise(starts) if start < end]
 
 
 def harness(windowed, computation, strategy=PUNCTUATED, tag=None):

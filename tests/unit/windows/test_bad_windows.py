@@ -23,6 +23,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import JobFailed, MissingTimestamp, RecordError, UnsupportedOperation
+from penstock.runtime.elements import MIN_TIMESTAMP
 from penstock.testing import OperatorHarness, at, scripted
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -74,7 +75,9 @@ def keyed(env):
     ],
 )
 def test_sizes_slides_and_gaps_are_above_zero(make, size):
-    with pytest.raises(ValueError, match=f"the (window size|window slide|session gap) must be above 0 ms, not {size} ms"):
+    with pytest.raises(
+        ValueError, match=f"the (window size|window slide|session gap) must be above 0 ms, not {size} ms"
+    ):
         make(size)
 
 
@@ -98,11 +101,15 @@ def test_offsets_are_smaller_than_the_window(offset):
 
 @pytest.mark.parametrize("gap", [0, -3])
 def test_a_dynamic_gap_is_above_zero(gap):
-    with OperatorHarness(
-        lambda s: s.key_by(0).window(EventTimeSessionWindows.with_dynamic_gap(lambda r: gap)).sum(1).name("Sessions")
-    ) as h:
-        with pytest.raises(JobFailed, match=f"Sessions .*a session gap must be above 0 ms, not {gap} ms"):
-            h.push(("a", 1), 1)
+    with (
+        OperatorHarness(
+            lambda s: (
+                s.key_by(0).window(EventTimeSessionWindows.with_dynamic_gap(lambda r: gap)).sum(1).name("Sessions")
+            )
+        ) as h,
+        pytest.raises(JobFailed, match=f"Sessions .*a session gap must be above 0 ms, not {gap} ms"),
+    ):
+        h.push(("a", 1), 1)
 
 
 def test_lengths_of_time_are_lengths_of_time():
@@ -123,14 +130,16 @@ def test_lengths_of_time_are_lengths_of_time():
     ],
 )
 def test_triggers_and_evictors_check_their_numbers(make):
-    with pytest.raises(ValueError, match="not -?[01]"):
+    with pytest.raises(ValueError, match=r"not -?[01]"):
         make()
 
 
 # --- what cannot be combined ---
 def test_sessions_need_a_trigger_that_can_merge(keyed):
     for trigger in (BY_VALUE, PurgingTrigger.of(BY_VALUE)):
-        with pytest.raises(UnsupportedOperation, match=rf"Session.*merges windows, and {type(trigger).__name__} cannot"):
+        with pytest.raises(
+            UnsupportedOperation, match=rf"Session.*merges windows, and {type(trigger).__name__} cannot"
+        ):
             keyed.window(EventTimeSessionWindows.with_gap(5)).trigger(trigger)
     keyed.window(TENS).trigger(BY_VALUE)
 
@@ -144,7 +153,7 @@ def test_a_trigger_that_says_it_can_merge_and_cannot():
         lambda s: s.key_by(0).window(EventTimeSessionWindows.with_gap(5)).trigger(Boasting(9)).sum(1).name("Visits")
     ) as h:
         h.push(("a", 1), 1)
-        with pytest.raises(UnsupportedOperation, match="Visits .*Boasting does not define on_merge"):
+        with pytest.raises(UnsupportedOperation, match=r"Visits .*Boasting does not define on_merge"):
             h.push(("a", 2), 2)
 
 
@@ -182,16 +191,32 @@ def test_things_of_the_wrong_kind(keyed):
 def test_a_record_without_a_timestamp():
     for compute in (lambda w: w.sum(1), lambda w: w.aggregate(Sum()), lambda w: w.apply(lambda *_: [])):
         for assigner in (TENS, SlidingEventTimeWindows.of(10, 5), EventTimeSessionWindows.with_gap(5)):
-            with OperatorHarness(
-                lambda s, a=assigner, c=compute: c(s.key_by(0).window(a)).name("By the minute")
-            ) as h:
+            with OperatorHarness(lambda s, a=assigner, c=compute: c(s.key_by(0).window(a)).name("By the minute")) as h:
                 h.push(("a", 1), 1)
                 with pytest.raises(MissingTimestamp, match=r"By the minute .*assign_timestamps(.|\n)*\('a', 2\)"):
                     h.push(("a", 2))
 
 
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        TENS,
+        SlidingEventTimeWindows.of(10, 5),
+        EventTimeSessionWindows.with_gap(5),
+    ],
+    ids=repr,
+)
+def test_the_least_timestamp_stands_for_none(assigner):
+    """As in Flink, where a record that never got a timestamp has Long.MIN_VALUE."""
+    with (
+        OperatorHarness(lambda s: s.key_by(0).window(assigner).sum(1)) as h,
+        pytest.raises(MissingTimestamp, match=r"Window Sum .*needs records with timestamps"),
+    ):
+        h.push(("a", 1), MIN_TIMESTAMP)
+
+
 def test_a_record_without_a_timestamp_in_a_program(run):
-    with pytest.raises(MissingTimestamp, match="Window Sum .*assign_timestamps_and_watermarks"):
+    with pytest.raises(MissingTimestamp, match=r"Window Sum .*assign_timestamps_and_watermarks"):
         run(lambda env: env.from_elements(("a", 1)).key_by(0).window(TENS).sum(1))
 
 
@@ -296,13 +321,15 @@ def test_interval_joins_need_two_keyed_streams(env):
 
 @pytest.mark.parametrize("side", [1, 2])
 def test_interval_joins_need_timestamps(side):
-    with OperatorHarness(
-        lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(0, 1).process(Pairs()).name("Near"), inputs=2
-    ) as h:
-        with pytest.raises(MissingTimestamp, match="Near .*an interval join needs timestamps"):
-            h.push(("a", 1), input=side)
+    with (
+        OperatorHarness(
+            lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(0, 1).process(Pairs()).name("Near"), inputs=2
+        ) as h,
+        pytest.raises(MissingTimestamp, match=r"Near .*an interval join needs timestamps"),
+    ):
+        h.push(("a", 1), input=side)
 
 
 def test_window_joins_need_timestamps(run):
-    with pytest.raises(MissingTimestamp, match="Matches .*an event-time window needs records with timestamps"):
+    with pytest.raises(MissingTimestamp, match=r"Matches .*an event-time window needs records with timestamps"):
         run(lambda env: joined(scripted(env, at(("a", 1), 1)), env.from_elements(("a", 2))))

@@ -352,13 +352,15 @@ def test_every_answer_does_what_it_says():
 
 @pytest.mark.parametrize("answer", [None, True, "FIRE", (True, False)])
 def test_an_answer_that_is_none(answer):
-    with OperatorHarness(
-        lambda s: (
-            s.key_by(0).window(TumblingEventTimeWindows.of(10)).trigger(Answers()).process(Contents()).name("Sums")
-        )
-    ) as h:
-        with pytest.raises(JobFailed, match=r"Sums \(.*Answers returned .*, which is no TriggerResult"):
-            h.push(("a", 1, answer), 1)
+    with (
+        OperatorHarness(
+            lambda s: (
+                s.key_by(0).window(TumblingEventTimeWindows.of(10)).trigger(Answers()).process(Contents()).name("Sums")
+            )
+        ) as h,
+        pytest.raises(JobFailed, match=r"Sums \(.*Answers returned .*, which is no TriggerResult"),
+    ):
+        h.push(("a", 1, answer), 1)
 
 
 def test_an_answer_of_a_timer_that_is_none():
@@ -375,7 +377,7 @@ def test_an_answer_of_a_timer_that_is_none():
             h.watermark(9)
     with harness(TumblingProcessingTimeWindows.of(10), Forgetful()) as h:
         h.push(("a", 1))
-        with pytest.raises(JobFailed, match="Window Process .*Forgetful returned 1, which is no TriggerResult"):
+        with pytest.raises(JobFailed, match=r"Window Process .*Forgetful returned 1, which is no TriggerResult"):
             h.advance_processing_time(9)
 
 

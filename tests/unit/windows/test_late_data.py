@@ -141,6 +141,18 @@ def test_a_session_that_was_evaluated_grows_on_within_the_lateness():
         assert (h.values(), h.state_entries(), h.timers()) == ([], 0, 0)
 
 
+def test_a_session_that_grows_up_to_the_watermark_is_evaluated_once():
+    with harness(EventTimeSessionWindows.with_gap(5), lateness=10) as h:
+        h.push(("a", 1), 1)
+        h.watermark(9)
+        assert h.values() == [(1, 6, [1])]
+        h.push(("a", 5), 5)
+        assert h.values() == [(1, 10, [1, 5])]
+        assert h.timers() == 1
+        h.watermark(10)
+        assert h.values() == []
+
+
 def test_windows_that_are_not_of_event_time_have_no_late_records():
     with OperatorHarness(
         lambda s: s.key_by(0).window(GlobalWindows.create()).trigger(CountTrigger.of(1)).sum(1).name("W").uid("w")
