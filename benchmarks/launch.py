@@ -14,8 +14,9 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT = 900
+TIMEOUT = 300
 SAMPLE_SECONDS = 0.2
+SLOT_VARIABLE = "PENSTOCK_SLOT"  # in the environment of every slot's Python worker
 
 
 class RunFailed(Exception):
@@ -74,7 +75,7 @@ def read_result(returncode: int, output: str, errors: str) -> dict:
 
 
 class SlotMemory:
-    """The largest resident memory that any Python worker below a process ever had, sampled while it runs."""
+    """The largest resident memory that any slot below a process ever had, sampled while it runs."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -94,12 +95,14 @@ class SlotMemory:
                 workers = psutil.Process(self.pid).children(recursive=True)
             except psutil.NoSuchProcess:
                 return
+            except psutil.Error:
+                continue
             self.peak = max([self.peak, *(peak_megabytes(worker) for worker in workers)])
 
 
 def peak_megabytes(process: psutil.Process) -> float:
     try:
-        if "pyspark.daemon" not in " ".join(process.cmdline()):
+        if "pyspark.daemon" not in " ".join(process.cmdline()) or SLOT_VARIABLE not in process.environ():
             return 0.0
         status = Path(f"/proc/{process.pid}/status")
         if status.exists():  # Linux remembers the peak, so none falls between two samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peers.workloads import KEYED_COUNT, STATELESS, Job
+from peers.workloads import INTERVAL_JOIN, KEYED_COUNT, RATIOS, SESSIONS, SLIDING, STATELESS, TUMBLING, Job
 
 Sizes = tuple[int, int]  # records of the small and of the large run, whose difference is the measurement
 
@@ -25,7 +25,19 @@ class Workload:
 COUNT = Workload("keyed_count", "Keyed count, 1000 keys", KEYED_COUNT, 1000)
 COUNT_NEW_KEYS = Workload("keyed_count_new_keys", "Keyed count, every key new", KEYED_COUNT, None)
 CHAIN = Workload("stateless", "Stateless chain", STATELESS, 1)
-WORKLOADS = (COUNT, COUNT_NEW_KEYS, CHAIN)
+BASIC = (COUNT, COUNT_NEW_KEYS, CHAIN)
+
+EVENT_KEYS = 100
+BY_RATIO = {
+    ratio: Workload(f"{SLIDING}{ratio}", f"Sliding, 10 s by {10 / ratio:g} s", f"{SLIDING}{ratio}", EVENT_KEYS)
+    for ratio in RATIOS
+}
+TUMBLE = Workload(TUMBLING, "Tumbling, 10 s", TUMBLING, EVENT_KEYS)
+SLIDE = BY_RATIO[10]
+SESSION = Workload(SESSIONS, "Sessions of 20", SESSIONS, EVENT_KEYS)
+JOIN = Workload(INTERVAL_JOIN, "Interval join, ±50 ms", INTERVAL_JOIN, EVENT_KEYS)
+WINDOWS = (TUMBLE, SLIDE, SESSION, JOIN)
+WORKLOADS = BASIC + WINDOWS
 
 # Run once by every peer before it is timed: small enough for all, and each of its keys emits twice.
 AGREEMENT = (Workload("agreement", "Agreement, 10 keys", KEYED_COUNT, 10), 20_000)
@@ -41,11 +53,20 @@ class Peer:
     environment: str
     setting: str
     sizes: dict[str, Sizes]
-    quick: Sizes
+    quick: int  # records of the one run per workload when quick
+    lacks: tuple[Workload, ...] = ()  # what it has no means for
 
 
 def sizes(count: Sizes, new_keys: Sizes, stateless: Sizes) -> dict[str, Sizes]:
     return {COUNT.name: count, COUNT_NEW_KEYS.name: new_keys, CHAIN.name: stateless}
+
+
+def window_sizes(tumbling: Sizes, sliding: Sizes, sessions: Sizes) -> dict[str, Sizes]:
+    return {TUMBLE.name: tumbling, SLIDE.name: sliding, SESSION.name: sessions}
+
+
+def join_sizes(both_sides: Sizes) -> dict[str, Sizes]:
+    return {JOIN.name: both_sides}
 
 
 PENSTOCK = Peer(
@@ -54,8 +75,10 @@ PENSTOCK = Peer(
     "penstock_peer.py",
     "",
     "",
-    sizes((500_000, 3_500_000), (500_000, 3_500_000), (500_000, 3_500_000)),
-    (2_000, 50_000),
+    sizes((500_000, 3_500_000), (500_000, 3_500_000), (500_000, 3_500_000))
+    | window_sizes((500_000, 4_500_000), (200_000, 2_200_000), (100_000, 700_000))
+    | join_sizes((200_000, 1_200_000)),
+    50_000,
 )
 
 PEERS = (
@@ -66,8 +89,10 @@ PEERS = (
         "pyflink_peer.py",
         "flink",
         "thread",
-        sizes((50_000, 350_000), (50_000, 350_000), (100_000, 1_600_000)),
-        (1_000, 20_000),
+        sizes((50_000, 350_000), (50_000, 350_000), (100_000, 1_600_000))
+        | window_sizes((20_000, 140_000), (20_000, 100_000), (20_000, 80_000)),
+        20_000,
+        lacks=(JOIN,),
     ),
     Peer(
         "pyflink-process",
@@ -76,7 +101,7 @@ PEERS = (
         "flink",
         "process",
         sizes((10_000, 70_000), (3_000, 28_000), (50_000, 350_000)),
-        (1_000, 10_000),
+        10_000,
     ),
     Peer(
         "tws",
@@ -85,7 +110,7 @@ PEERS = (
         "tws",
         "250000",
         sizes((500_000, 2_500_000), (3_000, 18_000), (500_000, 6_500_000)),
-        (500, 2_000),
+        2_000,
     ),
     Peer(
         "tws-large-batches",
@@ -94,7 +119,7 @@ PEERS = (
         "tws",
         "1000000",
         {COUNT.name: (2_000_000, 8_000_000)},
-        (500, 2_000),
+        2_000,
     ),
     Peer(
         "bytewax-1",
@@ -103,7 +128,7 @@ PEERS = (
         "bw",
         "1",
         sizes((300_000, 3_000_000), (300_000, 3_000_000), (300_000, 9_000_000)),
-        (2_000, 50_000),
+        50_000,
     ),
     Peer(
         "bytewax-2",
@@ -112,7 +137,7 @@ PEERS = (
         "bw",
         "2",
         sizes((300_000, 3_000_000), (300_000, 3_000_000), (300_000, 9_000_000)),
-        (2_000, 50_000),
+        50_000,
     ),
     Peer(
         "bare",
@@ -120,12 +145,15 @@ PEERS = (
         "bare_loop.py",
         "",
         "",
-        sizes((1_000_000, 13_000_000), (1_000_000, 7_000_000), (1_000_000, 25_000_000)),
-        (2_000, 200_000),
+        sizes((1_000_000, 13_000_000), (1_000_000, 7_000_000), (1_000_000, 25_000_000))
+        | window_sizes((1_000_000, 13_000_000), (200_000, 4_200_000), (1_000_000, 21_000_000))
+        | join_sizes((1_000_000, 13_000_000)),
+        200_000,
     ),
 )
 
-# Penstock alone: whole jobs by number of records, and the usual difference by number of keys.
+# Penstock alone: whole jobs by number of records, and the usual difference by number of keys. Sliding windows of every
+# ratio get the sizes of the main table.
 SCALING_RECORDS = (10_000, 100_000, 1_000_000, 10_000_000)
 SCALING_KEYS = tuple(Workload(f"keys_{keys}", f"{keys:,} keys", KEYED_COUNT, keys) for keys in (1, 1000, 1_000_000))
 MEMORY_RECORDS = 10_000_000
@@ -148,6 +176,10 @@ TARGETS = (
     Target("at least 100 times transformWithStateInPandas with every key new", COUNT_NEW_KEYS, "tws", 100),
     Target("ahead of Bytewax on two workers", COUNT, "bytewax-2", 1),
     Target("at least 25 % of the bare loop", COUNT, "bare", 0.25),
+    Target("tumbling windows: at least 20 times PyFlink in thread mode", TUMBLE, "pyflink-thread", 20),
+    Target("sliding windows: at least 20 times PyFlink in thread mode", SLIDE, "pyflink-thread", 20),
+    Target("session windows: at least 20 times PyFlink in thread mode", SESSION, "pyflink-thread", 20),
 )
+MOST_GROWTH = 1.0  # of the cost of a sliding window, relative to that of size / slide
 MOST_SLOT_MEGABYTES = 300
 MOST_EPOCH_RATIO = 4

@@ -32,12 +32,19 @@ def page(results: dict) -> str:
         targets_table(results),
         "## Records per second\n",
         rates_caption(),
-        rates_table(results),
+        rates_table(results, plan.BASIC),
         "![Keyed count, records per second](keyed_count.png)\n",
+        "## Windows and joins, records per second\n",
+        windows_caption(),
+        rates_table(results, plan.WINDOWS),
+        "### Sliding windows: cost per record by size / slide\n",
+        sliding_caption(),
+        sliding_table(results),
         "## Penstock by records and by keys\n",
         *scaling_tables(results),
         "## Memory and epochs\n",
         costs(results),
+        failures(results),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -84,7 +91,18 @@ def targets_table(results: dict) -> str:
     ratio = results.get("epoch", {}).get("ratio")
     epoch = f"an idle epoch of two stages at most {plan.MOST_EPOCH_RATIO} times a JVM-only `count()`"
     rows.append([epoch, times(ratio), verdict(ratio, bool(ratio) and ratio <= plan.MOST_EPOCH_RATIO)])
+    growth = worst_growth(results)
+    linear = "a sliding window's cost per record grows no faster than size / slide"
+    rows.append([linear, times(growth), verdict(growth, bool(growth) and growth <= plan.MOST_GROWTH)])
     return table(["target", "measured", "verdict"], rows)
+
+
+def worst_growth(results: dict) -> float | None:
+    """The cost per pane at the worst ratio over that at ratio 1."""
+    rates = {int(ratio): run.get("rate") for ratio, run in results.get("sliding", {}).items()}
+    if not rates or not all(rates.values()):
+        return None
+    return max(rates[1] / rate / ratio for ratio, rate in rates.items() if ratio != 1)
 
 
 def verdict(measured: float | None, met: bool) -> str:
@@ -109,13 +127,49 @@ def rates_caption() -> str:
     )
 
 
-def rates_table(results: dict) -> str:
-    head = ["", *(workload.label for workload in plan.WORKLOADS)]
-    rows = [[peer.label, *(rate_cell(results, peer, workload) for workload in plan.WORKLOADS)] for peer in plan.PEERS]
-    return table(head, rows) + failures(results)
+def windows_caption() -> str:
+    return (
+        f"Events of {plan.EVENT_KEYS} keys, one a millisecond, with monotonous timestamps; an aggregate function that "
+        "keeps sum and count and returns the mean. All results are collected and checked; of the join, which makes a "
+        "pair for every record, one in 97. Records of a join are those of both sides. The bare loop is the same user "
+        "functions over plain dicts, one process per core, each with half of the keys.\n"
+    )
+
+
+def rates_table(results: dict, workloads: tuple[plan.Workload, ...]) -> str:
+    head = ["", *(workload.label for workload in workloads)]
+    peers = [peer for peer in plan.PEERS if any(workload.name in peer.sizes for workload in workloads)]
+    return table(
+        head, ([peer.label, *(rate_cell(results, peer, workload) for workload in workloads)] for peer in peers)
+    )
+
+
+def sliding_caption() -> str:
+    return (
+        "Penstock alone, windows of ten seconds, the same number of records each time. Wall time at parallelism 2; a "
+        "record touches as many panes as size / slide. Cost that is linear in size / slide keeps the last column at 1 "
+        "or below.\n"
+    )
+
+
+def sliding_table(results: dict) -> str:
+    head = ["size / slide", "µs per record", "µs per pane touched", "per pane, relative to ratio 1"]
+    runs = results.get("sliding", {})
+    base = runs.get("1", {}).get("rate")
+    return table(head, ([ratio, *sliding_cells(int(ratio), run, base)] for ratio, run in runs.items()))
+
+
+def sliding_cells(ratio: int, run: dict, base: float | None) -> list[str]:
+    if "rate" not in run:
+        return ["**failed**", run["error"], "—"]
+    per_record = 1e6 / run["rate"]
+    growth = f"{base / run['rate'] / ratio:.2f}" if base else "—"
+    return [f"{per_record:.2f}", f"{per_record / ratio:.2f}", growth]
 
 
 def rate_cell(results: dict, peer: plan.Peer, workload: plan.Workload) -> str:
+    if workload in peer.lacks:
+        return "has none"
     if workload.name not in peer.sizes:
         return "—"
     measured = results["peers"][peer.name][workload.name]
@@ -133,7 +187,7 @@ def failures(results: dict) -> str:
         for workload, measured in workloads.items()
         if measured.get("error", "not chosen") != "not chosen"
     ]
-    return "\n" + "\n".join(lines) + "\n" if lines else ""
+    return "## Failures\n\n" + "\n".join(lines) + "\n" if lines else ""
 
 
 def scaling_tables(results: dict) -> list[str]:

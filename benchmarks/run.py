@@ -41,10 +41,15 @@ def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memor
 
 
 def measure(peer: plan.Peer, workload: plan.Workload, sizes: plan.Sizes, quick: bool) -> dict:
-    """The rate of the difference between a small and a large run, so that no start-up is in it."""
+    """The rate of the difference between a small and a large run, so that no start-up is in it.
+
+    A quick run is the only one of its workload, so that all of it counts.
+    """
+    if quick:
+        return {"rate": peer.quick / run_once(peer, workload, peer.quick)["seconds"]}
     small, large = sizes
     pairs = []
-    while not pairs or (len(pairs) < 2 and not quick and pairs[0][1] - pairs[0][0] < REPEAT_BELOW_SECONDS):
+    while not pairs or (len(pairs) < 2 and pairs[0][1] - pairs[0][0] < REPEAT_BELOW_SECONDS):
         pairs.append([run_once(peer, workload, records)["seconds"] for records in sizes])
     shortest = min(after - before for before, after in pairs)
     if shortest <= 0:
@@ -59,8 +64,11 @@ def attempt(what: str, call, *arguments) -> dict:
     try:
         return call(*arguments)
     except (RunFailed, environments.EnvironmentFailed) as failure:
-        say(f"{what} FAILED: {failure}")
-        return {"error": str(failure)}
+        reason = str(failure)
+    except Exception as failure:  # whatever it is, the measurements that follow do not depend on it
+        reason = f"{type(failure).__name__}: {failure}"
+    say(f"{what} FAILED: {reason}")
+    return {"error": reason}
 
 
 def measure_peer(peer: plan.Peer, quick: bool) -> dict:
@@ -72,9 +80,8 @@ def measure_peer(peer: plan.Peer, quick: bool) -> dict:
     measured = {}
     for workload in plan.WORKLOADS:
         if workload.name in peer.sizes:
-            sizes = peer.quick if quick else peer.sizes[workload.name]
             what = f"{peer.name}: {workload.label}"
-            measured[workload.name] = attempt(what, measure, peer, workload, sizes, quick)
+            measured[workload.name] = attempt(what, measure, peer, workload, peer.sizes[workload.name], quick)
     return measured
 
 
@@ -82,12 +89,21 @@ def scale(peers: dict, quick: bool) -> dict:
     """Penstock by records and by keys. The 1000 keys of the main table are not measured again."""
     records = plan.QUICK_RECORDS if quick else plan.SCALING_RECORDS
     by_records = {str(number): attempt("scaling", run_once, plan.PENSTOCK, plan.COUNT, number) for number in records}
-    sizes = plan.PENSTOCK.quick if quick else plan.PENSTOCK.sizes[plan.COUNT.name]
+    sizes = plan.PENSTOCK.sizes[plan.COUNT.name]
     by_keys = {}
     for workload in plan.SCALING_KEYS:
         known = workload.keys == plan.COUNT.keys and peers["penstock"].get(plan.COUNT.name)
         by_keys[str(workload.keys)] = known or attempt("scaling", measure, plan.PENSTOCK, workload, sizes, quick)
     return {"records": by_records, "keys": by_keys}
+
+
+def slide(peers: dict, quick: bool) -> dict:
+    """Penstock's sliding windows by size / slide. The ratio of the main table is not measured again."""
+    sizes, by_ratio = plan.PENSTOCK.sizes[plan.SLIDE.name], {}
+    for ratio, workload in plan.BY_RATIO.items():
+        known = peers["penstock"].get(workload.name)
+        by_ratio[str(ratio)] = known or attempt("ratio", measure, plan.PENSTOCK, workload, sizes, quick)
+    return by_ratio
 
 
 def peak_memory(quick: bool) -> dict:
@@ -155,6 +171,7 @@ def run_all(options: argparse.Namespace) -> dict:
         peers[peer.name] = measure_peer(peer, options.quick) if chosen else dict.fromkeys(peer.sizes, left_out)
     if plan.PENSTOCK.name in options.chosen:
         results["scaling"] = scale(peers, options.quick)
+        results["sliding"] = slide(peers, options.quick)
         results["memory"] = attempt("slot memory", peak_memory, options.quick)
         results["epoch"] = attempt("epoch cost", epoch_cost)
     results["versions"] = {name or "penstock": environments.versions(name) for name in environments.MEASURED}

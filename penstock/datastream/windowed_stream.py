@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class _Windowed:
+class _Windowed(ABC):
     """What windows with and without keys share."""
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
@@ -88,6 +89,32 @@ class _Windowed:
     def get_input_type(self) -> TypeInformation | None:
         return self._stream.get_type()
 
+    # --- one value per pane ---
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: Any = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One value per pane, kept reduced; a window function gets that one."""
+        check_function(reduce_function, ReduceFunction, "reduce")
+        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
+        check = output_type is not None
+        return self._then("Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One accumulator per pane; a window function gets its result."""
+        check_instance(aggregate_function, AggregateFunction, "aggregate")
+        return self._then(
+            "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
+        )
+
     # --- rolling aggregations over a window ---
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """The sum of a field."""
@@ -110,6 +137,11 @@ class _Windowed:
         return self._folded("Window Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
     # --- making the operator ---
+    @staticmethod
+    @abstractmethod
+    def _evaluation(function: Any) -> Evaluation:
+        """How a window function, or none, evaluates what was reduced or aggregated."""
+
     def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(name, Reduced(function), Evaluation(), self._stream.get_type(), check=False)
 
@@ -139,29 +171,6 @@ class _Windowed:
 class WindowedStream(_Windowed):
     """A keyed stream in windows."""
 
-    def reduce(
-        self,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: Any = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """One value per pane, kept reduced; a window function gets that one."""
-        check_function(reduce_function, ReduceFunction, "reduce")
-        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
-        check = output_type is not None
-        return self._then("Window Reduce", Reduced(reduce_function), _evaluation(window_function), declared, check)
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: Any = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """One accumulator per pane; a window function gets its result."""
-        check_instance(aggregate_function, AggregateFunction, "aggregate")
-        return self._then("Window Aggregate", Aggregated(aggregate_function), _evaluation(window_function), output_type)
-
     def process(
         self,
         process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
@@ -176,34 +185,18 @@ class WindowedStream(_Windowed):
         check_function(window_function, WindowFunction, "apply on windows")
         return self._then("Window Apply", Buffered(), ApplyEvaluation(window_function), output_type)
 
+    @staticmethod
+    def _evaluation(function: Any) -> Evaluation:
+        if function is None:
+            return Evaluation()
+        if isinstance(function, ProcessWindowFunction):
+            return ProcessEvaluation(function)
+        check_function(function, WindowFunction, "a window function")
+        return ApplyEvaluation(function)
+
 
 class AllWindowedStream(_Windowed):
     """A stream without keys in windows: one subtask sees everything."""
-
-    def reduce(
-        self,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: Any = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """One value per window, kept reduced; a window function gets that one."""
-        check_function(reduce_function, ReduceFunction, "reduce")
-        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
-        check = output_type is not None
-        return self._then("Window Reduce", Reduced(reduce_function), _all_evaluation(window_function), declared, check)
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: Any = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """One accumulator per window; a window function gets its result."""
-        check_instance(aggregate_function, AggregateFunction, "aggregate")
-        return self._then(
-            "Window Aggregate", Aggregated(aggregate_function), _all_evaluation(window_function), output_type
-        )
 
     def process(
         self,
@@ -229,23 +222,14 @@ class AllWindowedStream(_Windowed):
     ) -> DataStream:
         return super()._then(name, contents, evaluation, output_type, check).force_non_parallel()
 
-
-def _evaluation(function: Any) -> Evaluation:
-    if function is None:
-        return Evaluation()
-    if isinstance(function, ProcessWindowFunction):
-        return ProcessEvaluation(function)
-    check_function(function, WindowFunction, "a window function")
-    return ApplyEvaluation(function)
-
-
-def _all_evaluation(function: Any) -> Evaluation:
-    if function is None:
-        return Evaluation()
-    if isinstance(function, ProcessAllWindowFunction):
-        return ProcessAllEvaluation(function)
-    check_function(function, AllWindowFunction, "a window function")
-    return ApplyAllEvaluation(function)
+    @staticmethod
+    def _evaluation(function: Any) -> Evaluation:
+        if function is None:
+            return Evaluation()
+        if isinstance(function, ProcessAllWindowFunction):
+            return ProcessAllEvaluation(function)
+        check_function(function, AllWindowFunction, "a window function")
+        return ApplyAllEvaluation(function)
 
 
 def one_key(_: Any) -> int:

@@ -1,0 +1,147 @@
+"""State that expires, of every kind, with a clock that the test sets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common import Time
+from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.state.backend import KeyedStateBackend
+
+TTL = 100
+
+
+class Total(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class Clock:
+    now = 0
+
+    def __call__(self):
+        return self.now
+
+
+def expiring(descriptor, configure=lambda builder: builder):
+    descriptor.enable_time_to_live(configure(StateTtlConfig.new_builder(Time.milliseconds(TTL))).build())
+    clock = Clock()
+    backend = KeyedStateBackend(clock)
+    backend.scope.key = "k"
+    return clock, backend, backend.state(descriptor)
+
+
+def entries(backend):
+    return sum(len(table.entries) for table in backend.tables.values())
+
+
+def test_a_value_expires_and_leaves_nothing_behind():
+    clock, backend, state = expiring(ValueStateDescriptor("s", default_value="none"))
+    state.update("first")
+    clock.now = TTL - 1
+    assert state.value() == "first"
+    clock.now = TTL
+    assert state.value() == "none"
+    assert entries(backend) == 0
+
+
+def test_writing_makes_young_and_reading_does_so_only_if_asked():
+    clock, _, written = expiring(ValueStateDescriptor("s"))
+    also, _, read = expiring(ValueStateDescriptor("s"), lambda b: b.update_ttl_on_read_and_write())
+    for state in (written, read):
+        state.update(1)
+    clock.now = also.now = 90
+    assert (written.value(), read.value()) == (1, 1)
+    clock.now = also.now = 120
+    assert (written.value(), read.value()) == (None, 1)
+
+
+def test_an_expired_value_may_be_shown_once_before_it_is_removed():
+    clock, backend, state = expiring(ValueStateDescriptor("s"), lambda b: b.return_expired_if_not_cleaned_up())
+    state.update(1)
+    clock.now = 500
+    assert state.value() == 1
+    assert entries(backend) == 0
+    assert state.value() is None
+
+
+def test_elements_of_a_list_expire_one_by_one():
+    clock, backend, state = expiring(ListStateDescriptor("s"))
+    state.add(1)
+    clock.now = 60
+    state.add_all([2, 3])
+    clock.now = 110
+    assert state.get() == [2, 3]
+    clock.now = 160
+    assert state.get() == []
+    assert entries(backend) == 0
+
+
+def test_entries_of_a_map_expire_one_by_one():
+    clock, backend, state = expiring(MapStateDescriptor("s"))
+    state.put("a", 1)
+    clock.now = 60
+    state.put_all({"b": 2})
+    clock.now = 110
+    assert (state.get("a"), state.contains("b"), state.items(), state.is_empty()) == (None, True, [("b", 2)], False)
+    clock.now = 160
+    assert state.is_empty()
+    assert entries(backend) == 0
+
+
+@pytest.mark.parametrize(
+    "descriptor", [ReducingStateDescriptor("s", lambda a, b: a + b), AggregatingStateDescriptor("s", Total())]
+)
+def test_folded_values_expire_as_a_whole(descriptor):
+    clock, _, state = expiring(descriptor)
+    state.add(1)
+    clock.now = 50
+    state.add(2)
+    assert state.get() == 3
+    clock.now = 150
+    assert state.get() is None
+    state.add(5)
+    assert state.get() == 5
+
+
+def test_a_state_is_asked_for_with_or_without_a_time_to_live_but_not_both():
+    _, backend, _ = expiring(ValueStateDescriptor("s"))
+    with pytest.raises(ValueError, match="both with and without a time to live"):
+        backend.state(ValueStateDescriptor("s"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["read", "write", "clear"]), st.integers(0, 60)), max_size=40), st.booleans())
+def test_a_value_against_an_oracle(steps, reading_renews):
+    configure = (lambda b: b.update_ttl_on_read_and_write()) if reading_renews else (lambda b: b)
+    clock, _, state = expiring(ValueStateDescriptor("s"), configure)
+    held, used = None, 0
+    for number, (step, later) in enumerate(steps):
+        clock.now += later
+        if held is not None and clock.now - used >= TTL:
+            held = None
+        if step == "write":
+            state.update(number)
+            held, used = number, clock.now
+        elif step == "clear":
+            state.clear()
+            held = None
+        else:
+            assert state.value() == held
+            used = clock.now if reading_renews else used
