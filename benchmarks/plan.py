@@ -75,9 +75,9 @@ PENSTOCK = Peer(
     "penstock_peer.py",
     "",
     "",
-    sizes((500_000, 3_500_000), (500_000, 3_500_000), (500_000, 3_500_000))
-    | window_sizes((500_000, 4_500_000), (200_000, 2_200_000), (100_000, 700_000))
-    | join_sizes((200_000, 1_200_000)),
+    sizes((500_000, 12_500_000), (500_000, 3_500_000), (1_000_000, 41_000_000))
+    | window_sizes((500_000, 12_500_000), (200_000, 3_200_000), (100_000, 700_000))
+    | join_sizes((200_000, 2_200_000)),
     50_000,
 )
 
@@ -156,6 +156,7 @@ PEERS = (
 # ratio get the sizes of the main table.
 SCALING_RECORDS = (10_000, 100_000, 1_000_000, 10_000_000)
 SCALING_KEYS = tuple(Workload(f"keys_{keys}", f"{keys:,} keys", KEYED_COUNT, keys) for keys in (1, 1000, 1_000_000))
+SCALING_KEYS_SIZES = (500_000, 5_500_000)
 MEMORY_RECORDS = 10_000_000
 QUICK_RECORDS = (1_000, 10_000)  # in place of the above in a quick run
 

@@ -89,8 +89,7 @@ def scale(peers: dict, quick: bool) -> dict:
     """Penstock by records and by keys. The 1000 keys of the main table are not measured again."""
     records = plan.QUICK_RECORDS if quick else plan.SCALING_RECORDS
     by_records = {str(number): attempt("scaling", run_once, plan.PENSTOCK, plan.COUNT, number) for number in records}
-    sizes = plan.PENSTOCK.sizes[plan.COUNT.name]
-    by_keys = {}
+    sizes, by_keys = plan.SCALING_KEYS_SIZES, {}
     for workload in plan.SCALING_KEYS:
         known = workload.keys == plan.COUNT.keys and peers["penstock"].get(plan.COUNT.name)
         by_keys[str(workload.keys)] = known or attempt("scaling", measure, plan.PENSTOCK, workload, sizes, quick)

@@ -232,6 +232,7 @@ class Slot:
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
         results, self._results = self._results, []
+        metrics = self._metrics()
         operators = list(self.operators.values())
         due = [when for operator in operators if (when := operator.next_due()) is not None]
         sources = [source for _, source in self._sources()]
@@ -246,9 +247,18 @@ class Slot:
             results=results,
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
-            metrics=self.metrics.snapshot(),
+            metrics=metrics,
             failure=self.failure,
         )
+
+
+    def _metrics(self) -> dict[str, Any]:
+        """A gauge is user code, and may fail as any other."""
+        try:
+            return self.metrics.snapshot()
+        except USER_ERRORS as error:
+            self.failure = self.failure or failure_of(error, "a gauge", "-", self.index)
+            return {}
 
 
 class _Nobody:

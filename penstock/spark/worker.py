@@ -111,10 +111,9 @@ def _run(slot: Slot, stage: int, blobs: list[bytes]) -> Iterator[bytes]:
 
 
 def _lost_everywhere(received: list[bytes], attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
-    """This process is not the one that holds the slot's state: say so, and keep the stages of the job going.
+    """This process is not the one that holds the slot's state: say so at the last stage, and keep the job going till then.
 
-    How many elements come in tells how many slots there are; the number of stages is not known here, so the driver
-    must be able to read a loss from a stage's output as well as from a report.
+    As many elements come in as there are slots; the number of stages is in the environment, since nothing else is here.
     """
     stages = int(os.environ[STAGES_VARIABLE])
     why = "its process was replaced, and its live state is gone with the old one"
