@@ -142,7 +142,7 @@ class SessionWindowTimeGapExtractor(ABC):
         """The gap in milliseconds, above 0."""
 
 
-class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
+class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     """Windows that grow while elements come within a gap of each other."""
 
     def __init__(self, gap: int | Callable[[Any], int]) -> None:
@@ -163,7 +163,7 @@ class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
         return f"{type(self).__name__}({self._gap if isinstance(self._gap, int) else 'dynamic'})"
 
 
-class _EventTimeSessions(_Sessions):
+class _EventTimeSessions(SessionWindows):
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
         start = required(timestamp)
         return [TimeWindow(start, start + self.gap_of(element))]
@@ -175,7 +175,7 @@ class _EventTimeSessions(_Sessions):
         return True
 
 
-class _ProcessingTimeSessions(_Sessions):
+class _ProcessingTimeSessions(SessionWindows):
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
         start = context.get_current_processing_time()
         return [TimeWindow(start, start + self.gap_of(element))]

@@ -251,7 +251,6 @@ class Slot:
             failure=self.failure,
         )
 
-
     def _metrics(self) -> dict[str, Any]:
         """A gauge is user code, and may fail as any other."""
         try:

@@ -18,6 +18,7 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     Evictor,
     MergingWindowAssigner,
+    SessionWindows,
     SlidingEventTimeWindows,
     TimeWindow,
     Trigger,
@@ -30,7 +31,7 @@ from penstock.errors import PenstockError, RecordError, UnsupportedOperation
 from penstock.runtime.context import Collected
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
-from penstock.runtime.merging_windows import MergingWindowSet
+from penstock.runtime.merging_windows import MergingWindowSet, SessionSet
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.pane_contents import ABSENT, Contents
 from penstock.runtime.stateless import FunctionOperator
@@ -76,6 +77,7 @@ class WindowOperator(FunctionOperator):
         self.collected = Collected(context, self.emit)
         self._event_time = spec.assigner.is_event_time()
         self._merging = isinstance(spec.assigner, MergingWindowAssigner)
+        self._new_set = SessionSet if isinstance(spec.assigner, SessionWindows) else MergingWindowSet
         self._pane = PaneContext(self)
         self._assigning = AssignerContext(self)
         self._evaluating = WindowFunctionContext(self, self._merging)
@@ -180,9 +182,10 @@ class WindowOperator(FunctionOperator):
 
     def _in_merging_windows(self, key: Any, value: Any, timestamp: int | None) -> bool:
         taken = False
-        windows = self._window_set(key)
-        for assigned in self.spec.assigner.assign_windows(value, timestamp, self._assigning):  # type: ignore[arg-type]
-            window = windows.add(assigned, lambda *merge: self._merge(key, *merge))
+        windows, assigner = self._window_set(key), self.spec.assigner
+        assert isinstance(assigner, MergingWindowAssigner)
+        for assigned in assigner.assign_windows(value, timestamp, self._assigning):  # type: ignore[arg-type]
+            window = windows.add(assigned, assigner, lambda *merge: self._merge(key, *merge))
             if self._is_window_late(window):
                 windows.retire(window)
             else:
@@ -234,12 +237,12 @@ class WindowOperator(FunctionOperator):
 
     # --- merging ---
     def _window_set(self, key: Any) -> MergingWindowSet:
-        assert isinstance(self.spec.assigner, MergingWindowAssigner)
-        return MergingWindowSet(self.spec.assigner, self._sets.entries.get(key) or {})
+        held = self._sets.entries.get(key)
+        return self._new_set() if held is None else held
 
     def _keep(self, key: Any, windows: MergingWindowSet) -> None:
         if windows.mapping:
-            self._sets.put(key, windows.mapping)
+            self._sets.put(key, windows)
         else:
             self._sets.remove(key)
 

@@ -4,16 +4,22 @@ Three things make a slot stick, all through PySpark and the public Java RDD API:
 
 1. A process of its own. Spark keeps a pool of Python workers per distinct environment of a Python function. Each slot
    is a one-partition PythonRDD whose environment names the job and the slot, so it always meets the same pool of one.
-2. An executor of its own. `anchor` is a tiny cached RDD with one partition per slot; zipped with the exchanged data it
-   gives each partition a narrow dependency on a cached block, and the scheduler prefers the executor that holds it.
-   RDD.zip wants equal counts, so every task sends exactly one element to every slot.
+2. An executor of its own. `anchor` is a tiny cached RDD with one partition per slot. Exchanged data is united with it
+   partition by partition, since both have the same partitioner: so each partition has a narrow dependency on a cached
+   block, and the scheduler prefers the executor that holds it.
 3. One Spark stage per stage. The slots' RDDs are unioned; an exchange is a shuffle of (slot, bytes) pairs.
+
+What changes from epoch to epoch, the command, travels as a property of the Spark job, so that the first stage's RDDs
+are made once.
 """
 
 from __future__ import annotations
 
 import pickle
 import threading
+from base64 import b85encode
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import cloudpickle
@@ -41,23 +47,31 @@ class SparkCluster:
         self._only = [self._java.to_seq([i == slot for i in range(slots)]) for slot in range(slots)]
         self._partitioner = context._jvm.PythonPartitioner(slots, 0)
         self._anchor = self._new_anchor()
+        self._at_anchor = self._java.values(self._anchor)
+        self._first_stage = self._in_slots(self._at_anchor)
+        self._ahead = ThreadPoolExecutor(1, "penstock lineage")
+        self._next_epoch = self._ahead.submit(self._epoch)
         self._thread = -1
         self._released = False
 
     # --- the cluster protocol ---
     def deploy(self, deployment: Deployment) -> list[Report]:
-        return self._on_slots(self._once(worker.DEPLOY + cloudpickle.dumps(deployment)), stages=1)
+        """A deployment can be large, so it travels as data."""
+        elements = self._java.copies(self._slots, worker.DEPLOY + cloudpickle.dumps(deployment))
+        data = self._java.parallelize(elements, self._slots)
+        return self._reports(lambda: self._in_slots(self._at_anchor.zip(data).values()))
 
     def run(self, command: Command) -> list[Report]:
-        return self._on_slots(self._copies(worker.COMMAND + pickle.dumps(command)), self._stages)
+        return self._reports(lambda: self._this_epoch(command))
 
     def release(self) -> list[Report]:
         if self._released:
             return []
         self._released = True
         try:
-            return self._on_slots(self._copies(worker.RELEASE), stages=1)
+            return self._reports(lambda: self._ordered(worker.RELEASE, self._first_stage))
         finally:
+            self._ahead.shutdown()
             self._anchor.unpersist(False)
 
     def interrupt(self) -> None:
@@ -65,49 +79,42 @@ class SparkCluster:
         self._context.cancelJobGroup(self._job_id)
 
     # --- one Spark job ---
-    def _on_slots(self, elements: Any, stages: int) -> list[Report]:
-        self._name_jobs_of_this_thread()
+    def _this_epoch(self, command: Command) -> Any:
+        """The RDD of an epoch, made while the one before it ran, as the next one is made while this one runs."""
+        rdd = self._next_epoch.result()
+        self._next_epoch = self._ahead.submit(self._epoch)
+        return self._ordered(worker.COMMAND + pickle.dumps(command), rdd)
+
+    def _epoch(self) -> Any:
+        """All stages. A shuffle serves one job only, so the stages behind one are made anew for every epoch."""
+        rdd = self._first_stage
+        for _ in range(self._stages - 1):
+            rdd = self._in_slots(self._java.values(self._anchor.union(self._exchanged(rdd))))
+        return rdd
+
+    def _ordered(self, order: bytes, rdd: Any) -> Any:
+        self._context.setLocalProperty(worker.ORDER_PROPERTY, b85encode(order).decode("ascii"))
+        return rdd
+
+    def _reports(self, job: Callable[[], Any]) -> list[Report]:
+        """Make a job's RDD, run it and read what the slots say."""
         try:
-            rdd = self._in_slots(self._anchored(self._java.parallelize(elements, self._slots)))
-            for _ in range(stages - 1):
-                rdd = self._in_slots(self._anchored(self._exchange(rdd)))
-            answers = self._collected(rdd)
+            self._name_jobs_of_this_thread()
+            answers = job().collect()
+            reports = [pickle.loads(answers.get(index)) for index in range(answers.size())]
         except (Py4JError, PySparkException) as error:
             raise SlotLost(_reason(str(error))) from None
-        if len(answers) != self._slots:
-            raise SlotLost(f"{len(answers)} of {self._slots} slots answered")
-        return [pickle.loads(answer) for answer in answers]
+        if len(reports) != self._slots:
+            raise SlotLost(f"{len(reports)} of {self._slots} slots answered")
+        return reports
 
     def _name_jobs_of_this_thread(self) -> None:
         if self._thread != threading.get_ident():
             self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
             self._thread = threading.get_ident()
 
-    @staticmethod
-    def _collected(rdd: Any) -> list[bytes]:
-        answers = rdd.collect()
-        return [answers.get(index) for index in range(answers.size())]
-
-    def _copies(self, element: bytes) -> Any:
-        """The same element for every slot, as often as an anchor's partition has elements: one call to the JVM."""
-        return self._java.copies(self._slots * self._slots, element)
-
-    def _once(self, element: bytes) -> Any:
-        """A large element for every slot once, followed by copies of its tag: more calls, less to carry."""
-        elements = self._context._jvm.java.util.ArrayList()
-        one, others = self._java.copies(1, element), self._java.copies(self._slots - 1, element[:1])
-        for _ in range(self._slots):
-            elements.addAll(one)
-            elements.addAll(others)
-        return elements
-
-    def _exchange(self, rdd: Any) -> Any:
-        pairs = self._java.pairwise(rdd.rdd())
-        shuffled = pairs.asJavaPairRDD().partitionBy(self._partitioner)
-        return self._java.values(shuffled)
-
-    def _anchored(self, rdd: Any) -> Any:
-        return self._anchor.zip(rdd).values()
+    def _exchanged(self, rdd: Any) -> Any:
+        return self._java.pairwise(rdd.rdd()).asJavaPairRDD().partitionBy(self._partitioner)
 
     def _in_slots(self, rdd: Any) -> Any:
         """Partition p of `rdd` through the worker process of slot p."""
@@ -133,6 +140,7 @@ class SparkCluster:
         environment = dict(self._context.environment)
         environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{slot}"
         environment[worker.STAGES_VARIABLE] = str(self._stages)
+        environment[worker.SLOTS_VARIABLE] = str(self._slots)
         return self._java.python_function(
             bytearray(CloudPickleSerializer().dumps(command)),
             environment,
@@ -144,7 +152,12 @@ class SparkCluster:
         )
 
     def _new_anchor(self) -> Any:
-        anchor = self._java.parallelize(self._java.copies(self._slots * self._slots, 0), self._slots)
+        """One empty element for each slot, partitioned as every exchange is."""
+        elements = self._context._jvm.java.util.ArrayList()
+        for slot in range(self._slots):
+            elements.add(worker.address(slot))
+            elements.add(b"")
+        anchor = self._exchanged(self._java.parallelize(elements, self._slots))
         anchor.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_ONLY))
         anchor.count()
         return anchor

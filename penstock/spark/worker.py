@@ -1,6 +1,7 @@
 """What runs in a slot's Python worker process. Spark calls `serve` once per stage; the slot lives in this module.
 
-An element is a tag byte and a body: a deployment, an epoch's command, or a blob of an exchange.
+What is to be done is a tag byte and a body: a deployment or blobs of an exchange, which come as data, or an epoch's
+command, which comes as a property of the Spark job. Elements that are empty only hold the slot in its place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import pickle
 import struct
 import sys
 import threading
+from base64 import b85decode
 from collections.abc import Iterator
+
+from pyspark import TaskContext
 
 from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
@@ -19,6 +23,8 @@ from penstock.runtime.task import Slot
 
 SLOT_VARIABLE = "PENSTOCK_SLOT"
 STAGES_VARIABLE = "PENSTOCK_STAGES"
+SLOTS_VARIABLE = "PENSTOCK_SLOTS"
+ORDER_PROPERTY = "penstock.order"
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 DEPLOY, COMMAND, BLOB, RELEASE = b"D", b"C", b"B", b"R"
@@ -34,8 +40,12 @@ class _Process:
 
 def serve(_partition: int, elements: Iterator[bytes]) -> Iterator[bytes]:
     """One stage of one epoch. Drains its input first: Spark does not reuse a worker that left some unread."""
-    received = list(elements)
+    received = [element for element in elements if element] or [_order()]
     yield from _HANDLERS[received[0][:1]](received)
+
+
+def _order() -> bytes:
+    return b85decode(TaskContext.get().getLocalProperty(ORDER_PROPERTY))
 
 
 def slot_index() -> int:
@@ -84,7 +94,7 @@ def _command(received: list[bytes]) -> Iterator[bytes]:
     command: Command = pickle.loads(received[0][1:])
     slot = _Process.slot
     if slot is None:
-        yield from _lost_everywhere(received, command.attempt, command.epoch, 0)
+        yield from _lost(command.attempt, command.epoch, 0)
         return
     slot.begin(command)
     yield from _run(slot, 0, [])
@@ -94,7 +104,7 @@ def _blobs(received: list[bytes]) -> Iterator[bytes]:
     attempt, epoch, stage = _ENVELOPE.unpack_from(received[0], 1)
     slot = _Process.slot
     if slot is None or slot.command is None or (slot.deployment.attempt, slot.epoch) != (attempt, epoch):
-        yield from _lost_everywhere(received, attempt, epoch, stage)
+        yield from _lost(attempt, epoch, stage)
         return
     yield from _run(slot, stage, [body for blob in received if (body := blob[1 + _ENVELOPE.size :])])
 
@@ -106,14 +116,14 @@ def _run(slot: Slot, stage: int, blobs: list[bytes]) -> Iterator[bytes]:
         return
     header = BLOB + _ENVELOPE.pack(slot.deployment.attempt, slot.epoch, stage + 1)
     for target, blob in enumerate(outgoing):
-        yield _address(target)
+        yield address(target)
         yield header + blob
 
 
-def _lost_everywhere(received: list[bytes], attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
-    """This process is not the one that holds the slot's state: say so at the last stage, and keep the job going till then.
+def _lost(attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
+    """This process is not the one that holds the slot's state: say so at the last stage; the job goes on till then.
 
-    As many elements come in as there are slots; the number of stages is in the environment, since nothing else is here.
+    How many stages and slots there are is in the environment, since nothing else is here.
     """
     stages = int(os.environ[STAGES_VARIABLE])
     why = "its process was replaced, and its live state is gone with the old one"
@@ -121,8 +131,8 @@ def _lost_everywhere(received: list[bytes], attempt: int, epoch: int, stage: int
         yield pickle.dumps(Report(slot_index(), epoch, os.getpid(), lost=why))
         return
     _Process.slot = None
-    for target in range(len(received)):
-        yield _address(target)
+    for target in range(int(os.environ[SLOTS_VARIABLE])):
+        yield address(target)
         yield BLOB + _ENVELOPE.pack(attempt, epoch, stage + 1)
 
 
@@ -140,7 +150,7 @@ def _report(failure: Failure | None) -> bytes:
     return pickle.dumps(Report(slot_index(), -1, os.getpid(), failure=failure))
 
 
-def _address(target: int) -> bytes:
+def address(target: int) -> bytes:
     """The key of an exchanged pair, as Spark's PairwiseRDD reads it."""
     return struct.pack("!q", target)
 
