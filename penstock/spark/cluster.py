@@ -4,9 +4,10 @@ Three things make a slot stick, all through PySpark and the public Java RDD API:
 
 1. A process of its own. Spark keeps a pool of Python workers per distinct environment of a Python function. Each slot
    is a one-partition PythonRDD whose environment names the job and the slot, so it always meets the same pool of one.
-2. An executor of its own. `anchor` is a tiny cached RDD with one partition per slot. Exchanged data is united with it
-   partition by partition, since both have the same partitioner: so each partition has a narrow dependency on a cached
-   block, and the scheduler prefers the executor that holds it.
+2. An executor of its own. `anchor` is a tiny cached RDD with one partition per slot; zipped with the exchanged data it
+   gives each partition a narrow dependency on a cached block, and the scheduler prefers the executor that holds it.
+   RDD.zip wants equal counts, so every task sends exactly one element to every slot. (A union by partitioner would be
+   cheaper to make, but it knows hosts only, not executors.)
 3. One Spark stage per stage. The slots' RDDs are unioned; an exchange is a shuffle of (slot, bytes) pairs.
 
 What changes from epoch to epoch, the command, travels as a property of the Spark job, so that the first stage's RDDs
@@ -47,8 +48,7 @@ class SparkCluster:
         self._only = [self._java.to_seq([i == slot for i in range(slots)]) for slot in range(slots)]
         self._partitioner = context._jvm.PythonPartitioner(slots, 0)
         self._anchor = self._new_anchor()
-        self._at_anchor = self._java.values(self._anchor)
-        self._first_stage = self._in_slots(self._at_anchor)
+        self._first_stage = self._in_slots(self._anchor)
         self._ahead = ThreadPoolExecutor(1, "penstock lineage")
         self._next_epoch = self._ahead.submit(self._epoch)
         self._thread = -1
@@ -57,9 +57,8 @@ class SparkCluster:
     # --- the cluster protocol ---
     def deploy(self, deployment: Deployment) -> list[Report]:
         """A deployment can be large, so it travels as data."""
-        elements = self._java.copies(self._slots, worker.DEPLOY + cloudpickle.dumps(deployment))
-        data = self._java.parallelize(elements, self._slots)
-        return self._reports(lambda: self._in_slots(self._at_anchor.zip(data).values()))
+        data = self._once(worker.DEPLOY + cloudpickle.dumps(deployment))
+        return self._reports(lambda: self._in_slots(self._anchored(self._java.parallelize(data, self._slots))))
 
     def run(self, command: Command) -> list[Report]:
         return self._reports(lambda: self._this_epoch(command))
@@ -89,7 +88,7 @@ class SparkCluster:
         """All stages. A shuffle serves one job only, so the stages behind one are made anew for every epoch."""
         rdd = self._first_stage
         for _ in range(self._stages - 1):
-            rdd = self._in_slots(self._java.values(self._anchor.union(self._exchanged(rdd))))
+            rdd = self._in_slots(self._anchored(self._exchanged(rdd)))
         return rdd
 
     def _ordered(self, order: bytes, rdd: Any) -> Any:
@@ -113,8 +112,21 @@ class SparkCluster:
             self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
             self._thread = threading.get_ident()
 
+    def _once(self, element: bytes) -> Any:
+        """An element for every slot, and empty ones up to the number that an anchor's partition has."""
+        elements = self._context._jvm.java.util.ArrayList()
+        one, others = self._java.copies(1, element), self._java.copies(self._slots - 1, b"")
+        for _ in range(self._slots):
+            elements.addAll(one)
+            elements.addAll(others)
+        return elements
+
     def _exchanged(self, rdd: Any) -> Any:
-        return self._java.pairwise(rdd.rdd()).asJavaPairRDD().partitionBy(self._partitioner)
+        pairs = self._java.pairwise(rdd.rdd()).asJavaPairRDD()
+        return self._java.values(pairs.partitionBy(self._partitioner))
+
+    def _anchored(self, rdd: Any) -> Any:
+        return self._anchor.zip(rdd).values()
 
     def _in_slots(self, rdd: Any) -> Any:
         """Partition p of `rdd` through the worker process of slot p."""
@@ -152,12 +164,8 @@ class SparkCluster:
         )
 
     def _new_anchor(self) -> Any:
-        """One empty element for each slot, partitioned as every exchange is."""
-        elements = self._context._jvm.java.util.ArrayList()
-        for slot in range(self._slots):
-            elements.add(worker.address(slot))
-            elements.add(b"")
-        anchor = self._exchanged(self._java.parallelize(elements, self._slots))
+        """Empty elements, as many for each slot as there are slots, in the memory of the executor that will host it."""
+        anchor = self._java.parallelize(self._java.copies(self._slots * self._slots, b""), self._slots)
         anchor.persist(self._context._getJavaStorageLevel(StorageLevel.MEMORY_ONLY))
         anchor.count()
         return anchor

@@ -116,7 +116,7 @@ def _run(slot: Slot, stage: int, blobs: list[bytes]) -> Iterator[bytes]:
         return
     header = BLOB + _ENVELOPE.pack(slot.deployment.attempt, slot.epoch, stage + 1)
     for target, blob in enumerate(outgoing):
-        yield address(target)
+        yield _address(target)
         yield header + blob
 
 
@@ -132,7 +132,7 @@ def _lost(attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
         return
     _Process.slot = None
     for target in range(int(os.environ[SLOTS_VARIABLE])):
-        yield address(target)
+        yield _address(target)
         yield BLOB + _ENVELOPE.pack(attempt, epoch, stage + 1)
 
 
@@ -150,7 +150,7 @@ def _report(failure: Failure | None) -> bytes:
     return pickle.dumps(Report(slot_index(), -1, os.getpid(), failure=failure))
 
 
-def address(target: int) -> bytes:
+def _address(target: int) -> bytes:
     """The key of an exchanged pair, as Spark's PairwiseRDD reads it."""
     return struct.pack("!q", target)
 
