@@ -51,8 +51,9 @@ bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
 compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 	$(BIN)/python tests/compat/run_pyflink_examples.py
 
-docs: $(STAMP)  ## build the documentation into site/
+docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	@$(BIN)/python -m pip install -q -e '.[docs]'
+	$(BIN)/python docs/draw_windows.py
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove the environment and everything generated
