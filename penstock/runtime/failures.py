@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import PenstockError
+from penstock import errors
 from penstock.state.key_groups import shortened
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -26,7 +26,7 @@ class Failure:
     traceback: str
     stage: int = 0
     known_as: str = ""
-    """The name of a Penstock exception class, when it is one."""
+    """The name of the class in penstock.errors that it is, or is a kind of."""
 
     def describe(self) -> str:
         """The message of the exception that the user sees."""
@@ -67,5 +67,5 @@ def failure_of(error: BaseException, operator: str, uid: str, subtask: int, reco
         error_type=type(error).__name__,
         message=str(error),
         traceback=shown,
-        known_as=type(error).__name__ if isinstance(error, PenstockError) else "",
+        known_as=next((kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__), ""),
     )

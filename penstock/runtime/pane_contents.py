@@ -97,6 +97,7 @@ class Aggregated(Contents):
         try:
             merged = self._function.merge(into, other)
         except NotImplementedError:
+            # A user's merge() that only raises this says that it was left out, as one that returns nothing does.
             merged = None
         if merged is None:
             raise UnsupportedOperation(

@@ -5,7 +5,7 @@ import pytest
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction, MapFunction, Partitioner
-from penstock.errors import JobFailed, UnsupportedKey
+from penstock.errors import JobFailed, NotSerializable, UnsupportedKey
 from penstock.testing import ManualClock, in_process
 
 
@@ -165,8 +165,9 @@ def test_the_failure_that_caused_the_others_is_told(run):
 def test_a_record_that_cannot_travel_names_its_operator(run):
     import threading
 
-    with pytest.raises(JobFailed, match=r"Locker"):
+    with pytest.raises(JobFailed, match=r"Locker") as caught:
         run(
             lambda env: env.from_collection([1]).map(lambda v: threading.Lock()).name("Locker").rebalance().map(str),
             parallelism=2,
         )
+    assert isinstance(caught.value, NotSerializable)
