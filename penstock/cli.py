@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,16 @@ def run(
     pyflink: Annotated[bool, typer.Option("--pyflink", help="Let `import pyflink` resolve to Penstock.")] = False,
     parallelism: Annotated[int | None, typer.Option("-p", "--parallelism", help="The job's parallelism.")] = None,
     master: Annotated[str | None, typer.Option("-m", "--master", help="Spark master, such as local[4].")] = None,
+    savepoint: Annotated[
+        str | None, typer.Option("-s", "--from-savepoint", help="Start from this savepoint or checkpoint.")
+    ] = None,
+    allow_non_restored: Annotated[
+        bool,
+        typer.Option("-n", "--allow-non-restored-state", help="Drop state that the program has no place for."),
+    ] = False,
+    claim: Annotated[
+        str | None, typer.Option("--claim-mode", help="CLAIM: the snapshot is the job's to delete. NO_CLAIM: it stays.")
+    ] = None,
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
     """Run a program; what follows its name is passed to it."""
@@ -49,7 +60,16 @@ def run(
 
     if not program.is_file():
         _fail(f"there is no file '{program}'")
-    Defaults.configuration = _configuration(parallelism, master, option or [])
+    Defaults.configuration = _configuration(
+        option or [],
+        {
+            "parallelism.default": parallelism,
+            "spark.master": master,
+            "execution.state-recovery.path": savepoint,
+            "execution.state-recovery.ignore-unclaimed-state": "true" if allow_non_restored else None,
+            "execution.state-recovery.claim-mode": claim,
+        },
+    )
     if pyflink:
         from penstock import compat
 
@@ -69,17 +89,17 @@ def _run(program: Path) -> None:
         raise SystemExit(130) from None
 
 
-def _configuration(parallelism: int | None, master: str | None, options: list[str]) -> Configuration:
+def _configuration(options: list[str], chosen: Mapping[str, object | None]) -> Configuration:
+    """Settings given as name=value, and those that have a switch of their own, which win."""
     configuration = Configuration()
     for option in options:
         name, separator, value = option.partition("=")
         if not separator or not name:
             _fail(f"-D takes name=value, not '{option}'")
         configuration.set_string(name, value)
-    if parallelism is not None:
-        configuration.set_integer("parallelism.default", parallelism)
-    if master is not None:
-        configuration.set_string("spark.master", master)
+    for name, setting in chosen.items():
+        if setting is not None:
+            configuration.set_string(name, str(setting))
     return configuration
 
 

@@ -6,10 +6,17 @@ PenstockError
 │   ├── DuplicateUid
 │   ├── NothingToExecute
 │   ├── NotSerializable          a function captured an object that cannot be pickled
+│   ├── StateMigrationException  saved state cannot become what the program now declares
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
 │   └── SparkSettings            the given session lacks what sticky slots need
+├── StorageError                 a file system said no, for good or too often
+├── SnapshotError                a checkpoint or savepoint cannot be read or used
+│   ├── NoSuchSnapshot
+│   ├── CorruptSnapshot          torn, truncated, changed or missing files
+│   ├── UnknownFormat            written by a newer version
+│   └── StateNotRestored         it holds state for which the program has no operator, or does not fit its shape
 ├── RecordError                  a record cannot be processed; a job that meets one fails
 │   ├── UnsupportedKey
 │   ├── TypeMismatch
@@ -20,6 +27,7 @@ PenstockError
 └── JobError                     a job that ran and ended badly
     ├── JobFailed                a user function or an operator raised; holds operator, uid, record, traceback
     ├── SlotLost                 a slot's process is gone, and its state with it
+    ├── CheckpointFailed         more checkpoints failed in a row than are tolerated, or a savepoint did
     └── JobCancelled
 """
 
@@ -52,6 +60,10 @@ class NotSerializable(ProgramError):
     """A function cannot be shipped to the slots."""
 
 
+class StateMigrationException(ProgramError):
+    """Saved state cannot become what the program now declares."""
+
+
 class UnsupportedOperation(ProgramError):
     """The API has this name, but the combination asked for has no meaning."""
 
@@ -66,6 +78,30 @@ class JavaMissing(ConfigurationError):
 
 class SparkSettings(ConfigurationError):
     """A Spark session lacks a setting that sticky slots need."""
+
+
+class StorageError(PenstockError):
+    """A file system refused a call, or failed at it too often."""
+
+
+class SnapshotError(PenstockError):
+    """A checkpoint or savepoint cannot be read or used."""
+
+
+class NoSuchSnapshot(SnapshotError):
+    """There is no checkpoint or savepoint where one was expected."""
+
+
+class CorruptSnapshot(SnapshotError):
+    """A file of a checkpoint or savepoint is missing, torn, truncated or changed."""
+
+
+class UnknownFormat(SnapshotError):
+    """A checkpoint or savepoint was written by a newer version."""
+
+
+class StateNotRestored(SnapshotError):
+    """A checkpoint or savepoint holds state that the program has no place for."""
 
 
 class RecordError(PenstockError):
@@ -113,6 +149,10 @@ class JobFailed(JobError):
 
 class SlotLost(JobError):
     """The process of a slot is gone, and with it the state that lived there."""
+
+
+class CheckpointFailed(JobError):
+    """A savepoint failed, or more checkpoints in a row than are tolerated."""
 
 
 class JobCancelled(JobError):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         AllWindowFunction,
         BaseBroadcastProcessFunction,
         BroadcastProcessFunction,
+        CheckpointedFunction,
+        CheckpointListener,
         CoFlatMapFunction,
         CoGroupFunction,
         CoMapFunction,
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
         FlatJoinFunction,
         FlatMapFunction,
         Function,
+        FunctionInitializationContext,
+        FunctionSnapshotContext,
         JoinFunction,
         KeyedBroadcastProcessFunction,
         KeyedCoProcessFunction,
         KeyedProcessFunction,
         KeyedStateStore,
         KeySelector,
+        ListCheckpointed,
         MapFunction,
         OutputSelector,
         ParallelSourceFunction,
@@ -134,7 +139,9 @@ __all__ = [
     "BroadcastState",
     "BroadcastStream",
     "CheckpointConfig",
+    "CheckpointListener",
     "CheckpointStorage",
+    "CheckpointedFunction",
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
@@ -158,6 +165,8 @@ __all__ = [
     "FlatMapFunction",
     "FsStateBackend",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "GlobalWindow",
     "HashMapStateBackend",
     "JobManagerCheckpointStorage",
@@ -169,6 +178,7 @@ __all__ = [
     "KeyedProcessFunction",
     "KeyedStateStore",
     "KeyedStream",
+    "ListCheckpointed",
     "ListState",
     "ListStateDescriptor",
     "MapFunction",
@@ -246,6 +256,7 @@ _NAMES_OF_MODULES = {
     "execution_mode": "RuntimeExecutionMode",
     "functions": """
         AggregateFunction AllWindowFunction BaseBroadcastProcessFunction BroadcastProcessFunction
+        CheckpointListener CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed
         CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction FilterFunction FlatJoinFunction
         FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
         KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapFunction OutputSelector

@@ -28,7 +28,10 @@ ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 
 
 class CheckpointConfig(Settings):
-    """The checkpoint settings of a job, with Flink's defaults. Checkpointing is off until an interval is set.
+    """The checkpoint settings of a job. Checkpointing is off until an interval is set.
+
+    The defaults are Flink's, but for incremental checkpoints, which are on: a checkpoint here is made of what changed
+    since the one before, so that they cost less than full ones and nothing else.
 
     >>> CheckpointConfig().set_checkpoint_interval(1000).is_checkpointing_enabled()
     True
@@ -38,6 +41,7 @@ class CheckpointConfig(Settings):
     DEFAULT_TIMEOUT = 10 * 60 * 1000
     DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS = 0
     DEFAULT_MAX_CONCURRENT_CHECKPOINTS = 1
+    DEFAULT_MAX_RETAINED_CHECKPOINTS = 1
 
     def __init__(self) -> None:
         self._mode = self.DEFAULT_MODE
@@ -47,6 +51,9 @@ class CheckpointConfig(Settings):
         self._max_concurrent = self.DEFAULT_MAX_CONCURRENT_CHECKPOINTS
         self._tolerable_failures = 0
         self._retention = ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        self._max_retained = self.DEFAULT_MAX_RETAINED_CHECKPOINTS
+        self._incremental = True
+        self._local_recovery = False
         self._unaligned = False
         self._force_unaligned = False
         self._alignment_timeout = Duration.of_millis(0)
@@ -138,6 +145,33 @@ class CheckpointConfig(Settings):
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints are meant to be started from by hand."""
         return self._retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+
+    def get_max_retained_checkpoints(self) -> int:
+        """Return how many completed checkpoints are kept; older ones are deleted."""
+        return self._max_retained
+
+    def set_max_retained_checkpoints(self, max_retained_checkpoints: int) -> CheckpointConfig:
+        """Set how many completed checkpoints are kept; older ones are deleted."""
+        self._max_retained = at_least("max_retained_checkpoints", max_retained_checkpoints, 1)
+        return self
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Return whether a checkpoint holds only what changed since the one before, and refers to that for the rest."""
+        return self._incremental
+
+    def set_incremental_checkpoints(self, incremental_checkpoints: bool) -> CheckpointConfig:
+        """Set whether a checkpoint holds only what changed since the one before, and refers to that for the rest."""
+        self._incremental = instance_of("incremental_checkpoints", incremental_checkpoints, bool)
+        return self
+
+    def is_local_recovery_enabled(self) -> bool:
+        """Return whether slots keep a local copy of their last checkpoint, to recover without the storage."""
+        return self._local_recovery
+
+    def set_local_recovery(self, local_recovery: bool) -> CheckpointConfig:
+        """Set whether slots keep a local copy of their last checkpoint, to recover without the storage."""
+        self._local_recovery = instance_of("local_recovery", local_recovery, bool)
+        return self
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Return what was set; it changes nothing, since an epoch needs no alignment."""

@@ -10,6 +10,7 @@ from penstock.common.execution_config import ExecutionConfig, check_max_parallel
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.collecting import CloseableIterator
+from penstock.datastream.connectors.base import Sink
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -37,6 +38,7 @@ from penstock.datastream.window import (
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
 from penstock.graph.transformations import Chaining, StreamRef, Transformation
+from penstock.runtime.committing import CommittingSink
 from penstock.runtime.operator import Operator
 from penstock.runtime.process import ProcessOperator
 from penstock.runtime.projection import Projection
@@ -334,6 +336,8 @@ class DataStream(Settings):
 
     def sink_to(self, sink: Any) -> DataStreamSink:
         """Write to a sink connector."""
+        if isinstance(sink, Sink):
+            return self._sink("Sink", CommittingSink(sink), kind="committing sink")
         raise UnsupportedOperation(
             f"sink_to({type(sink).__name__}) is not available in this version; use add_sink(SinkFunction) or print()"
         )
@@ -359,8 +363,8 @@ class DataStream(Settings):
         node = self._environment._add(Transformation(name, operator, [self._input_refs()]))
         return DataStream(self._environment, [StreamRef(node)], type_info)
 
-    def _sink(self, name: str, operator: Operator) -> DataStreamSink:
-        node = self._environment._add(Transformation(name, operator, [self._input_refs()], kind="sink"))
+    def _sink(self, name: str, operator: Operator, kind: str = "sink") -> DataStreamSink:
+        node = self._environment._add(Transformation(name, operator, [self._input_refs()], kind=kind))
         return DataStreamSink(node)
 
     def _partitioned(self, partitioning: Partitioning) -> DataStream:

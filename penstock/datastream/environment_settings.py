@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.common.configuration import Configuration, parse_duration
+from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpoint_storage import (
+    FLINKS_FILE_STATE_THRESHOLD,
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.state_backend import StateBackend
-from penstock.errors import ConfigurationError
+from penstock.datastream.options import OPTIONS, Option, RestartOptions, StorageOptions
+from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from penstock.errors import ConfigurationError, InvalidParallelism
 from penstock.job.driver import EpochOptions
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
 
+_OPTIONS = {spelling: option for option in OPTIONS for spelling in option.spellings()}
+
 
 @dataclass
 class EnvironmentSettings:
-    """Everything that is not a transformation."""
+    """Everything that is not a transformation.
+
+    What several options or the program and an option say together is answered by the functions below: where
+    checkpoints and savepoints go, and how state is kept.
+    """
 
     config: ExecutionConfig = field(default_factory=ExecutionConfig)
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -27,22 +42,42 @@ class EnvironmentSettings:
     chaining: bool = True
     master: str | None = None
     job_name: str | None = None
+    job_id: str | None = None
     max_records: int = EpochOptions.max_records
     max_millis: int = EpochOptions.max_millis
     spark: dict[str, str] = field(default_factory=dict)
     state_backend: StateBackend | None = None
+    rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
+    """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
+    storage: StorageOptions = field(default_factory=StorageOptions)
     savepoint_directory: str | None = None
+    restart: RestartStrategyConfiguration | None = None
+    """The strategy, by a program or by options; None leaves it to whether there are checkpoints."""
+    restart_options: RestartOptions = field(default_factory=RestartOptions)
+    restore_path: str | None = None
+    allow_non_restored: bool = False
+    claim: bool = False
+    recover_latest: bool = False
 
     def read(self, configuration: Configuration) -> None:
         """Take over every option that is known; options of other parts of Flink are left alone."""
-        for name, value in configuration.to_dict().items():
+        values = configuration.to_dict()
+        for name, value in values.items():
             if name in _OPTIONS:
-                try:
-                    _OPTIONS[name](self, value)
-                except (ValueError, KeyError) as error:
-                    raise ConfigurationError(f"option {name} cannot be {value!r}: {error}") from None
-            elif name.startswith("spark.") and name != "spark.master":
+                self._read(_OPTIONS[name], name, values)
+            elif name.startswith("spark."):
                 self.spark[name] = value
+        if any(name.startswith("restart-strategy") for name in values):
+            self.restart = self.restart_options.strategy() or self.restart
+
+    def _read(self, option: Option, name: str, values: Mapping[str, str]) -> None:
+        """Apply an option, unless it is there under a better name as well."""
+        if name != next(spelling for spelling in option.spellings() if spelling in values):
+            return
+        try:
+            option.apply(self, values[name])
+        except (ValueError, ConfigurationError, InvalidParallelism) as error:
+            raise ConfigurationError(f"option {name} cannot be {values[name]!r}: {error}") from None
 
     def parallelism(self) -> int:
         """The job's parallelism: as set, else the number of cores that a local master uses."""
@@ -66,66 +101,44 @@ def default_parallelism() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def positive(text: str) -> int:
-    """A whole number above 0."""
-    number = int(text)
-    if number <= 0:
-        raise ValueError("it must be a whole number above 0")
-    return number
+def state_backend(settings: EnvironmentSettings) -> StateBackend:
+    """How state is kept: as set, else in memory. Options fill in what the program left open in a RocksDB backend."""
+    chosen = settings.state_backend or HashMapStateBackend()
+    return chosen.completed_by(settings.rocksdb) if isinstance(chosen, EmbeddedRocksDBStateBackend) else chosen
 
 
-def truth(text: str) -> bool:
-    """'true' or 'false'."""
-    return {"true": True, "false": False}[str(text).lower()]
+def incremental_checkpoints(settings: EnvironmentSettings) -> bool:
+    """Whether a checkpoint holds only what changed: as the RocksDB backend says, else as the CheckpointConfig does."""
+    backend = settings.state_backend
+    said = backend.get_incremental_checkpoints() if isinstance(backend, EmbeddedRocksDBStateBackend) else None
+    return settings.checkpoints.is_incremental_checkpoints_enabled() if said is None else said
 
 
-def _master(settings: EnvironmentSettings, value: str) -> None:
-    settings.master = value
+def checkpoint_storage(settings: EnvironmentSettings) -> CheckpointStorage:
+    """Where checkpoints go: as the CheckpointConfig says, else a Flink 1.x state backend, else the options."""
+    of_backend = settings.state_backend.checkpoint_storage if settings.state_backend else None
+    return settings.checkpoints.get_checkpoint_storage() or of_backend or settings.storage.storage()
 
 
-def _name(settings: EnvironmentSettings, value: str) -> None:
-    settings.job_name = value
+def checkpoint_directory(settings: EnvironmentSettings) -> str | None:
+    """The directory or URL of the checkpoints; None keeps them in the memory of the driver."""
+    storage = checkpoint_storage(settings)
+    if isinstance(storage, (FileSystemCheckpointStorage, JobManagerCheckpointStorage)):
+        return storage.get_checkpoint_path()
+    raise ConfigurationError(f"checkpoints are written to a directory or kept by the driver, and not by {storage!r}")
 
 
-def _mode(settings: EnvironmentSettings, value: str) -> None:
-    settings.mode = RuntimeExecutionMode[value.upper()]
+def inline_threshold(settings: EnvironmentSettings) -> int:
+    """The size in bytes below which state is written into the metadata: as the storage says, else the option."""
+    storage = checkpoint_storage(settings)
+    own = storage.get_min_file_size_threshold() if isinstance(storage, FileSystemCheckpointStorage) else None
+    if own not in (None, FLINKS_FILE_STATE_THRESHOLD):
+        return own
+    option = settings.storage.inline_threshold
+    return FLINKS_FILE_STATE_THRESHOLD if option is None else option
 
 
-def _chaining(settings: EnvironmentSettings, value: str) -> None:
-    settings.chaining = truth(value)
-
-
-def _buffer_timeout(settings: EnvironmentSettings, value: str) -> None:
-    settings.buffer_timeout = -1 if value.strip() == "-1" else parse_duration(value)
-
-
-def _max_records(settings: EnvironmentSettings, value: str) -> None:
-    settings.max_records = positive(value)
-
-
-def _max_millis(settings: EnvironmentSettings, value: str) -> None:
-    settings.max_millis = max(1, parse_duration(value))
-
-
-def _parameters(settings: EnvironmentSettings, value: str) -> None:
-    pairs = [pair.partition(":") for pair in value.strip("{}").split(",") if pair.strip()]
-    settings.config.set_global_job_parameters({name.strip(): text.strip() for name, _, text in pairs})
-
-
-_OPTIONS = {
-    "parallelism.default": lambda s, v: s.config.set_parallelism(int(v)),
-    "pipeline.max-parallelism": lambda s, v: s.config.set_max_parallelism(int(v)),
-    "pipeline.auto-watermark-interval": lambda s, v: s.config.set_auto_watermark_interval(parse_duration(v)),
-    "pipeline.object-reuse": lambda s, v: s.config.enable_object_reuse() if truth(v) else None,
-    "pipeline.global-job-parameters": _parameters,
-    "pipeline.name": _name,
-    "pipeline.operator-chaining": _chaining,
-    "pipeline.operator-chaining.enabled": _chaining,
-    "execution.runtime-mode": _mode,
-    "execution.buffer-timeout": _buffer_timeout,
-    "execution.buffer-timeout.interval": _buffer_timeout,
-    "execution.checkpointing.interval": lambda s, v: s.checkpoints.set_checkpoint_interval(parse_duration(v)),
-    "spark.master": _master,
-    "penstock.epoch.max-records": _max_records,
-    "penstock.epoch.max-time": _max_millis,
-}
+def savepoint_directory(settings: EnvironmentSettings) -> str | None:
+    """Where savepoints go that name no place: as set, else as a Flink 1.x state backend says; None if nothing does."""
+    of_backend = settings.state_backend.savepoint_path if settings.state_backend else None
+    return settings.savepoint_directory or of_backend

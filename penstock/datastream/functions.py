@@ -1,5 +1,12 @@
 """The functions that users write and the contexts they are given, under the names of PyFlink's module."""
 
+from penstock.datastream._checkpointed_functions import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    ListCheckpointed,
+)
 from penstock.datastream._contexts import KeyedStateStore, RuntimeContext, TimerService
 from penstock.datastream._element_functions import (
     AggregateFunction,
@@ -58,6 +65,8 @@ __all__ = [
     "AllWindowFunction",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
@@ -66,12 +75,15 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
+    "ListCheckpointed",
     "MapFunction",
     "OutputSelector",
     "ParallelSourceFunction",

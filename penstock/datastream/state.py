@@ -223,6 +223,14 @@ class OperatorStateStore(ABC):
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """Return the broadcast state of that name."""
 
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of items that are split evenly between the subtasks when the parallelism changes."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of items of which every subtask gets all when it is restored."""
+
 
 class StateDescriptor:
     """Names a state within its operator and tells what it holds.

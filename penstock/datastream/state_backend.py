@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from enum import Enum
+from typing import Self
 
 from penstock.datastream._settings import Settings, at_least, instance_of
 from penstock.datastream.checkpoint_storage import (
@@ -49,10 +51,15 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined_options = PredefinedOptions.DEFAULT
         self._options_factory: str | None = None
         self._number_of_transfer_threads = 4
+        self._memory_per_slot: int | None = None
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Return whether a checkpoint holds only what changed since the one before."""
         return bool(self._incremental)
+
+    def get_incremental_checkpoints(self) -> bool | None:
+        """Return what was given for incremental checkpoints; None leaves it to the CheckpointConfig."""
+        return self._incremental
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Set the local directories to spread the files over; without any, the temporary directory is used."""
@@ -85,6 +92,22 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def get_number_of_transfer_threads(self) -> int:
         """Return how many threads move files to and from the checkpoint storage."""
         return self._number_of_transfer_threads
+
+    def set_memory_per_slot(self, memory_per_slot: int | None) -> None:
+        """Set how many bytes the caches and write buffers of one slot share; None leaves it to RocksDB."""
+        self._memory_per_slot = None if memory_per_slot is None else at_least("memory_per_slot", memory_per_slot, 1)
+
+    def get_memory_per_slot(self) -> int | None:
+        """Return how many bytes the caches and write buffers of one slot share, None if nothing was set."""
+        return self._memory_per_slot
+
+    def completed_by(self, options: EmbeddedRocksDBStateBackend) -> Self:
+        """Return a copy that has the settings of `options` wherever this one still has the default."""
+        completed = copy(self)
+        for name, default in vars(EmbeddedRocksDBStateBackend()).items():
+            if getattr(self, name) == default:
+                setattr(completed, name, getattr(options, name))
+        return completed
 
 
 class CustomStateBackend(StateBackend):

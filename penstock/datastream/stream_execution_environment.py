@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job import JobClient, JobExecutionResult
+from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import submission
@@ -150,11 +151,11 @@ class StreamExecutionEnvironment:
         self._groups[slot_sharing_group.get_name()] = slot_sharing_group
         return self
 
-    # --- checkpoint settings: kept, and used by the version that writes checkpoints ---
+    # --- checkpoints and recovery ---
     def enable_checkpointing(
         self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     ) -> StreamExecutionEnvironment:
-        """Keep the settings. This version writes no checkpoints, and says so when the job is executed."""
+        """Take a checkpoint every `interval` milliseconds, from which the job recovers after a failure."""
         self._settings.checkpoints.set_checkpoint_interval(interval)
         self._settings.checkpoints.set_checkpointing_mode(mode)
         return self
@@ -183,6 +184,14 @@ class StreamExecutionEnvironment:
 
     def get_state_backend(self) -> StateBackend | None:
         return self._settings.state_backend
+
+    def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> StreamExecutionEnvironment:
+        """What happens after a failure; without one, a job with checkpoints restarts after growing delays."""
+        self._settings.restart = restart_strategy
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
+        return self._settings.restart
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         self._settings.savepoint_directory = directory

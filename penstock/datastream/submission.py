@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,13 +11,14 @@ from penstock.common.configuration import Configuration
 from penstock.common.job import JobID
 from penstock.common.types import Row
 from penstock.datastream.collecting import CloseableIterator
-from penstock.datastream.environment_settings import EnvironmentSettings
+from penstock.datastream.durable_jobs import checkpoint_settings, durability, has_ended
+from penstock.datastream.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.errors import UnsupportedOperation
 from penstock.graph.plan import Plan, Settings, compile_plan
 from penstock.graph.transformations import Transformation, reachable
 from penstock.job.cluster import Cluster
-from penstock.job.driver import EpochLoop, WallClock
+from penstock.job.driver import EndedLoop, EpochLoop, WallClock
 from penstock.job.handle import JobHandle
 from penstock.job.submission import deployment_of
 from penstock.runtime.protocol import Deployment
@@ -27,6 +28,8 @@ from penstock.runtime.source import Enumerator, SourceOperator
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+log = logging.getLogger("penstock.job")
 
 
 class ClusterFactory(Protocol):
@@ -85,9 +88,13 @@ def start(
     """Submit the program. The environment is then empty, ready for the next one."""
     collecting = collecting or {}
     settings = environment._settings
-    _warn_of_checkpoints(settings)
     plan = plan_of(environment, job_name)
-    job_id = JobID()
+    job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
+    if has_ended(settings):
+        log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
+        environment._sinks.clear()
+        return JobHandle(job_id, EndedLoop(), None, lambda: _end(collecting)).start()
+    durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting))
     dependencies = environment._dependencies
     deployment = deployment_of(
         plan,
@@ -95,6 +102,8 @@ def start(
         watermark_interval=settings.config.get_auto_watermark_interval(),
         job_parameters=dict(settings.config.get_global_job_parameters()),
         working_directory=dependencies.working_directory(),
+        checkpoints=checkpoint_settings(settings, plan),
+        state_backend=state_backend(settings),
     )
     deployment.search_path[:0] = dependencies.search_path()
     cluster = Defaults.cluster(settings, deployment)
@@ -104,10 +113,12 @@ def start(
         cluster,
         options=settings.epochs(),
         on_results=_results(plan, collecting),
+        durability=durable,
         clock=Defaults.clock(),
     )
     environment._sinks.clear()
-    return JobHandle(job_id, loop, cluster, lambda: _end(collecting)).start()
+    handle = JobHandle(job_id, loop, cluster, lambda: _end(collecting), savepoint_directory(settings))
+    return handle.start()
 
 
 def _end(collecting: dict[Transformation, CloseableIterator]) -> None:
@@ -125,6 +136,11 @@ def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) ->
         if id(node.operator) in by_operator:
             handlers[node.uid] = by_operator[id(node.operator)].put
     return handlers
+
+
+def _collecting_uids(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> set[str]:
+    operators = {id(node.operator) for node in collecting}
+    return {node.uid for node in plan.nodes if id(node.operator) in operators}
 
 
 def _print(text: str) -> None:
@@ -145,14 +161,6 @@ def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> boo
             f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"
         )
     return not unbounded
-
-
-def _warn_of_checkpoints(settings: EnvironmentSettings) -> None:
-    if settings.checkpoints.is_checkpointing_enabled():
-        warnings.warn(
-            "checkpointing is enabled, but this version writes no checkpoints: the job cannot recover from a failure",
-            stacklevel=4,
-        )
 
 
 def data_frame_source(data_frame: Any) -> FedSource:

@@ -7,6 +7,9 @@ from typing import Any
 
 from penstock.graph.plan import Edge, Node, Plan
 
+_PACTS = {"source": "Data Source", "sink": "Data Sink", "committing sink": "Data Sink"}
+"""What Flink's plan visualiser calls an operator of a kind."""
+
 
 def as_text(plan: Plan) -> str:
     """Stage by stage, chain by chain; under each operator where its records come from, if not from the one above."""
@@ -59,7 +62,7 @@ def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": node.id + 1,
         "type": node.name,
-        "pact": {"source": "Data Source", "sink": "Data Sink"}.get(node.kind, "Operator"),
+        "pact": _PACTS.get(node.kind, "Operator"),
         "contents": node.description or node.name,
         "parallelism": node.parallelism,
         "uid": node.uid,

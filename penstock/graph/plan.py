@@ -35,6 +35,8 @@ class Node:
     operator: Any
     parallelism: int
     max_parallelism: int
+    max_parallelism_given: bool = False
+    """Whether the program says so, or it follows from the parallelism."""
     stage: int = 0
     chain: int = 0
     slot_sharing_group: str = "default"
@@ -134,6 +136,7 @@ def _node(index: int, transformation: Transformation, settings: Settings) -> Nod
         operator=transformation.operator,
         parallelism=parallelism,
         max_parallelism=maximum,
+        max_parallelism_given=bool(transformation.max_parallelism or settings.max_parallelism),
         slot_sharing_group=transformation.slot_sharing_group or "default",
         description=transformation.description,
     )

@@ -1,23 +1,41 @@
-"""The epoch loop: ask, command, run, read the reports, rest. Knows no Spark."""
+"""The epoch loop: ask, command, run, read the reports, rest; and start again after a failure. Knows no Spark."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock import errors
-from penstock.errors import JobCancelled, JobFailed, PenstockError, SlotLost
+from penstock.checkpoint.coordinator import SavepointRequest
+from penstock.errors import (
+    CheckpointFailed,
+    ConfigurationError,
+    JobCancelled,
+    JobError,
+    JobFailed,
+    PenstockError,
+    ProgramError,
+    SlotLost,
+    SnapshotError,
+)
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Cluster
+from penstock.job.durability import Durability
+from penstock.job.results import Results
 from penstock.runtime.failures import Failure
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Report
 from penstock.runtime.source import Enumerator, SourceOperator
 
 KEEP_ALIVE_MILLIS = 20_000
 LONGEST_WAIT_MILLIS = 1_000
+UPLOAD_WAIT_MILLIS = 20
+"""How long to wait before asking again whether a checkpoint has been written."""
+log = logging.getLogger("penstock.job")
 
 
 @dataclass(frozen=True)
@@ -44,7 +62,7 @@ class WallClock:
 
 
 class EpochLoop:
-    """Runs one job on a cluster, epoch by epoch, until its input ends, it fails or it is stopped."""
+    """Runs one job on a cluster, epoch by epoch, until its input ends, it fails for good or it is stopped."""
 
     def __init__(
         self,
@@ -54,68 +72,199 @@ class EpochLoop:
         *,
         options: EpochOptions,
         on_results: Mapping[str, Callable[[Any], None]],
+        durability: Durability | None = None,
         clock: WallClock | None = None,
     ) -> None:
         self._plan = plan
         self._deployment = deployment
         self._cluster = cluster
         self._options = options
-        self._on_results = on_results
+        self._durability = durability or Durability.none(plan, deployment.job_id)
+        self.coordinator = self._durability.coordinator
+        self._results = Results(on_results, self._durability.held)
+        self.coordinator.on_complete = self._results.release
         self._clock = clock or WallClock()
         self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._requests: deque[SavepointRequest] = deque()
+        self._stopping: SavepointRequest | None = None
+        self._final: int | None = None
         self._idle_epochs = 0
         self.epoch = 0
+        self.restarting = False
+        self.failures: list[tuple[int, str]] = []
+        """When the job failed, and why."""
         self.metrics: dict[int, dict[str, Any]] = {}
         self.watermarks: dict[str, int] = {}
         self._reached: dict[tuple[str, str, int], int] = {}
-        self._enumerators = _enumerators(plan)
+        self._enumerators: dict[int, Enumerator] = {}
 
+    # --- from other threads ---
     def stop(self) -> None:
         """Ask the loop to end; it does so with JobCancelled before the next epoch."""
         self._stop.set()
+        self._wake.set()
 
+    def request(self, request: SavepointRequest) -> None:
+        """Ask for a savepoint at the end of the next epoch."""
+        self._requests.append(request)
+        self._wake.set()
+
+    # --- from start to end ---
     def run(self) -> None:
         """From deployment to release. Returns when the input has ended; raises otherwise."""
         try:
-            self._deployment.now = self._clock.now()
-            self._check(self._cluster.deploy(self._deployment))
-            self._epochs()
-        except BaseException:
+            self._attempts()
+            self._check(self._release())
+        except JobCancelled as cancelled:
             self._release_quietly()
+            self._end(str(cancelled))
+            self.coordinator.release(self._durability.keep_when_cancelled, finished=False)
             raise
-        self._check(self._release())
+        except Exception as error:
+            self._release_quietly()
+            self._end(f"the job failed: {error}")
+            raise
+        self._results.release_all()
+        self._end("the job has ended")
+        self.coordinator.release(keep=False, finished=self._durability.marks_end)
+
+    def _end(self, why: str) -> None:
+        self.coordinator.close(why)
+        while self._requests:
+            self._requests.popleft().done.set_exception(CheckpointFailed(f"no savepoint was taken: {why}"))
+
+    def _attempts(self) -> None:
+        """Run until the end, again and again as the restart strategy allows."""
+        while True:
+            try:
+                self._deploy()
+                self._epochs()
+                return
+            except (JobFailed, SlotLost, CheckpointFailed) as error:
+                self._prepare_restart(error)
+
+    def _prepare_restart(self, error: JobError) -> None:
+        if self._stop.is_set():
+            raise JobCancelled("the job was cancelled") from None
+        now = self._clock.now()
+        self.failures = [*self.failures[-99:], (now, str(error))]
+        lasting = isinstance(error, (ProgramError, ConfigurationError, SnapshotError))
+        delay = None if lasting else self._durability.restarts.failed(now)
+        if delay is None:
+            if self._deployment.attempt:
+                reason = "another try would not help" if lasting else self._durability.restarts.describe()
+                error.add_note(f"The job had been restarted {self._deployment.attempt} times; {reason}.")
+            raise error
+        log.warning("job '%s' failed and restarts in %d ms: %s", self._plan.job_name, delay, error)
+        self.restarting = True
+        self._clock.rest(delay, self._stop)
+        self._deployment.attempt += 1
+
+    def _deploy(self) -> None:
+        """Bring the slots to life where the last complete checkpoint left them, or at the start."""
+        if self._stop.is_set():
+            raise JobCancelled("the job was cancelled")
+        now = self._clock.now()
+        point = self._durability.restore_point()
+        self._deployment.now = now
+        self._deployment.restore = point.restore if point is not None else None
+        self.coordinator.start(now)
+        self._results.forget()
+        self._stopping, self._final = None, None
+        self._close_enumerators()
+        self._enumerators = _enumerators(self._plan, point.enumerators if point is not None else {})
+        self._check(self._cluster.deploy(self._deployment))
+        self.restarting = False
 
     def _epochs(self) -> None:
         reports: list[Report] = []
-        while not (reports and all(report.finished for report in reports)):
+        while not self._is_over(reports):
             if self._stop.is_set():
                 raise JobCancelled("the job was cancelled")
+            self._wake.clear()
             started = self._clock.now()
-            reports = self._cluster.run(self._command(started, reports))
+            command = self._command(started, reports)
+            reports = self._cluster.run(command)
             self.epoch += 1
-            self._absorb(reports)
+            self._absorb(command.epoch, reports)
             self._check(reports)
+            answers = [answer for report in reports for answer in report.acknowledgements]
+            self.coordinator.receive(answers, self._clock.now())
             self._rest(started, reports)
+
+    def _is_over(self, reports: list[Report]) -> bool:
+        """Whether everything has been read, and is covered by a checkpoint that every sink has heard of."""
+        if self._stopping is not None and self._stopping.done.done():
+            return self._is_stopped(self._stopping) and not self.coordinator.has_news()
+        if not _all_finished(reports):
+            return False
+        return not self._durability.seals or (self._is_sealed() and not self.coordinator.has_news())
+
+    def _is_sealed(self) -> bool:
+        return self._final is not None and any(kept.number == self._final for kept in self.coordinator.kept)
+
+    def _is_stopped(self, request: SavepointRequest) -> bool:
+        """A job whose last savepoint failed goes on; one that was drained cannot, and has to recover."""
+        error = request.done.exception()
+        if error is None:
+            return True
+        if request.drain:
+            raise CheckpointFailed(f"the job was drained, and {error}")
+        self._stopping = None
+        return False
 
     # --- before an epoch ---
     def _command(self, now: int, reports: list[Report]) -> Command:
+        request = self._requests.popleft() if self._requests and self._stopping is None else None
+        if request is not None and request.stop:
+            self._stopping = request
+        paused = self._stopping is not None
+        notices = self.coordinator.take_notices()
+        assignments = {} if paused else self._assignments()
+        order = self._order(now, reports, request)
         return Command(
             epoch=self.epoch,
             attempt=self._deployment.attempt,
             now=now,
             max_records=self._options.max_records,
             max_millis=self._options.max_millis,
-            wait_millis=self._wait_millis(now, reports),
-            assignments=self._assignments(),
+            wait_millis=0 if order is not None else self._wait_millis(now, reports),
+            assignments=assignments,
             alignment=self._alignment(),
+            checkpoint=order,
+            notices=notices,
+            drain=request is not None and request.drain,
+            paused=paused,
         )
+
+    def _order(self, now: int, reports: list[Report], request: SavepointRequest | None) -> CheckpointOrder | None:
+        """The savepoint asked for, the last checkpoint of a job that has read everything, or the next one due."""
+        if request is not None:
+            return self.coordinator.begin(now, self.epoch, self._positions(), request)
+        if self._stopping is not None:
+            return None
+        if self._durability.seals and _all_finished(reports):
+            if self._is_sealed() or self.coordinator.awaits_slots():
+                return None
+            order = self.coordinator.begin(now, self.epoch, self._positions())
+            self._final = order.number
+            return order
+        return self.coordinator.order(now, self.epoch, self._positions())
+
+    def _positions(self) -> dict[str, Any]:
+        """Where the driver's parts of the sources are once this epoch has read what was assigned to it."""
+        return {self._plan.nodes[node].uid: e.position() for node, e in self._enumerators.items()}
 
     def _wait_millis(self, now: int, reports: list[Report]) -> int:
         """A source that waits for the outside world waits in its slot; longer, the longer nothing has come."""
-        if not any(report.waits_for_input for report in reports) or any(report.backlog for report in reports):
+        waiting = any(report.waits_for_input for report in reports)
+        if not waiting or self._requests or any(report.backlog for report in reports):
             return 0
         longest = min(self._options.interval_millis << min(self._idle_epochs, 10), LONGEST_WAIT_MILLIS)
-        due = _next_due(reports)
+        if self.coordinator.has_news():
+            longest = UPLOAD_WAIT_MILLIS
+        due = self._next_due(reports)
         return longest if due is None else max(0, min(longest, due - now))
 
     def _assignments(self) -> dict[int, list[Any]]:
@@ -137,7 +286,7 @@ class EpochLoop:
         return limits
 
     # --- after an epoch ---
-    def _absorb(self, reports: list[Report]) -> None:
+    def _absorb(self, epoch: int, reports: list[Report]) -> None:
         """Take over what the slots said, results first: they are true even if the epoch failed elsewhere."""
         self._reached = {
             (group, uid, report.slot): watermark
@@ -150,24 +299,39 @@ class EpochLoop:
             for uid, watermark in report.watermarks.items():
                 self.watermarks[uid] = min(watermark, self.watermarks.get(uid, watermark))
             for uid, payload in report.results:
-                self._on_results[uid](payload)
+                self._results.take(epoch, uid, payload)
         self._idle_epochs = 0 if any(report.results or report.backlog for report in reports) else self._idle_epochs + 1
 
     def _rest(self, started: int, reports: list[Report]) -> None:
-        """Sleep until something is due. A job that catches up, or has ended, does not rest."""
-        feeding = any(not enumerator.exhausted for enumerator in self._enumerators.values())
-        if feeding or any(r.backlog for r in reports) or all(r.finished for r in reports):
+        """Sleep until something is due. A job that catches up, ends, or has news for its slots does not rest."""
+        if self._is_busy(reports):
             return
         now = self._clock.now()
         earliest = started + self._options.interval_millis
-        if any(report.waits_for_input for report in reports):
+        if self.coordinator.awaits_slots():
+            wake = now + UPLOAD_WAIT_MILLIS
+        elif any(report.waits_for_input for report in reports) and not _all_finished(reports):
             wake = earliest
         else:
-            due = _next_due(reports)
+            due = self._next_due(reports)
             latest = now + KEEP_ALIVE_MILLIS
             wake = latest if due is None else min(max(due, earliest), latest)
         if wake > now:
-            self._clock.rest(wake - now, self._stop)
+            self._clock.rest(wake - now, self._wake)
+
+    def _is_busy(self, reports: list[Report]) -> bool:
+        if self._stopping is None and any(not enumerator.exhausted for enumerator in self._enumerators.values()):
+            return True
+        if self._requests or (self.coordinator.has_news() and not self.coordinator.awaits_slots()):
+            return True
+        if self.coordinator.awaits_slots() and _all_finished(reports):
+            return False
+        return any(r.backlog for r in reports) or _all_finished(reports)
+
+    def _next_due(self, reports: list[Report]) -> int | None:
+        due = [report.next_due for report in reports if report.next_due is not None]
+        checkpoint = self.coordinator.next_due()
+        return min(due if checkpoint is None else [*due, checkpoint], default=None)
 
     def _check(self, reports: list[Report]) -> None:
         lost = [report for report in reports if report.lost]
@@ -180,9 +344,12 @@ class EpochLoop:
 
     # --- the end ---
     def _release(self) -> list[Report]:
+        self._close_enumerators()
+        return self._cluster.release()
+
+    def _close_enumerators(self) -> None:
         for enumerator in self._enumerators.values():
             enumerator.close()
-        return self._cluster.release()
 
     def _release_quietly(self) -> None:
         """After a failure the first error counts; one on the way out would only hide it."""
@@ -190,6 +357,22 @@ class EpochLoop:
             self._release()
         except Exception:
             return
+
+
+class EndedLoop(EpochLoop):
+    """The loop of a job that came to its end in an earlier run."""
+
+    def __init__(self) -> None:
+        self.metrics = {}
+        self.watermarks = {}
+        self.failures = []
+        self.restarting = False
+
+    def run(self) -> None:
+        """There is nothing left to do."""
+
+    def stop(self) -> None:
+        """It has stopped."""
 
 
 def job_failed(failure: Failure) -> JobFailed:
@@ -205,10 +388,14 @@ def job_failed(failure: Failure) -> JobFailed:
     )
 
 
-def _next_due(reports: list[Report]) -> int | None:
-    return min((report.next_due for report in reports if report.next_due is not None), default=None)
+def _all_finished(reports: list[Report]) -> bool:
+    return bool(reports) and all(report.finished for report in reports)
 
 
-def _enumerators(plan: Plan) -> dict[int, Enumerator]:
+def _enumerators(plan: Plan, positions: dict[str, Any]) -> dict[int, Enumerator]:
     made = {n.id: n.operator.source.enumerator() for n in plan.nodes if isinstance(n.operator, SourceOperator)}
-    return {node: enumerator for node, enumerator in made.items() if enumerator is not None}
+    enumerators = {node: enumerator for node, enumerator in made.items() if enumerator is not None}
+    for node, enumerator in enumerators.items():
+        if plan.nodes[node].uid in positions:
+            enumerator.resume(positions[plan.nodes[node].uid])
+    return enumerators

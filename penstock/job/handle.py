@@ -5,24 +5,33 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any
 
+from penstock.checkpoint.coordinator import SavepointRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
-from penstock.errors import JobCancelled, UnsupportedOperation
+from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled
 from penstock.job.cluster import Cluster
 from penstock.job.driver import EpochLoop
+from penstock.storage import Storage
 
 
 class JobHandle:
     """A submitted job. `cancel` and `result` may be called from any thread."""
 
     def __init__(
-        self, job_id: JobID, loop: EpochLoop, cluster: Cluster, at_end: Callable[[], None] | None = None
+        self,
+        job_id: JobID,
+        loop: EpochLoop,
+        cluster: Cluster | None,
+        at_end: Callable[[], None] | None = None,
+        savepoints: str | None = None,
     ) -> None:
         self.job_id = job_id
         self._loop = loop
         self._cluster = cluster
         self._at_end = at_end
+        self._savepoints = savepoints
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
@@ -61,6 +70,8 @@ class JobHandle:
         self._ended.set()
 
     def status(self) -> JobStatus:
+        if self._status is JobStatus.RUNNING and self._loop.restarting:
+            return JobStatus.RESTARTING
         return self._status
 
     def cancel(self, patience: float = 3.0) -> None:
@@ -71,7 +82,8 @@ class JobHandle:
             self._status = JobStatus.CANCELLING
         self._loop.stop()
         if not self._ended.wait(patience):
-            self._cluster.interrupt()
+            if self._cluster is not None:
+                self._cluster.interrupt()
             self._ended.wait(10)
 
     def result(self, timeout: float | None = None) -> JobExecutionResult:
@@ -95,4 +107,19 @@ class JobHandle:
         return totals
 
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
-        raise UnsupportedOperation("savepoints are not available in this version")
+        """Write a savepoint below a directory and return its path."""
+        below = directory or self._savepoints
+        if below is None:
+            raise ConfigurationError(
+                "a savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir"
+            )
+        folder = Storage(below).url(f"savepoint-{self.job_id.hex[:6]}-{token_hex(6)}")
+        request = SavepointRequest(folder, stop, drain)
+        with self._lock:
+            if self._status.is_terminal_state():
+                raise CheckpointFailed(f"job {self.job_id} is {self._status.name}: no savepoint can be taken")
+            self._loop.request(request)
+        path = request.done.result()
+        if stop:
+            self.result()
+        return path

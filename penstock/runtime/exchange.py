@@ -58,6 +58,13 @@ class Writer(ABC):
         taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
 
+    def turn(self) -> int:
+        """Whose turn is next, for writers that take turns."""
+        return 0
+
+    def resume(self, turn: int) -> None:  # noqa: B027 - most take no turns
+        """Go on with this turn."""
+
     def failed(self, error: BaseException, record: Any) -> OperatorFailed:
         return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
 
@@ -98,6 +105,12 @@ class RoundRobinWriter(Writer):
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         super().__init__(owner, subtask, targets)
         self._next = subtask % len(self._all)
+
+    def turn(self) -> int:
+        return self._next
+
+    def resume(self, turn: int) -> None:
+        self._next = turn
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         width = len(self._all)

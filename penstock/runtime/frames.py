@@ -1,21 +1,19 @@
 """Frames: how a stretch of a channel travels between slots, as one pickled list.
 
 Plain pickle serves values of importable classes. Classes that a program defined in its main script are made
-importable in the slots (see `adopt_main_classes`); for values of classes defined inside functions a frame falls back
-to cloudpickle.
+importable in the slots (see `pickling.adopt_main_classes`); for values of classes defined inside functions a frame
+falls back to cloudpickle.
 """
 
 from __future__ import annotations
 
 import pickle
-import sys
 from array import array
 from typing import Any
 
-import cloudpickle
-
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
 from penstock.errors import NotSerializable
+from penstock.pickling import dumps
 from penstock.runtime.elements import MAX_TIMESTAMP, Receiver, Timestamps, Values
 
 FRAME_RECORDS = 8192
@@ -132,27 +130,6 @@ def deliver(frame: bytes, receiver: Receiver) -> None:
             receiver.status(element[1])
         else:
             receiver.end()
-
-
-def dumps(value: Any) -> bytes:
-    """Pickle by reference where possible, by value where a class cannot be imported."""
-    try:
-        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
-
-
-def adopt_main_classes() -> None:
-    """Make the classes of the program's main script importable in this process, so that plain pickle finds them.
-
-    Unpickling a program by value re-creates its classes but binds them to no module. cloudpickle keeps track of the
-    classes it re-created; those of `__main__` that sit at its top level are put where pickle will look for them.
-    """
-    tracked = getattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", None) or {}
-    main = sys.modules["__main__"]
-    for adopted in list(tracked.values()):
-        if adopted.__module__ == "__main__" and "." not in adopted.__qualname__:
-            setattr(main, adopted.__qualname__, adopted)
 
 
 def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
@@ -13,6 +13,9 @@ from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
+from penstock.runtime.restore import RestoredOperator
+from penstock.runtime.snapshots import SubtaskSnapshot
+from penstock.state.tables import HeapTables, Tables
 
 
 @dataclass
@@ -34,7 +37,10 @@ class OperatorContext:
     watermark_interval: int = 200
     """Milliseconds between periodic watermarks; 0 for none, below 0 for one at the end of every epoch."""
     tracks_changes: bool = False
-    """Whether anyone will ask the state's tables what changed."""
+    """Whether checkpoints are taken, so that someone will ask the state's tables what changed."""
+    tables: Tables = field(default_factory=HeapTables)
+    restored: RestoredOperator | None = None
+    """What a checkpoint holds for this operator; None for a fresh start."""
     job_parameters: dict[str, str] = field(default_factory=dict)
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None
@@ -122,6 +128,20 @@ class Operator:
     def end_epoch(self) -> None:
         """All input of this epoch has been processed."""
 
+    # --- checkpoints ---
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        """Add everything that a successor must know."""
+
+    def resume_at(self, watermark: int) -> None:
+        """Start with event time where it was at the checkpoint; called after `open`."""
+        self.current_watermark = watermark
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        """A checkpoint was published."""
+
+    def checkpoint_aborted(self, checkpoint: int) -> None:
+        """A checkpoint was given up."""
+
     def next_due(self) -> int | None:
         """The processing time at which this operator wants an epoch even without input."""
         return None
@@ -149,6 +169,16 @@ class Operator:
             send(fitted, timestamps)
 
         return emit
+
+
+class GateState(NamedTuple):
+    """A gate in a checkpoint."""
+
+    watermark: int
+    idle: bool
+    finished: bool
+    channels: list[tuple[int, bool, bool]]
+    """By channel: watermark reached, idle, ended."""
 
 
 class Gate:
@@ -189,6 +219,26 @@ class Gate:
         if caught_up and min(caught_up) > self._watermark:
             self._watermark = min(caught_up)
             self._operator.watermark(self._watermark)
+
+    def snapshot(self) -> GateState:
+        """Where event time stands, on the whole and in every channel."""
+        return GateState(
+            self._watermark, self._idle, self.finished, [(c.reached, c.idle, c.ended) for c in self._channels]
+        )
+
+    def restore(self, state: GateState) -> None:
+        """Go on exactly where the same gate stood."""
+        self._watermark, self._idle, self.finished = state.watermark, state.idle, state.finished
+        for channel, before in zip(self._channels, state.channels, strict=True):
+            channel.reached, channel.idle, channel.ended = before
+        self._operator.resume_at(self._watermark)
+
+    def resume_at(self, watermark: int) -> None:
+        """Go on from a point in event time that every channel is known to have reached."""
+        self._watermark = watermark
+        for channel in self._channels:
+            channel.reached = watermark
+        self._operator.resume_at(watermark)
 
     def channel_ended(self) -> None:
         """When the last channel has ended, the operator finishes, and so does its output."""

@@ -14,6 +14,7 @@ from penstock.runtime.context import Collected, FunctionContext, KeyedBroadcastC
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import OperatorContext
+from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.runtime.stateless import FunctionOperator
 from penstock.runtime.timers import KeyedTimerService, KeylessTimerService
 from penstock.state.backend import BroadcastStateBackend
@@ -31,7 +32,7 @@ class ProcessOperator(FunctionOperator):
         self.collected = Collected(context, self.emit)
         self.timers: KeyedTimerService | KeylessTimerService
         if self.keyed is not None:
-            self.timers = KeyedTimerService(self.keyed.scope, context.clock)
+            self.timers = KeyedTimerService(self.keyed, context.clock)
         else:
             self.timers = KeylessTimerService(context.clock)
         self.function_context = FunctionContext(self.collected, self.timers, self.keyed, self.broadcast_backend())
@@ -101,6 +102,9 @@ class ProcessOperator(FunctionOperator):
             self.timers.event_time.fire(timestamp, self._event_timer)
             self.flush()
         self.output.watermark(timestamp)
+
+    def resume_at(self, watermark: int) -> None:
+        self.current_watermark = self.timers.watermark = watermark
 
     def advance_processing_time(self, now: int) -> None:
         if isinstance(self.timers, KeyedTimerService):
@@ -197,7 +201,7 @@ class BroadcastProcessOperator(ProcessOperator):
     """A (Keyed)BroadcastProcessFunction: input 0 is the stream, input 1 what is broadcast to every subtask."""
 
     def open(self, context: OperatorContext) -> None:
-        self.broadcast = BroadcastStateBackend()
+        self.broadcast = BroadcastStateBackend(context.restored.broadcast() if context.restored is not None else ())
         super().open(context)
         if self.keyed is not None and isinstance(self.timers, KeyedTimerService):
             self.broadcast_context: FunctionContext = KeyedBroadcastContext(
@@ -208,6 +212,14 @@ class BroadcastProcessOperator(ProcessOperator):
 
     def broadcast_backend(self) -> BroadcastStateBackend:
         return self.broadcast
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        super().snapshot(into)
+        into.broadcast(self.broadcast)
+
+    def end_epoch(self) -> None:
+        super().end_epoch()
+        self.broadcast.end_epoch()
 
     def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
         return (self.records, self.broadcast_records)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.datastream.state_backend import StateBackend
 from penstock.graph.plan import Plan
 from penstock.runtime.failures import Failure
+from penstock.state.snapshot import Restore, SlotSnapshot
 
 
 @dataclass
@@ -25,8 +27,63 @@ class Deployment:
     """Folders in which the program's own modules may lie."""
     working_directory: str | None = None
     """Where slots run, if the program brought archives."""
-    restore: dict[str, Any] | None = None
+    checkpoints: CheckpointSettings | None = None
+    """How checkpoints are taken; None if they are not."""
+    state_backend: StateBackend | None = None
+    """Where keyed state is kept; None for the slot's memory."""
+    restore: Restore | None = None
     """What to restore before opening; None for a fresh start."""
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """What slots need to know about checkpoints."""
+
+    incremental: bool = True
+    compress: bool = False
+    inline_below: int = 20 * 1024
+    """Bytes; a slot's share that is smaller goes into the metadata instead of a file of its own."""
+    largest_inline: int | None = None
+    """Bytes; for a storage that is the driver's memory, more than this is an error."""
+    asynchronous: bool = True
+    local_copies: bool = False
+    """Whether slots keep a copy on local disk, to recover from without the storage."""
+
+
+@dataclass(frozen=True)
+class CheckpointOrder:
+    """Take a checkpoint at the end of this epoch."""
+
+    number: int
+    timestamp: int
+    folder: str
+    """URL of the folder for its files."""
+    savepoint: bool = False
+    """Complete and by itself: later checkpoints do not build on it."""
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What became of a checkpoint."""
+
+    number: int
+    complete: bool
+    savepoint: bool = False
+
+
+@dataclass
+class Acknowledgement:
+    """A slot's share of a checkpoint is durable, or has failed."""
+
+    number: int
+    slot: int
+    snapshot: SlotSnapshot | None = None
+    failure: Failure | None = None
+    written: int = 0
+    """Bytes that were new in this checkpoint."""
+    sync_millis: float = 0.0
+    async_millis: float = 0.0
 
 
 @dataclass
@@ -45,6 +102,12 @@ class Command:
     """By source node: a payload per subtask."""
     alignment: dict[str, int] = field(default_factory=dict)
     """By alignment group: how far event time may go."""
+    checkpoint: CheckpointOrder | None = None
+    notices: list[Notice] = field(default_factory=list)
+    drain: bool = False
+    """Sources end here, and event time with them."""
+    paused: bool = False
+    """Sources read nothing: the epoch only takes a checkpoint, or tells of one."""
 
 
 @dataclass
@@ -64,7 +127,9 @@ class Report:
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
-    records_in: int = 0
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
+    uploading: bool = False
+    """Whether a checkpoint is still being written."""
     failure: Failure | None = None
     lost: str = ""
     """Why this process cannot go on: it does not hold the slot's live state."""

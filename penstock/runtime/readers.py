@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import fsspec
@@ -23,15 +25,14 @@ class CollectionSource(Source):
     values: list[Any]
     parallel = False
 
-    def reader(self, context: OperatorContext) -> Reader:
-        return _CollectionReader(self.values)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        return _CollectionReader(self.values, position or 0)
 
 
 class _CollectionReader(Reader):
-    def __init__(self, values: list[Any]) -> None:
+    def __init__(self, values: list[Any], start: int) -> None:
         self._values = values
-        self._next = 0
-        self.finished = False
+        self._next = start
 
     def poll(self, output: Receiver, budget: Budget) -> int:
         chunk = self._values[self._next : self._next + min(CHUNK_RECORDS, budget.records)]
@@ -52,28 +53,57 @@ class SequenceSource(Source):
     start: int
     end: int
 
-    def reader(self, context: OperatorContext) -> Reader:
-        total = self.end - self.start + 1
-        first = self.start + total * context.subtask // context.parallelism
-        return _SequenceReader(first, self.start + total * (context.subtask + 1) // context.parallelism)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        if position is not None:
+            return _SequenceReader(position)
+        cuts = [
+            self.start + (self.end - self.start + 1) * index // context.parallelism
+            for index in (context.subtask, context.subtask + 1)
+        ]
+        return _SequenceReader([(cuts[0], cuts[1])])
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        runs = [run for position in positions for run in position]
+        return dealt_out(_halved(runs, parallelism), parallelism)
+
+
+def _halved(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
+    """The same numbers in at least so many runs, if there are so many numbers: the longest are halved."""
+    runs = [run for run in runs if run[0] < run[1]]
+    while runs and len(runs) < wanted:
+        longest = max(runs, key=lambda run: run[1] - run[0])
+        if longest[1] - longest[0] < 2:
+            break
+        position, middle = runs.index(longest), (longest[0] + longest[1]) // 2
+        runs[position : position + 1] = [(longest[0], middle), (middle, longest[1])]
+    return runs
+
+
+def dealt_out(parts: Iterable[Any], hands: int) -> list[list[Any]]:
+    """Parts given to so many hands in turn."""
+    dealt = list(parts)
+    return [dealt[hand::hands] for hand in range(hands)]
 
 
 class _SequenceReader(Reader):
-    def __init__(self, first: int, stop: int) -> None:
-        self._next = first
-        self._stop = stop
+    """Reads runs of numbers (next, stop), one after the other."""
+
+    def __init__(self, runs: list[tuple[int, int]]) -> None:
+        self._runs = [run for run in runs if run[0] < run[1]]
 
     def poll(self, output: Receiver, budget: Budget) -> int:
-        stop = min(self._next + min(CHUNK_RECORDS, budget.records), self._stop)
-        taken = stop - self._next
-        if taken > 0:
-            output.records(list(range(self._next, stop)), None)
-            self._next = stop
-        self.finished = self._next >= self._stop
+        taken = 0
+        if self._runs:
+            first, end = self._runs[0]
+            stop = min(first + min(CHUNK_RECORDS, budget.records), end)
+            taken = stop - first
+            output.records(list(range(first, stop)), None)
+            self._runs[:1] = [(stop, end)] if stop < end else []
+        self.finished = not self._runs
         return taken
 
-    def position(self) -> int:
-        return self._next
+    def position(self) -> list[tuple[int, int]]:
+        return list(self._runs)
 
 
 @dataclass
@@ -88,44 +118,59 @@ class RateSource(Source):
     def bounded(self) -> bool:  # type: ignore[override]
         return self.count is not None
 
-    def reader(self, context: OperatorContext) -> Reader:
-        return _RateReader(self, context.subtask, context.parallelism, context.clock)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        steps = [(context.subtask, context.parallelism)] if position is None else position
+        return _RateReader(self, steps, context.clock)
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        steps = [step for position in positions for step in position]
+        if len(steps) < parallelism:
+            parts = -(-parallelism // len(steps))
+            steps = [(first + part * step, step * parts) for first, step in steps for part in range(parts)]
+        return dealt_out(steps, parallelism)
 
 
 class _RateReader(Reader):
-    """Subtask i of p emits i, i + p, i + 2p, …; how many are due follows from the epoch's processing time."""
+    """Emits n, n + s, n + 2s, … for each of its (n, s); how many are due follows from the epoch's processing time.
 
-    def __init__(self, source: RateSource, subtask: int, parallelism: int, clock: Clock) -> None:
+    Subtask i of p starts with (i, p). A reader that goes on from a position does not make up for the time between.
+    """
+
+    def __init__(self, source: RateSource, steps: list[tuple[int, int]], clock: Clock) -> None:
         self._source = source
-        self._subtask = subtask
-        self._step = parallelism
+        self._steps = list(steps)
         self._clock = clock
         self._began = clock.now
-        self._emitted = 0
-        total = source.count
-        self._total = None if total is None else max(0, -(-(total - subtask) // parallelism))
+        self._emitted = [0] * len(steps)
 
-    def _due(self) -> int:
-        elapsed = (self._clock.now - self._began) / 1000
-        due = int(elapsed * self._source.per_second / self._step) + 1
-        return due if self._total is None else min(due, self._total)
+    def _due(self, index: int) -> int:
+        first, step = self._steps[index]
+        due = int((self._clock.now - self._began) / 1000 * self._source.per_second / step) + 1 - self._emitted[index]
+        return due if self._source.count is None else min(due, -(-(self._source.count - first) // step))
 
     def poll(self, output: Receiver, budget: Budget) -> int:
-        taken = min(self._due() - self._emitted, CHUNK_RECORDS, budget.records)
-        if taken > 0:
-            first = self._subtask + self._emitted * self._step
-            indices = range(first, first + taken * self._step, self._step)
-            function = self._source.function
-            self._emitted += taken
-            output.records(list(indices) if function is None else [function(i) for i in indices], None)
-        self.finished = self._total is not None and self._emitted >= self._total
-        return max(taken, 0)
+        taken = 0
+        for index, (first, step) in enumerate(self._steps):
+            due = min(self._due(index), CHUNK_RECORDS - taken, budget.records - taken)
+            if due > 0:
+                self._emit(range(first, first + due * step, step), output)
+                self._steps[index] = (first + due * step, step)
+                self._emitted[index] += due
+                taken += due
+        total = self._source.count
+        self.finished = total is not None and all(first >= total for first, _ in self._steps)
+        return taken
+
+    def _emit(self, numbers: range, output: Receiver) -> None:
+        function = self._source.function
+        output.records(list(numbers) if function is None else [function(number) for number in numbers], None)
 
     def next_due(self) -> int | None:
-        return self._began + int(1000 * self._emitted * self._step / self._source.per_second) + 1
+        waits = [e * s / self._source.per_second for e, (_, s) in zip(self._emitted, self._steps, strict=True)]
+        return self._began + int(1000 * min(waits)) + 1 if waits else None
 
-    def position(self) -> int:
-        return self._emitted
+    def position(self) -> list[tuple[int, int]]:
+        return list(self._steps)
 
 
 @dataclass(frozen=True)
@@ -135,6 +180,8 @@ class FileSplit:
     path: str
     start: int
     end: int
+    at_line: bool = False
+    """Whether a line is known to begin at the start."""
 
 
 SPLIT_BYTES = 32 << 20
@@ -151,8 +198,12 @@ class TextFileSource(Source):
         if "\n".encode(self.charset) != b"\n":
             raise ProgramError(f"text files are cut at line ends of one byte, and {self.charset} has longer ones")
 
-    def reader(self, context: OperatorContext) -> Reader:
-        return _TextFileReader(self.splits[context.subtask :: context.parallelism], self.charset)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        splits = self.splits[context.subtask :: context.parallelism] if position is None else position
+        return _TextFileReader(splits, self.charset)
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        return dealt_out([split for position in positions for split in position], parallelism)
 
 
 def file_splits(path: str, split_bytes: int = SPLIT_BYTES) -> list[FileSplit]:
@@ -182,30 +233,60 @@ def _files_under(filesystem: Any, root: str) -> list[str]:
 
 
 class _TextFileReader(Reader):
+    """Reads splits one after the other; its position is what is left of them."""
+
     def __init__(self, splits: list[FileSplit], charset: str) -> None:
-        self._lines = _lines_of(splits, charset)
+        self._splits = deque(splits)
+        self._charset = charset
+        self._file: Any = None
+        self._at = 0
 
     def poll(self, output: Receiver, budget: Budget) -> int:
         wanted = min(CHUNK_RECORDS, budget.records)
-        chunk = [line for _, line in zip(range(wanted), self._lines, strict=False)]
+        chunk: list[str] = []
+        while self._splits and len(chunk) < wanted:
+            self._read(chunk, wanted)
         if chunk:
             output.records(chunk, None)
-        self.finished = len(chunk) < wanted
+        self.finished = not self._splits
         return len(chunk)
 
+    def _read(self, chunk: list[str], wanted: int) -> None:
+        """Lines of the first split, which goes when it is through. A line belongs where its first byte lies."""
+        split = self._splits[0]
+        if self._file is None:
+            self._file, self._at = _opened(split)
+        while self._at < split.end and len(chunk) < wanted:
+            line = self._file.readline()
+            if not line:
+                self._at = split.end
+                break
+            self._at += len(line)
+            chunk.append(line.removesuffix(b"\n").removesuffix(b"\r").decode(self._charset))
+        if self._at >= split.end:
+            self._file.close()
+            self._file = None
+            self._splits.popleft()
 
-def _lines_of(splits: Iterable[FileSplit], charset: str) -> Iterator[str]:
-    """A line belongs to the split in which its first byte lies."""
-    for split in splits:
-        with fsspec.open(split.path, "rb") as file:
-            if split.start > 0:
-                file.seek(split.start - 1)
-                file.readline()
-            while file.tell() < split.end:
-                line = file.readline()
-                if not line:
-                    break
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode(charset)
+    def position(self) -> list[FileSplit]:
+        left = list(self._splits)
+        if left and self._file is not None:
+            left[0] = FileSplit(left[0].path, self._at, left[0].end, at_line=True)
+        return left
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _opened(split: FileSplit) -> tuple[Any, int]:
+    """The file at the first line that begins in the split, and where that is."""
+    file = fsspec.open(split.path, "rb").open()
+    if split.start == 0 or split.at_line:
+        file.seek(split.start)
+        return file, split.start
+    file.seek(split.start - 1)
+    return file, split.start - 1 + len(file.readline())
 
 
 @dataclass
@@ -214,8 +295,12 @@ class FedSource(Source):
 
     make_enumerator: Callable[[], Enumerator]
 
-    def reader(self, context: OperatorContext) -> Reader:
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
         return _FedReader()
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        """The position is the enumerator's."""
+        return [None] * parallelism
 
     def enumerator(self) -> Enumerator | None:
         return self.make_enumerator()
@@ -237,6 +322,9 @@ class _FedReader(Reader):
         self.finished = last
         return len(values)
 
+    def position(self) -> None:
+        return None
+
     def waits_for_input(self) -> bool:
         return True
 
@@ -246,10 +334,19 @@ class IteratorEnumerator(Enumerator):
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values = values
+        self._taken = 0
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
         if self.exhausted:
             return [None] * parallelism
         taken = [value for _, value in zip(range(max_records), self._values, strict=False)]
+        self._taken += len(taken)
         self.exhausted = len(taken) < max_records
         return [(taken[subtask::parallelism], self.exhausted) for subtask in range(parallelism)]
+
+    def position(self) -> int:
+        return self._taken
+
+    def resume(self, position: int) -> None:
+        """The values are the same as before, in the same order: those that were dealt out are passed over."""
+        self._taken = sum(1 for _ in islice(self._values, position))

@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import SinkFunction
+from penstock.pickling import dumps
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
-from penstock.runtime.frames import dumps
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.stateless import FunctionOperator
 
@@ -61,7 +61,7 @@ class DiscardingSink(Operator):
 class SinkContext(SinkFunction.Context):
     """What a SinkFunction may ask about the record in hand."""
 
-    def __init__(self, operator: FunctionSink) -> None:
+    def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self.record_timestamp: int | None = None
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.errors import UnsupportedOperation
 from penstock.runtime.elements import MAX_TIMESTAMP, Receiver
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
+from penstock.runtime.snapshots import SubtaskSnapshot
 
 CHUNK_RECORDS = 4096
 
@@ -48,9 +51,22 @@ class Reader(ABC):
         """Whether only an epoch can tell if input has arrived, so that the driver must look from time to time."""
         return False
 
+    @abstractmethod
     def position(self) -> Any:
-        """From where a new reader would have to go on."""
-        return None
+        """From where a new reader would have to go on, as plain data."""
+
+    def steady(self) -> AbstractContextManager[Any]:
+        """A context in which the position does not move, for readers that read in a thread of their own."""
+        return nullcontext()
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:  # noqa: B027 - most have nothing but a position
+        """Add state beside the position to a checkpoint."""
+
+    def checkpoint_complete(self, checkpoint: int) -> None:  # noqa: B027
+        """A checkpoint was published."""
+
+    def checkpoint_aborted(self, checkpoint: int) -> None:  # noqa: B027
+        """A checkpoint was given up."""
 
     def close(self) -> None:  # noqa: B027 - most readers hold nothing
         """Stop reading."""
@@ -68,6 +84,13 @@ class Enumerator(ABC):
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
         """A payload per subtask."""
 
+    def position(self) -> Any:
+        """From where a new enumerator would have to go on, as plain data."""
+        return None
+
+    def resume(self, position: Any) -> None:  # noqa: B027
+        """Go on from a position; called before the first `assign`."""
+
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """The job has ended."""
 
@@ -79,8 +102,14 @@ class Source(ABC):
     parallel = True
 
     @abstractmethod
-    def reader(self, context: OperatorContext) -> Reader:
-        """The reader of one subtask."""
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        """The reader of one subtask, at the start or at a position."""
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        """The positions of so many readers that together go on where others stopped, however many those were."""
+        raise UnsupportedOperation(
+            f"{type(self).__name__} was read by {len(positions)} subtasks and cannot be restored with {parallelism}"
+        )
 
     def enumerator(self) -> Enumerator | None:
         """The driver's part, for sources that have one."""
@@ -97,13 +126,27 @@ class SourceOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
+        self.finished = False
         try:
-            self.reader = self.source.reader(context)
+            self.reader = self._reader()
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
         self._out = _SourceOutput(self)
         self.backlog = False
-        self.finished = False
+
+    def _reader(self) -> Reader:
+        restored = self.context.restored
+        if restored is None:
+            return self.source.reader(self.context)
+        own = restored.own()
+        if own is not None:
+            position = own["position"]
+            # When everything goes on as it was, those downstream know already that this source has ended.
+            self.finished = own["finished"] and restored.continued
+        else:
+            positions = [before["position"] for before in restored.all_own()]
+            position = self.source.redistribute(positions, self.context.parallelism)[self.context.subtask]
+        return self.source.reader(self.context, position)
 
     def run(self, budget: Budget) -> None:
         """One epoch's reading."""
@@ -130,6 +173,24 @@ class SourceOperator(Operator):
         self.finished = True
         self.output.watermark(MAX_TIMESTAMP)
         self.output.end()
+
+    def drain(self) -> None:
+        """End the stream here, as if there were nothing more to read."""
+        if not self.finished:
+            self._end()
+
+    # --- checkpoints ---
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        with self.reader.steady():
+            self.reader.snapshot(into)
+            into.own("position", self.reader.position())
+            into.own("finished", self.reader.finished)
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        self.reader.checkpoint_complete(checkpoint)
+
+    def checkpoint_aborted(self, checkpoint: int) -> None:
+        self.reader.checkpoint_aborted(checkpoint)
 
     def next_due(self) -> int | None:
         return None if self.finished else self.reader.next_due()

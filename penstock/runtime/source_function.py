@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from penstock.common.watermark_strategy import Watermark
 from penstock.datastream.functions import ParallelSourceFunction, SourceContext, SourceFunction
+from penstock.errors import ContextError
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Receiver
 from penstock.runtime.operator import OperatorContext
+from penstock.runtime.participation import Participation
+from penstock.runtime.readers import dealt_out
+from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Reader, Source
 
 BUFFERED_ELEMENTS = 65_536
+LOCK_SECONDS = 30
 _RECORD, _WATERMARK, _IDLE = range(3)
+Element = tuple[int, Any, int | None]
+"""(what it is, its value, its timestamp)"""
 
 
 @dataclass
@@ -29,8 +39,12 @@ class FunctionSource(Source):
     def parallel(self) -> bool:  # type: ignore[override]
         return isinstance(self.function, ParallelSourceFunction)
 
-    def reader(self, context: OperatorContext) -> Reader:
-        return FunctionReader(self.function, context)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        return FunctionReader(self.function, context, position or [])
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        """The function's own state says where it goes on; what waited in the buffers is dealt out."""
+        return [list(chain.from_iterable(part)) for part in dealt_out(positions, parallelism)]
 
 
 class Cancelled(BaseException):
@@ -40,11 +54,12 @@ class Cancelled(BaseException):
 class BufferedSourceContext(SourceContext):
     """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
 
-    def __init__(self) -> None:
+    def __init__(self, elements: Iterable[Element] = ()) -> None:
         self._changed = threading.Condition()
-        self._elements: deque[tuple[int, Any, int | None]] = deque()
+        self._elements: deque[Element] = deque(elements)
         self._lock = threading.RLock()
         self._closed = False
+        self._unbounded = False
         self.done = False
         self.error: BaseException | None = None
 
@@ -75,7 +90,34 @@ class BufferedSourceContext(SourceContext):
             self.done, self.error = True, error
             self._changed.notify_all()
 
-    def take(self, most: int, wait: float) -> list[tuple[int, Any, int | None]]:
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Holds the checkpoint lock. A run loop that waits inside it for room in the buffer is let through first."""
+        self._set_unbounded(True)
+        try:
+            if not self._lock.acquire(timeout=LOCK_SECONDS):
+                raise ContextError(
+                    f"the source has held its checkpoint lock for {LOCK_SECONDS} s: emit and advance inside "
+                    "`with ctx.get_checkpoint_lock():`, and let go of it between elements"
+                )
+        finally:
+            self._set_unbounded(False)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _set_unbounded(self, unbounded: bool) -> None:
+        with self._changed:
+            self._unbounded = unbounded
+            self._changed.notify_all()
+
+    def waiting(self) -> list[Element]:
+        """What was emitted and not taken yet."""
+        with self._changed:
+            return list(self._elements)
+
+    def take(self, most: int, wait: float) -> list[Element]:
         """What has arrived, waiting for the first element at most `wait` seconds."""
         with self._changed:
             if not self._elements and not self.done and wait > 0:
@@ -88,9 +130,9 @@ class BufferedSourceContext(SourceContext):
         with self._changed:
             return self.done and not self._elements
 
-    def _put(self, element: tuple[int, Any, int | None]) -> None:
+    def _put(self, element: Element) -> None:
         with self._changed:
-            while len(self._elements) >= BUFFERED_ELEMENTS and not self._closed:
+            while len(self._elements) >= BUFFERED_ELEMENTS and not (self._closed or self._unbounded):
                 self._changed.wait()
             if self._closed:
                 raise Cancelled
@@ -102,11 +144,13 @@ class BufferedSourceContext(SourceContext):
 class FunctionReader(Reader):
     """Drains the buffer of a running SourceFunction."""
 
-    def __init__(self, function: SourceFunction, context: OperatorContext) -> None:
+    def __init__(self, function: SourceFunction, context: OperatorContext, waiting: Iterable[Element] = ()) -> None:
         self._function = function
-        self._context = BufferedSourceContext()
+        self._context = BufferedSourceContext(waiting)
         self._active = True
+        self._participation = Participation(function, context, None)
         try:
+            self._participation.initialize()
             function.open(SlotRuntimeContext(context, None))
         except Exception:
             function.close()
@@ -134,7 +178,7 @@ class FunctionReader(Reader):
             self.finished = True
         return len(taken)
 
-    def _emit(self, elements: list[tuple[int, Any, int | None]], output: Receiver) -> None:
+    def _emit(self, elements: list[Element], output: Receiver) -> None:
         start = 0
         for position, (kind, payload, _) in enumerate(elements):
             if kind == _RECORD:
@@ -148,7 +192,7 @@ class FunctionReader(Reader):
                 self._become(False, output)
         self._emit_records(elements[start:], output)
 
-    def _emit_records(self, records: list[tuple[int, Any, int | None]], output: Receiver) -> None:
+    def _emit_records(self, records: list[Element], output: Receiver) -> None:
         if records:
             self._become(True, output)
             timestamps = [timestamp for _, _, timestamp in records]
@@ -162,6 +206,22 @@ class FunctionReader(Reader):
 
     def waits_for_input(self) -> bool:
         return True
+
+    # --- checkpoints ---
+    def steady(self) -> AbstractContextManager[Any]:
+        return self._context.steady()
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        self._participation.snapshot(into)
+
+    def position(self) -> list[Element]:
+        return self._context.waiting()
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        self._participation.complete(checkpoint)
+
+    def checkpoint_aborted(self, checkpoint: int) -> None:
+        self._participation.aborted(checkpoint)
 
     def close(self) -> None:
         self._function.cancel()

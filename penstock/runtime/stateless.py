@@ -12,7 +12,10 @@ from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
+from penstock.runtime.participation import Participation
+from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.state.backend import KeyedStateBackend
+from penstock.state.tables import Layout
 
 
 class FunctionOperator(Operator):
@@ -32,28 +35,46 @@ class FunctionOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        clock = context.clock
-        self.keyed = KeyedStateBackend(lambda: clock.now) if self.key_selector is not None else None
+        self.keyed = self.keyed_backend("", Layout.KEY) if self.key_selector is not None else None
         self.runtime_context = SlotRuntimeContext(context, self.keyed)
-        if isinstance(self.function, Function):
-            try:
+        self.participation = Participation(self.function, context, self.keyed)
+        try:
+            self.participation.initialize()
+            if isinstance(self.function, Function):
                 self.function.open(self.runtime_context)
-            except USER_ERRORS as error:
-                raise self.failed(error, []) from error
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def keyed_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
+        """A backend for keyed state, with what was restored for it."""
+        context, clock = self.context, self.context.clock
+        backend = KeyedStateBackend(lambda: clock.now, context.tables, f"{context.uid}/{scope}", layout)
+        if context.restored is not None:
+            context.restored.fill(backend, scope)
+        return backend
 
     def close(self) -> None:
         if isinstance(self.function, Function):
             self.function.close()
 
     def end_epoch(self) -> None:
-        """Nobody asks what changed while no checkpoints are taken; without this the answer would grow for ever."""
-        if not self.context.tracks_changes:
-            for backend in self.backends():
-                backend.forget_changes()
+        for backend in self.backends().values():
+            backend.end_epoch(self.context.tracks_changes)
 
-    def backends(self) -> list[KeyedStateBackend]:
-        """Where this operator's keyed state lives."""
-        return [self.keyed] if self.keyed is not None else []
+    def backends(self) -> dict[str, KeyedStateBackend]:
+        """Where this operator's keyed state lives, by scope."""
+        return {"": self.keyed} if self.keyed is not None else {}
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        self.participation.snapshot(into)
+        for scope, backend in self.backends().items():
+            into.keyed(backend, scope)
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        self.participation.complete(checkpoint)
+
+    def checkpoint_aborted(self, checkpoint: int) -> None:
+        self.participation.aborted(checkpoint)
 
     def call(self, method: str = "") -> Callable[..., Any]:
         """The bound method of the function object, or the callable itself."""

@@ -15,8 +15,10 @@ from typing import Any
 from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
 from penstock.graph.plan import Edge, Node
 from penstock.metrics import MetricGroup
+from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
-from penstock.runtime.elements import Receiver, joined
+from penstock.runtime.checkpoints import SlotCheckpoints
+from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, joined
 from penstock.runtime.exchange import (
     BroadcastWriter,
     CustomWriter,
@@ -29,10 +31,17 @@ from penstock.runtime.exchange import (
     Writer,
 )
 from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
-from penstock.runtime.frames import adopt_main_classes, deliver
+from penstock.runtime.frames import deliver
 from penstock.runtime.operator import Alignment, Channel, Clock, Gate, Operator, OperatorContext
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Notice, Report
+from penstock.runtime.restore import RestoredOperator, SlotRestore
+from penstock.runtime.snapshots import Extent, SubtaskSnapshot
 from penstock.runtime.source import Budget, SourceOperator
+from penstock.runtime.stateless import FunctionOperator
+from penstock.runtime.tables import tables_for
+from penstock.state.backend import KeyedStateBackend
+from penstock.state.snapshot import State
+from penstock.state.tables import Tables
 
 _EMPTY = pickle.dumps([])
 Address = tuple[int, int]
@@ -58,6 +67,9 @@ class Slot:
         self.epoch = -1
         self._results: list[tuple[str, Any]] = []
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
+        self._tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
+        self._restore = SlotRestore(deployment.restore) if deployment.restore is not None else None
+        self.checkpoints = SlotCheckpoints(index, deployment)
 
     # --- opening and closing ---
     def open(self) -> None:
@@ -66,6 +78,25 @@ class Slot:
         adopt_main_classes()
         for node in reversed(self._nodes()):
             self._open(node, loaded[node.id])
+        if self._restore is not None:
+            self._resume()
+            self._restore.close()
+
+    def _resume(self) -> None:
+        """Take up event time and turns where they were."""
+        for node in self._nodes():
+            restored = self.operators[node.id].context.restored
+            if restored is None or restored.drained:
+                continue
+            if restored.continued:
+                own = restored.own() or {}
+                if node.id in self.gates:
+                    self.gates[node.id].restore(own["_gate"])
+                for edge, turn in own["_turns"].items():
+                    self.writers[edge].resume(turn)
+            elif node.id in self.gates:
+                watermarks = [own["_gate"].watermark for own in restored.all_own() if "_gate" in own]
+                self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
     def _nodes(self) -> list[Node]:
         return [node for node in self.plan.nodes if self.index < node.parallelism]
@@ -99,6 +130,9 @@ class Slot:
                 attempt=deployment.attempt,
                 batch=self.plan.batch,
                 watermark_interval=deployment.watermark_interval,
+                tracks_changes=deployment.checkpoints is not None and not self.plan.batch,
+                tables=self._tables,
+                restored=self._restored(node),
                 job_parameters=deployment.job_parameters,
                 metrics=self.metrics.add_group(node.uid),
                 alignment=self.alignment,
@@ -107,6 +141,9 @@ class Slot:
         )
         if not isinstance(operator, SourceOperator):
             self._open_gate(node, operator)
+
+    def _restored(self, node: Node) -> RestoredOperator | None:
+        return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
 
     def _open_gate(self, node: Node, operator: Operator) -> None:
         gate = self.gates[node.id] = Gate(operator)
@@ -146,6 +183,8 @@ class Slot:
                     operator.close()
             except USER_ERRORS as error:
                 failures.append(failure_of(error, node.name, node.uid, self.index))
+        self.checkpoints.close()
+        self._tables.close()
         return failures
 
     # --- one epoch ---
@@ -157,6 +196,34 @@ class Slot:
         self.alignment.limits = command.alignment
         self.failure = None
         self._waiting.clear()
+        try:
+            for notice in command.notices:
+                self._notify(notice)
+        except OperatorFailed as failed:
+            self.failure = failed.failure
+
+    def _notify(self, notice: Notice) -> None:
+        """Tell every operator what became of a checkpoint."""
+        if notice.complete and not notice.savepoint:
+            self.checkpoints.complete(notice.number)
+            for backend in self._backends():
+                for table in backend.tables.values():
+                    table.confirm(notice.number)
+        for operator in self._ordered():
+            try:
+                if notice.complete:
+                    operator.checkpoint_complete(notice.number)
+                else:
+                    operator.checkpoint_aborted(notice.number)
+            except USER_ERRORS as error:
+                raise operator.failed(error, []) from error
+
+    def _ordered(self) -> list[Operator]:
+        return [self.operators[node.id] for node in self._nodes()]
+
+    def _backends(self) -> list[KeyedStateBackend]:
+        found = [o.backends() for o in self.operators.values() if isinstance(o, FunctionOperator)]
+        return [backend for backends in found for backend in backends.values()]
 
     def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
         """Run one stage on what the previous one sent and return a blob for every slot."""
@@ -183,7 +250,10 @@ class Slot:
         operators = [self.operators[node.id] for node in self._nodes() if node.stage == stage]
         for operator in operators:
             operator.advance_processing_time(self.command.now)
-        if stage == 0:
+        if stage == 0 and self.command.drain:
+            for _, source in self._sources():
+                source.drain()
+        elif stage == 0 and not self.command.paused:
             self._run_sources(self.command)
         self._deliver(self._waiting.pop(stage, []))
         for operator in operators:
@@ -231,6 +301,7 @@ class Slot:
 
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
+        self._take_checkpoint()
         results, self._results = self._results, []
         metrics = self._metrics()
         operators = list(self.operators.values())
@@ -248,8 +319,32 @@ class Slot:
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
             metrics=metrics,
+            acknowledgements=self.checkpoints.answers(),
+            uploading=self.checkpoints.uploading(),
             failure=self.failure,
         )
+
+    def _take_checkpoint(self) -> None:
+        if self.command is not None and self.command.checkpoint is not None and self.failure is None:
+            order = self.command.checkpoint
+            self.checkpoints.take(order, lambda extent: self._snapshots(order, extent))
+
+    def _snapshots(self, order: CheckpointOrder, extent: Extent) -> list[State]:
+        """What every operator of this slot must remember, upstream first."""
+        states: list[State] = []
+        for node in self._nodes():
+            operator = self.operators[node.id]
+            into = SubtaskSnapshot(node.uid, order.number, order.timestamp, extent)
+            try:
+                operator.snapshot(into)
+                if node.id in self.gates:
+                    into.own("_gate", self.gates[node.id].snapshot())
+                edges = [edge.id for edge in self.plan.outgoing[node.id] if edge.id in self.writers]
+                into.own("_turns", {edge: self.writers[edge].turn() for edge in edges})
+                states.extend(into.finished())
+            except USER_ERRORS as error:
+                raise operator.failed(error, []) from error
+        return states
 
     def _metrics(self) -> dict[str, Any]:
         """A gauge is user code, and may fail as any other."""

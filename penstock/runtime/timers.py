@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -11,21 +11,29 @@ from penstock.datastream.functions import TimerService
 from penstock.errors import TimersRequireKeys
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.runtime.operator import Clock
-from penstock.state.tables import KeyScope
+from penstock.state.backend import KeyedStateBackend
+from penstock.state.tables import KeyScope, Layout, Table
 
 VOID_NAMESPACE = None
+EVENT_TIMERS, PROCESSING_TIMERS = "_event_timers", "_processing_timers"
 Timer = tuple[int, Any, Any]
 """(time, key, namespace)"""
 OnTimer = Callable[[int, Any, Any], None]
 
 
 class TimerQueue:
-    """Timers of one time domain. Deleting is lazy: a deleted timer is skipped when its turn comes."""
+    """Timers of one time domain. Deleting is lazy: a deleted timer is skipped when its turn comes.
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Timer]] = []
-        self._live: dict[Timer, int] = {}
-        self._order = count()
+    The table holds the order of registration for each waiting timer, and is what a checkpoint writes.
+    """
+
+    def __init__(self, table: Table | None = None) -> None:
+        table = table or Table("timers", Layout.TIMER)
+        self._live: dict[Timer, int] = table.entries
+        self._changed = table.changed.add
+        self._heap: list[tuple[int, int, Timer]] = [(timer[0], order, timer) for timer, order in self._live.items()]
+        heapify(self._heap)
+        self._order = count(max(self._live.values(), default=-1) + 1)
         self._closed = False
 
     def __len__(self) -> int:
@@ -38,10 +46,12 @@ class TimerQueue:
         timer, order = (time, key, namespace), next(self._order)
         if self._live.setdefault(timer, order) == order:
             heappush(self._heap, (time, order, timer))
+            self._changed(timer)
 
     def delete(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
         """Remove a timer; deleting one that is not there does nothing."""
-        self._live.pop((time, key, namespace), None)
+        if self._live.pop((time, key, namespace), None) is not None:
+            self._changed((time, key, namespace))
 
     def next_time(self) -> int | None:
         """The time of the earliest timer."""
@@ -57,6 +67,7 @@ class TimerQueue:
             _, order, timer = heappop(heap)
             if live.get(timer) == order:
                 del live[timer]
+                self._changed(timer)
                 on_timer(*timer)
 
     def fire_once(self, until: int, on_timer: OnTimer) -> None:
@@ -73,6 +84,7 @@ class TimerQueue:
                 continue
             reached = time
             del live[timer]
+            self._changed(timer)
             on_timer(*timer)
         for entry in deferred:
             heappush(heap, entry)
@@ -95,12 +107,12 @@ class TimerQueue:
 class KeyedTimerService(TimerService):
     """The timer service of a keyed function: timers belong to the current key."""
 
-    def __init__(self, scope: KeyScope, clock: Clock) -> None:
-        self._scope = scope
+    def __init__(self, keyed: KeyedStateBackend, clock: Clock) -> None:
+        self._scope: KeyScope = keyed.scope
         self._clock = clock
         self.watermark = MIN_TIMESTAMP
-        self.event_time = TimerQueue()
-        self.processing_time = TimerQueue()
+        self.event_time = TimerQueue(_table(keyed, EVENT_TIMERS))
+        self.processing_time = TimerQueue(_table(keyed, PROCESSING_TIMERS))
 
     def current_processing_time(self) -> int:
         return self._clock.now
@@ -161,6 +173,10 @@ class KeylessTimerService(TimerService):
         raise TimersRequireKeys(
             "timers belong to a key, and this stream has none: call key_by(...) before process(...)"
         )
+
+
+def _table(keyed: KeyedStateBackend, name: str) -> Table:
+    return keyed.tables.get(name) or keyed.empty_table(name, Layout.TIMER)
 
 
 def _whole(timestamp: Any) -> int:

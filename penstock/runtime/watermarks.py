@@ -19,6 +19,8 @@ from penstock.metrics import MetricGroup
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
+from penstock.runtime.restore import RestoredOperator
+from penstock.runtime.snapshots import SubtaskSnapshot
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,30 @@ class TimestampsAndWatermarksOperator(Operator):
         self._active_at = context.clock.now
         self._asked_at = context.clock.now
         self._unasked = False
+        if context.restored is not None:
+            self._restore(context.restored)
         # Only a generator known to be silent between periodic calls can take a chunk at once.
         self._bulk = type(self.generator) in _BULK
+
+    def _restore(self, restored: RestoredOperator) -> None:
+        """A generator goes on in its own subtask; where there are now more or fewer, generators start anew."""
+        if restored.drained:
+            return
+        own = restored.own()
+        if own is None:
+            self.current_watermark = min(before["watermark"] for before in restored.all_own())
+            return
+        self.generator, self.current_watermark = own["generator"], own["watermark"]
+        if restored.continued:
+            self._idle, self._ended, self._active_at, self._asked_at, self._unasked = own["progress"]
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        into.own("generator", self.generator)
+        into.own("watermark", self.current_watermark)
+        into.own("progress", (self._idle, self._ended, self._active_at, self._asked_at, self._unasked))
+
+    def resume_at(self, watermark: int) -> None:
+        """Its event time is its own, not that of its input."""
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self._active_at = self.context.clock.now

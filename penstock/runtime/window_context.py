@@ -95,7 +95,7 @@ def _fold(state: Any, table: Any, address: Any, held: Any) -> None:
         into = table.entries.get(address)
         table.put(address, held if into is None else state.aggregate.merge(into, held))
     else:
-        name = table.descriptor.get_name()
+        name = table.name
         raise UnsupportedOperation(
             f"trigger state '{name}' cannot be merged: use reducing, aggregating or list state without a time to live"
         )

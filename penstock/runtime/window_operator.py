@@ -39,6 +39,7 @@ from penstock.runtime.timers import KeyedTimerService
 from penstock.runtime.window_context import AssignerContext, PaneContext, WindowFunctionContext
 from penstock.runtime.window_evaluation import Evaluation
 from penstock.state.backend import KeyedStateBackend
+from penstock.state.tables import Layout
 
 _CACHED_WINDOWS = 10_000
 
@@ -70,10 +71,10 @@ class WindowOperator(FunctionOperator):
         super().open(context)
         spec, clock = self.spec, context.clock
         assert self.keyed is not None
-        self.pane_state = KeyedStateBackend(lambda: clock.now)
-        self._panes = self.keyed.table(ValueStateDescriptor("_window_contents"))
+        self.pane_state = self.keyed_backend("window", Layout.PANE)
+        self._panes = self.keyed.table(ValueStateDescriptor("_window_contents"), Layout.PANE)
         self._sets = self.keyed.table(ValueStateDescriptor("_merging_windows"))
-        self.timers = KeyedTimerService(self.keyed.scope, clock)
+        self.timers = KeyedTimerService(self.keyed, clock)
         self.collected = Collected(context, self.emit)
         self._event_time = spec.assigner.is_event_time()
         self._merging = isinstance(spec.assigner, MergingWindowAssigner)
@@ -97,8 +98,11 @@ class WindowOperator(FunctionOperator):
         super().close()
         self.spec.contents.close()
 
-    def backends(self) -> list[KeyedStateBackend]:
-        return [*super().backends(), self.pane_state]
+    def backends(self) -> dict[str, KeyedStateBackend]:
+        return {**super().backends(), "window": self.pane_state}
+
+    def resume_at(self, watermark: int) -> None:
+        self.current_watermark = self.timers.watermark = watermark
 
     # --- elements ---
     def records(self, values: Values, timestamps: Timestamps) -> None:
@@ -367,5 +371,5 @@ class WindowOperator(FunctionOperator):
         """In BATCH mode a key is done: its windows are evaluated as if time had ended, then its state goes."""
         self.timers.finish(self._on_event_time, self._on_processing_time)
         self._flush()
-        for backend in self.backends():
+        for backend in self.backends().values():
             backend.drop_keys()

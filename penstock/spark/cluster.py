@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from base64 import b85encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,9 @@ from penstock.errors import SlotLost
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.spark import worker
 
+EXECUTOR_PATIENCE = 15.0
+"""Seconds to wait for Spark to replace a lost executor before its slots are put on those that are left."""
+
 
 class SparkCluster:
     """The slots of one job on a SparkContext."""
@@ -44,19 +48,43 @@ class SparkCluster:
         self._slots = slots
         self._stages = stages
         self._java = _Java(context)
-        self._functions = [self._function(slot) for slot in range(slots)]
         self._only = [self._java.to_seq([i == slot for i in range(slots)]) for slot in range(slots)]
         self._partitioner = context._jvm.PythonPartitioner(slots, 0)
-        self._anchor = self._new_anchor()
-        self._first_stage = self._in_slots(self._anchor)
         self._ahead = ThreadPoolExecutor(1, "penstock lineage")
-        self._next_epoch = self._ahead.submit(self._epoch)
+        self._executors = self._java.executors()
+        self._generation = 0
+        self._lost = False
         self._thread = -1
         self._released = False
+        self._anchor: Any = None
+        self._make_slots()
+
+    def _make_slots(self) -> None:
+        """New worker pools, a new anchor, and what every epoch is made from."""
+        self._functions = [self._function(slot) for slot in range(self._slots)]
+        self._anchor = self._new_anchor()
+        self._first_stage = self._in_slots(self._anchor)
+        self._next_epoch = self._ahead.submit(self._epoch)
+
+    def _replace_slots(self) -> None:
+        """After a process was lost: none of the others is asked again, since it may still be busy with a lost epoch."""
+        self._next_epoch.exception()
+        self._generation += 1
+        self._anchor.unpersist(False)
+        deadline = time.monotonic() + EXECUTOR_PATIENCE
+        while self._java.executors() < self._executors and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self._make_slots()
+        self._lost = False
 
     # --- the cluster protocol ---
     def deploy(self, deployment: Deployment) -> list[Report]:
         """A deployment can be large, so it travels as data."""
+        if self._lost:
+            try:
+                self._replace_slots()
+            except (Py4JError, PySparkException) as error:
+                raise SlotLost(_reason(str(error))) from None
         data = self._once(worker.DEPLOY + cloudpickle.dumps(deployment))
         return self._reports(lambda: self._in_slots(self._anchored(self._java.parallelize(data, self._slots))))
 
@@ -102,7 +130,9 @@ class SparkCluster:
             answers = job().collect()
             reports = [pickle.loads(answers.get(index)) for index in range(answers.size())]
         except (Py4JError, PySparkException) as error:
+            self._lost = True
             raise SlotLost(_reason(str(error))) from None
+        self._lost = len(reports) != self._slots or any(report.lost for report in reports)
         if len(reports) != self._slots:
             raise SlotLost(f"{len(reports)} of {self._slots} slots answered")
         return reports
@@ -150,7 +180,7 @@ class SparkCluster:
         """The Python function of a slot. Its environment is what gives the slot a worker pool of its own."""
         command = (worker.serve, None, NoOpSerializer(), NoOpSerializer())
         environment = dict(self._context.environment)
-        environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{slot}"
+        environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{self._generation}/{slot}"
         environment[worker.STAGES_VARIABLE] = str(self._stages)
         environment[worker.SLOTS_VARIABLE] = str(self._slots)
         return self._java.python_function(
@@ -186,7 +216,12 @@ class _Java:
         self.prune = jvm.org.apache.spark.rdd.PartitionPruningRDD.create
         self.rdd_class = jvm.org.apache.spark.api.java.JavaRDD
         self.parallelize = spark.parallelize
+        self._spark = spark
         self.union = spark.union
+
+    def executors(self) -> int:
+        """How many executors there are, and the driver."""
+        return int(self._spark.sc().getExecutorMemoryStatus().size())
 
 
 def _reason(text: str) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import signal
 import struct
 import sys
 import threading
 from base64 import b85decode
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 from pyspark import TaskContext
 
@@ -57,6 +60,8 @@ def _deploy(received: list[bytes]) -> Iterator[bytes]:
     _spare_full_collections()
     try:
         deployment: Deployment = pickle.loads(received[0][1:])
+        if deployment.attempt:
+            _end_former_slots(deployment.job_id)
         sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
         if deployment.working_directory is not None:
             os.chdir(deployment.working_directory)
@@ -72,6 +77,17 @@ def _deploy(received: list[bytes]) -> Iterator[bytes]:
     except Exception as error:
         failure = failure_of(error, "the engine", "-", slot_index())
     yield _report(failure)
+
+
+def _end_former_slots(job_id: str) -> None:
+    """End what is left on this machine of the job's slots before a failure: they hold memory, and may be busy still."""
+    generation = os.environ[SLOT_VARIABLE].rsplit("/", 1)[0]
+    of_job, of_now = (f"{SLOT_VARIABLE}={prefix}/".encode() for prefix in (job_id, generation))
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = (process / "environ").read_bytes()
+            if of_job in environment and of_now not in environment:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _spare_full_collections() -> None:
@@ -93,7 +109,7 @@ def _spare_full_collections() -> None:
 def _command(received: list[bytes]) -> Iterator[bytes]:
     command: Command = pickle.loads(received[0][1:])
     slot = _Process.slot
-    if slot is None:
+    if slot is None or slot.deployment.attempt != command.attempt:
         yield from _lost(command.attempt, command.epoch, 0)
         return
     slot.begin(command)

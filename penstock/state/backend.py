@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.datastream.state import (
@@ -13,6 +13,8 @@ from penstock.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from penstock.errors import ProgramError
+from penstock.state.evolution import migration
 from penstock.state.states import (
     HeapAggregatingState,
     HeapBroadcastState,
@@ -23,7 +25,7 @@ from penstock.state.states import (
     HeapValueState,
     reducer,
 )
-from penstock.state.tables import KeyScope, Table
+from penstock.state.tables import HeapTables, KeyScope, Layout, Table, Tables
 from penstock.state.ttl import (
     Expiry,
     TtlAggregatingState,
@@ -31,6 +33,7 @@ from penstock.state.ttl import (
     TtlMapState,
     TtlReducingState,
     TtlValueState,
+    pruner,
     ttl_of,
 )
 
@@ -46,10 +49,20 @@ _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
 class KeyedStateBackend:
     """Keyed tables of one operator; `scope.key` says whose state is in reach, `now` what time it is for expiry."""
 
-    def __init__(self, now: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        now: Callable[[], int] = lambda: 0,
+        tables: Tables | None = None,
+        owner: str = "",
+        layout: Layout = Layout.KEY,
+    ) -> None:
         self.scope = KeyScope()
+        self.layout = layout
         self._now = now
+        self._make: Tables = tables or HeapTables()
+        self._owner = owner
         self.tables: dict[str, Table] = {}
+        self._expiries: dict[str, Expiry] = {}
 
     def state(self, descriptor: StateDescriptor) -> Any:
         """The state object for a descriptor; the table behind it is made on first use."""
@@ -60,6 +73,8 @@ class KeyedStateBackend:
 
     def _expiring(self, descriptor: StateDescriptor, expiry: Expiry) -> Any:
         table = self.table(descriptor)
+        expiry = self._expiries.setdefault(table.name, expiry)
+        table.prune = pruner(descriptor, expiry)
         if isinstance(descriptor, ListStateDescriptor):
             return TtlListState(HeapListState(table, self.scope), expiry)
         if isinstance(descriptor, MapStateDescriptor):
@@ -72,12 +87,12 @@ class KeyedStateBackend:
         assert isinstance(descriptor, ValueStateDescriptor)
         return TtlValueState(stamped, expiry, descriptor.default_value)
 
-    def table(self, descriptor: StateDescriptor) -> Table:
+    def table(self, descriptor: StateDescriptor, layout: Layout | None = None) -> Table:
         """The table of a descriptor's name; the same name must stay the same kind of state."""
         name = descriptor.get_name()
-        table = self.tables.get(name)
-        if table is None:
-            table = self.tables[name] = Table(descriptor)
+        table = self.tables.get(name) or self.empty_table(name, layout or self.layout)
+        if table.descriptor is None:
+            self._claim(table, descriptor)
         elif (ttl_of(table.descriptor) is None) is not (ttl_of(descriptor) is None):
             raise ValueError(f"state '{name}' is asked for both with and without a time to live")
         elif type(table.descriptor) is not type(descriptor):
@@ -87,28 +102,71 @@ class KeyedStateBackend:
             )
         return table
 
-    def forget_changes(self) -> None:
-        """Nobody will ask what has changed so far."""
+    def empty_table(self, name: str, layout: Layout) -> Table:
+        """A new table that nobody has asked for by a descriptor yet: for restored entries, and for timers."""
+        make = HeapTables() if layout is Layout.TIMER else self._make
+        table = self.tables[name] = make.table(self._owner, name, layout)
+        return table
+
+    def _claim(self, table: Table, descriptor: StateDescriptor) -> None:
+        """A function asks for the state for the first time; restored values become what it declares."""
+        if table.schema is not None:
+            convert = migration(table.schema, descriptor)
+            if convert is not None:
+                table.convert(convert)
+        table.descriptor = descriptor
+
+    def end_epoch(self, tracking: bool) -> None:
+        """Sweep out what has expired, and let the tables settle."""
+        for name, expiry in self._expiries.items():
+            self.tables[name].sweep(expiry.take_sweep())
         for table in self.tables.values():
-            table.changed.clear()
+            table.end_epoch(tracking)
 
     def drop_keys(self) -> None:
         """Forget every key's state, as BATCH mode does when it is done with a key."""
         for table in self.tables.values():
-            table.entries.clear()
+            table.clear()
+
+    def prunes_snapshots(self, table: Table) -> bool:
+        """Whether full snapshots leave out what has expired."""
+        expiry = self._expiries.get(table.name)
+        return expiry is not None and expiry.prunes_snapshots
 
 
 class BroadcastStateBackend:
     """Broadcast maps of one operator in one slot."""
 
-    def __init__(self) -> None:
+    def __init__(self, restored: Iterable[tuple[str, Any, dict[Any, Any]]] = ()) -> None:
         self.tables: dict[str, Table] = {}
+        for name, schema, entries in restored:
+            table = self.tables[name] = Table(name)
+            table.schema = schema
+            table.entries.update(entries)
 
     def _table(self, descriptor: MapStateDescriptor) -> Table:
-        return self.tables.setdefault(descriptor.get_name(), Table(descriptor))
+        name = descriptor.get_name()
+        if ttl_of(descriptor) is not None:
+            raise ProgramError(f"broadcast state '{name}' cannot have a time to live: only keyed state can")
+        table = self.tables.get(name)
+        if table is None:
+            table = self.tables[name] = Table(name)
+        if table.descriptor is None:
+            convert = None if table.schema is None else migration(table.schema, descriptor)
+            if convert is not None:
+                converted = convert(dict(table.entries))
+                table.entries.clear()
+                table.entries.update(converted)
+            table.descriptor = descriptor
+        return table
 
     def writable(self, descriptor: MapStateDescriptor) -> HeapBroadcastState:
         return HeapBroadcastState(self._table(descriptor))
 
     def read_only(self, descriptor: MapStateDescriptor) -> HeapReadOnlyBroadcastState:
         return HeapReadOnlyBroadcastState(self._table(descriptor))
+
+    def end_epoch(self) -> None:
+        """Broadcast state is small and always written whole: what changed does not matter."""
+        for table in self.tables.values():
+            table.changed.clear()

@@ -241,7 +241,7 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
 
     def _refuse(self, *_: Any) -> None:
         raise PermissionError(
-            f"broadcast state '{self._table.descriptor.get_name()}' is read-only on the non-broadcast side: only "
+            f"broadcast state '{self._table.name}' is read-only on the non-broadcast side: only "
             "process_broadcast_element may change it, so that every subtask holds the same"
         )
 
@@ -290,4 +290,4 @@ def reducer(function: Any) -> Callable[[Any, Any], Any]:
 
 def _refuse_none(value: Any, table: Table) -> None:
     if value is None:
-        raise ValueError(f"list state '{table.descriptor.get_name()}' cannot hold None")
+        raise ValueError(f"list state '{table.name}' cannot hold None")

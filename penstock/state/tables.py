@@ -1,15 +1,22 @@
-"""A table maps the address of a state to its value, and knows what changed since it was last asked.
+"""A table maps the address of a state to its value, and knows what changed since the last complete checkpoint.
 
-The address is the key, or (key, namespace) for a state that lives in namespaces such as windows.
+The address is the key, or holds it: (key, namespace) for a state that lives in namespaces such as windows, and
+(time, key, namespace) for a timer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from enum import Enum
+from itertools import islice
+from typing import Any, Protocol
 
+from penstock import pickling
 from penstock.datastream.state import StateDescriptor
+
+CHUNK_ENTRIES = 4096
+Chunk = bytes
+"""A pickled (addresses, their values, addresses that are gone). Chunks are applied in order: a later one wins."""
 
 
 class KeyScope:
@@ -21,25 +28,40 @@ class KeyScope:
         self.key: Any = None
 
 
-@dataclass(frozen=True)
-class Change:
-    """One entry that was written or removed since the last take_changes()."""
+class Layout(Enum):
+    """What an address is made of."""
 
-    address: Hashable
-    present: bool
-    value: Any = None
+    KEY = "key"
+    PANE = "pane"
+    TIMER = "timer"
+
+    def key_of(self, address: Any) -> Any:
+        """The key inside an address."""
+        return address if self is Layout.KEY else address[0] if self is Layout.PANE else address[1]
 
 
 class Table:
-    """All values of one registered state of one operator in one slot."""
+    """All values of one state of one operator in one slot, as live objects in memory.
 
-    __slots__ = ("changed", "descriptor", "entries", "namespaced")
+    Whoever changes an entry adds its address to `changed`. A checkpoint moves what changed to the unconfirmed; it
+    stays there until a checkpoint that holds it is known to be complete, so that one that fails loses nothing.
+    """
 
-    def __init__(self, descriptor: StateDescriptor, namespaced: bool = False) -> None:
-        self.descriptor = descriptor
-        self.namespaced = namespaced
+    __slots__ = ("_sweeping", "_unconfirmed", "changed", "descriptor", "entries", "layout", "name", "prune", "schema")
+
+    def __init__(self, name: str, layout: Layout = Layout.KEY) -> None:
+        self.name = name
+        self.layout = layout
+        self.descriptor: StateDescriptor | None = None
+        """None for restored state that no function has asked for yet."""
+        self.schema: dict[str, Any] | None = None
+        """What restored metadata says about the values; None for state that was never restored."""
         self.entries: dict[Any, Any] = {}
         self.changed: set[Any] = set()
+        self.prune: Callable[[Any], Any] | None = None
+        """For state that expires: what is left of a value now; None if nothing is."""
+        self._unconfirmed: dict[int, set[Any]] = {}
+        self._sweeping: Iterator[Any] = iter(())
 
     def put(self, address: Hashable, value: Any) -> None:
         """Store a value and remember that it changed."""
@@ -52,12 +74,113 @@ class Table:
             del self.entries[address]
             self.changed.add(address)
 
-    def take_changes(self) -> list[Change]:
-        """What changed since the last call; afterwards nothing has."""
-        entries = self.entries
-        changes = [
-            Change(address, True, entries[address]) if address in entries else Change(address, False)
-            for address in self.changed
-        ]
+    # --- epochs ---
+    def end_epoch(self, tracking: bool) -> None:
+        """An epoch is over. Without checkpoints nobody will ask what changed."""
+        if not tracking:
+            self.changed.clear()
+
+    def sweep(self, most: int) -> None:
+        """Look at so many entries, going round, and drop what has expired."""
+        if self.prune is None or most <= 0:
+            return
+        addresses = list(islice(self._sweeping, most))
+        if len(addresses) < most:
+            self._sweeping = self.addresses()
+        for address in addresses:
+            held = self.entries.get(address)
+            if held is not None:
+                self._prune(address, held)
+
+    def addresses(self) -> Iterator[Any]:
+        """The addresses at this moment."""
+        return iter(list(self.entries))
+
+    def _prune(self, address: Any, held: Any) -> None:
+        assert self.prune is not None
+        left = self.prune(held)
+        if left is None:
+            self.remove(address)
+        elif left is not held:
+            self.put(address, left)
+
+    # --- checkpoints ---
+    def mark(self, checkpoint: int) -> None:
+        """What changed so far belongs to this checkpoint."""
+        self._unconfirmed[checkpoint] = set(self.changed)
         self.changed.clear()
-        return changes
+
+    def confirm(self, checkpoint: int) -> None:
+        """A checkpoint is complete: what it and those before it hold need not be written again."""
+        for number in [number for number in self._unconfirmed if number <= checkpoint]:
+            del self._unconfirmed[number]
+
+    def changes(self) -> Iterable[Chunk]:
+        """Everything that no complete checkpoint holds yet."""
+        entries, addresses = self.entries, set[Any]().union(*self._unconfirmed.values())
+        gone = [address for address in addresses if address not in entries]
+        kept = ((address, entries[address]) for address in addresses if address in entries)
+        return chunks(kept, gone)
+
+    def everything(self, pruned: bool = False) -> Iterable[Chunk]:
+        """All entries as they are now; without expired ones if asked. May be consumed in another thread."""
+        prune = self.prune if pruned else None
+        if prune is None:
+            return chunks(self.entries.items())
+        left = ((address, prune(value)) for address, value in self.entries.items())
+        return chunks((address, value) for address, value in left if value is not None)
+
+    def load(self, chunk: Chunk, wanted: Callable[[Any], bool] | None = None) -> None:
+        """Take in a chunk of restored entries, or those whose key is wanted. They do not count as changes."""
+        addresses, values, gone = pickling.loads(chunk)
+        if wanted is None:
+            self.entries.update(zip(addresses, values, strict=True))
+        else:
+            key_of = self.layout.key_of
+            self.entries.update((a, v) for a, v in zip(addresses, values, strict=True) if wanted(key_of(a)))
+        for address in gone:
+            self.entries.pop(address, None)
+
+    def convert(self, function: Callable[[Any], Any]) -> None:
+        """Put every value through a function, as a changed type asks for."""
+        for address in self.addresses():
+            self.put(address, function(self.entries[address]))
+
+    def clear(self) -> None:
+        """Forget every entry."""
+        self.entries.clear()
+
+
+def chunks(entries: Iterable[tuple[Any, Any]], gone: list[Any] | None = None) -> list[Chunk]:
+    """Entries, and the addresses of those that are gone, serialised piece by piece."""
+    made, feed = [], iter(entries)
+    while piece := list(islice(feed, CHUNK_ENTRIES)):
+        made.append(chunk([address for address, _ in piece], [value for _, value in piece]))
+    if gone:
+        made.append(chunk([], [], gone))
+    return made
+
+
+def chunk(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Chunk:
+    """One chunk."""
+    return pickling.dumps((addresses, values, gone or []))
+
+
+class Tables(Protocol):
+    """Makes the tables of a slot: in memory, or in a database on disk."""
+
+    def table(self, owner: str, name: str, layout: Layout) -> Table:
+        """A new, empty table. `owner` and `name` together are unique in a slot."""
+
+    def close(self) -> None:
+        """Release what the tables hold outside this process's memory."""
+
+
+class HeapTables:
+    """Tables as live objects in the slot's memory."""
+
+    def table(self, owner: str, name: str, layout: Layout) -> Table:
+        return Table(name, layout)
+
+    def close(self) -> None:
+        """There is nothing to release."""

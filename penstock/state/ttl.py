@@ -12,7 +12,9 @@ from penstock.common.time import to_millis
 from penstock.datastream.state import (
     AggregatingState,
     ListState,
+    ListStateDescriptor,
     MapState,
+    MapStateDescriptor,
     ReducingState,
     StateDescriptor,
     StateTtlConfig,
@@ -30,8 +32,20 @@ class Expiry:
         self._ttl = to_millis(config.get_ttl())
         self._read_renews = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
         self._lenient = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        cleanup = config.get_cleanup_strategies()
+        incremental = cleanup.get_incremental_cleanup_strategy()
+        in_background = incremental is not None or cleanup.get_rocksdb_compact_filter_cleanup_strategy() is not None
+        self._entries_per_use = incremental.get_cleanup_size() if incremental is not None else int(in_background)
+        self._uses = 0
+        self.prunes_snapshots = cleanup.in_full_snapshot()
+
+    def take_sweep(self) -> int:
+        """How many entries to look at for what has expired: some for each use since the last time."""
+        uses, self._uses = self._uses, 0
+        return max(uses, 1) * self._entries_per_use
 
     def stamp(self, value: Any) -> Stamped:
+        self._uses += 1
         return value, self.now()
 
     def expired(self, stamped: Stamped) -> bool:
@@ -39,6 +53,7 @@ class Expiry:
 
     def visible(self, stamped: Stamped) -> bool:
         """An expired value may still be shown once, where the configuration says so, before it is cleaned up."""
+        self._uses += 1
         return self._lenient or not self.expired(stamped)
 
     def renewed(self, stamped: Stamped) -> Stamped:
@@ -50,6 +65,25 @@ def ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:
     """The descriptor's time to live, if it has one that is switched on."""
     config = descriptor.ttl_config
     return config if config is not None and config.is_enabled() else None
+
+
+def pruner(descriptor: StateDescriptor, expiry: Expiry) -> Callable[[Any], Any]:
+    """What is left of a stored value: itself if nothing of it has expired, None if everything has."""
+
+    def of_value(held: Stamped) -> Stamped | None:
+        return None if expiry.expired(held) else held
+
+    def of_list(held: list[Stamped]) -> list[Stamped] | None:
+        left = [stamped for stamped in held if not expiry.expired(stamped)]
+        return held if len(left) == len(held) else left or None
+
+    def of_map(held: dict[Any, Stamped]) -> dict[Any, Stamped] | None:
+        left = {key: stamped for key, stamped in held.items() if not expiry.expired(stamped)}
+        return held if len(left) == len(held) else left or None
+
+    if isinstance(descriptor, ListStateDescriptor):
+        return of_list
+    return of_map if isinstance(descriptor, MapStateDescriptor) else of_value
 
 
 class TtlValueState(ValueState[Any]):

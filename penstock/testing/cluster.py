@@ -24,6 +24,8 @@ class InProcessCluster:
         self.slots: list[Slot] = []
 
     def deploy(self, deployment: Deployment) -> list[Report]:
+        for slot in self.slots:
+            slot.close()
         blob = cloudpickle.dumps(deployment)
         self.slots = [Slot(index, cloudpickle.loads(blob)) for index in range(deployment.plan.slots)]
         return [self._open(slot) for slot in self.slots]
@@ -61,14 +63,19 @@ class InProcessCluster:
 
 
 class ManualClock(WallClock):
-    """Processing time that a test sets. Resting makes it go on at once, so timers need no waiting."""
+    """Processing time that a test sets. Resting makes it go on at once, so timers need no waiting.
 
-    def __init__(self, now: int = 0) -> None:
+    With a `tick`, time also goes on by so much whenever it is asked for.
+    """
+
+    def __init__(self, now: int = 0, tick: int = 0) -> None:
         self._now = now
+        self._tick = tick
         self._lock = threading.Lock()
 
     def now(self) -> int:
         with self._lock:
+            self._now += self._tick
             return self._now
 
     def advance(self, millis: int) -> None:

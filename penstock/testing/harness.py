@@ -22,6 +22,7 @@ from penstock.runtime.protocol import Command, Report
 from penstock.runtime.source import Budget, Reader, Source
 from penstock.runtime.stateless import FunctionOperator
 from penstock.runtime.timers import KeyedTimerService
+from penstock.state.tables import Layout
 from penstock.testing.cluster import InProcessCluster
 
 
@@ -31,7 +32,7 @@ class _PushedSource(Source):
 
     parallel = False
 
-    def reader(self, context: OperatorContext) -> Reader:
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
         return _PushedReader()
 
 
@@ -41,6 +42,9 @@ class _PushedReader(Reader):
         for frame in frames:
             deliver(frame, _EndMarker(self, output))
         return 0
+
+    def position(self) -> None:
+        return None
 
 
 class _EndMarker:
@@ -196,8 +200,9 @@ class OperatorHarness:
             len(table.entries)
             for operator in self._operators()
             if isinstance(operator, FunctionOperator)
-            for backend in operator.backends()
+            for backend in operator.backends().values()
             for table in backend.tables.values()
+            if table.layout is not Layout.TIMER
         )
 
     def timers(self) -> int:

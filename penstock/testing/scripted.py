@@ -66,15 +66,15 @@ class ScriptedSource(Source):
     def bounded(self) -> bool:  # type: ignore[override]
         return not self.stay
 
-    def reader(self, context: OperatorContext) -> Reader:
-        return _ScriptReader(self)
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        return _ScriptReader(self, *(position or (0, False)))
 
 
 class _ScriptReader(Reader):
-    def __init__(self, source: ScriptedSource) -> None:
+    def __init__(self, source: ScriptedSource, start: int, idle: bool) -> None:
         self._source = source
-        self._next = 0
-        self._idle = False
+        self._next = start
+        self._idle = idle
 
     def poll(self, output: Receiver, budget: Budget) -> int:
         if self._next >= len(self._source.script):
@@ -102,6 +102,9 @@ class _ScriptReader(Reader):
             output.records([step.value], [step.timestamp])
         elif not isinstance(step, idle):
             output.records([step], None)
+
+    def position(self) -> tuple[int, bool]:
+        return self._next, self._idle
 
     def waits_for_input(self) -> bool:
         return True

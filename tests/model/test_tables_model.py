@@ -1,7 +1,7 @@
 """States over a table, against plain dicts, for random operations on a few keys."""
 
+import pickle
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,18 +159,20 @@ def call(state: Any, name: str, argument: Any) -> None:
 
 def check_changes(table: Any, before: dict, touched: set) -> dict:
     """Changes replayed on the last snapshot give the table; they name what differs and nothing untouched."""
-    changes = table.take_changes()
-    after = dict(before)
-    for change in changes:
-        after.pop(change.address, None)
-        if change.present:
-            after[change.address] = deepcopy(change.value)
+    table.mark(1)
+    after, addresses = dict(before), []
+    for chunk in table.changes():
+        present, values, gone = pickle.loads(chunk)
+        after.update(zip(present, values, strict=True))
+        for address in gone:
+            after.pop(address, None)
+        addresses += [*present, *gone]
     assert after == table.entries
-    addresses = [change.address for change in changes]
     assert len(set(addresses)) == len(addresses)
     differing = {k for k in before.keys() | after.keys() if before.get(k, ...) != after.get(k, ...)}
     assert differing <= set(addresses) <= touched
-    assert table.take_changes() == []
+    table.confirm(1)
+    assert list(table.changes()) == []
     return after
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.common import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import JobCancelled, JobFailed, NothingToExecute, UnsupportedOperation
+from penstock.errors import ConfigurationError, JobCancelled, JobFailed, NothingToExecute
 from penstock.job.handle import JobHandle
 from penstock.testing import in_process, pause, scripted
 
@@ -133,10 +133,10 @@ def test_an_async_job_that_fails(wall):
     assert client.get_job_status().result(5) is JobStatus.FAILED
 
 
-def test_savepoints_say_that_they_are_not_there(wall):
+def test_savepoints_need_a_place(wall):
     wall.generate(rate=100).discard()
     client = wall.execute_async()
-    with pytest.raises(UnsupportedOperation, match=r"savepoints are not available"):
+    with pytest.raises(ConfigurationError, match=r"execution.checkpointing.savepoint-dir"):
         client.trigger_savepoint().result(5)
     client.cancel().result(5)
 

@@ -1,0 +1,279 @@
+"""The driver's side of checkpoints: when one is due, gathering what the slots say, publishing, telling, deleting.
+
+Knows no clock and no cluster: time and acknowledgements are handed in, orders and notices are taken out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import pickling
+from penstock.checkpoint.metadata import Metadata, fingerprint, shapes_of
+from penstock.checkpoint.store import CheckpointStore, delete_snapshot, write_savepoint
+from penstock.errors import CheckpointFailed, PenstockError
+from penstock.graph.plan import Plan
+from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
+from penstock.state.snapshot import SlotSnapshot
+
+log = logging.getLogger("penstock.checkpoint")
+
+
+@dataclass(frozen=True)
+class CheckpointRules:
+    """When checkpoints are taken and how much may go wrong. Times in milliseconds."""
+
+    interval: int | None = None
+    """None: only savepoints, when asked for."""
+    timeout: int = 600_000
+    min_pause: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int = 0
+    retained: int = 1
+
+
+@dataclass
+class SavepointRequest:
+    """Someone wants a savepoint; the future gets its path, or why there is none."""
+
+    folder: str
+    stop: bool = False
+    drain: bool = False
+    done: Future[str] = field(default_factory=Future)
+
+
+@dataclass
+class Completed:
+    """What the history of checkpoints tells about one of them."""
+
+    number: int
+    path: str
+    savepoint: bool
+    started: int
+    millis: int
+    """From the order to the publication."""
+    size: int
+    written: int
+    """Bytes that were new."""
+    sync_millis: float
+    async_millis: float
+
+
+@dataclass
+class _Pending:
+    order: CheckpointOrder
+    epoch: int
+    deadline: int
+    enumerators: dict[str, bytes]
+    request: SavepointRequest | None = None
+    answers: dict[int, Acknowledgement] = field(default_factory=dict)
+
+
+class Coordinator:
+    """Runs the checkpoints of one job."""
+
+    def __init__(self, plan: Plan, job_id: str, rules: CheckpointRules, store: CheckpointStore, first: int = 1) -> None:
+        self._plan = plan
+        self._job_id = job_id
+        self._rules = rules
+        self._store = store
+        self._next = first
+        self._pending: dict[int, _Pending] = {}
+        self._notices: list[Notice] = []
+        self._failures = 0
+        self._begun = 0
+        self._ended: int | None = None
+        self._undeleted: list[Metadata] = []
+        self._claimed: str | None = None
+        self.kept: list[Metadata] = []
+        """Complete checkpoints of this job that are retained, oldest first."""
+        self.history: list[Completed] = []
+        self.on_complete: Callable[[int], None] = lambda epoch: None
+        """Told the epoch that a complete checkpoint covers."""
+
+    def adopt(self, earlier: Iterable[Metadata], claimed: str | None) -> None:
+        """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one."""
+        self._undeleted += earlier
+        self._claimed = claimed
+
+    # --- when ---
+    def start(self, now: int) -> None:
+        """The job starts, or starts again: what was under way is given up."""
+        for pending in list(self._pending.values()):
+            self._give_up(pending, "the job is restarting", count=False)
+        self._notices.clear()
+        self._failures = 0
+        self._begun = now
+
+    def next_due(self) -> int | None:
+        """When the next checkpoint should begin; None if none should."""
+        rules = self._rules
+        periodic = [p for p in self._pending.values() if p.request is None]
+        if rules.interval is None or len(periodic) >= rules.max_concurrent:
+            return None
+        due = self._begun + rules.interval
+        return due if self._ended is None else max(due, self._ended + rules.min_pause)
+
+    def has_news(self) -> bool:
+        """Whether slots are to be told something, or have something to tell."""
+        return bool(self._notices or self._pending)
+
+    def awaits_slots(self) -> bool:
+        return bool(self._pending)
+
+    # --- orders and notices ---
+    def order(self, now: int, epoch: int, positions: dict[str, Any]) -> CheckpointOrder | None:
+        """A checkpoint for this epoch, if one is due."""
+        due = self.next_due()
+        return self.begin(now, epoch, positions) if due is not None and due <= now else None
+
+    def begin(
+        self, now: int, epoch: int, positions: dict[str, Any], request: SavepointRequest | None = None
+    ) -> CheckpointOrder:
+        """Start a checkpoint, or the savepoint that was asked for."""
+        number, self._next = self._next, self._next + 1
+        folder = self._store.folder(number) if request is None else request.folder
+        order = CheckpointOrder(number, now, folder, savepoint=request is not None)
+        enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
+        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, enumerators, request)
+        if request is None:
+            self._begun = now
+        return order
+
+    def take_notices(self) -> list[Notice]:
+        """What became of checkpoints since the last command."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    # --- answers ---
+    def receive(self, answers: list[Acknowledgement], now: int) -> None:
+        """Take in what the slots say; publish what is complete, give up what failed or took too long."""
+        for answer in sorted(answers, key=lambda a: (a.number, a.slot)):
+            pending = self._pending.get(answer.number)
+            if pending is None:
+                self._store.discard(_new_files(answer))
+            elif answer.failure is not None:
+                self._give_up(pending, answer.failure.describe())
+            else:
+                pending.answers[answer.slot] = answer
+                if len(pending.answers) == self._plan.slots:
+                    self._complete(pending, now)
+        for pending in [p for p in self._pending.values() if now >= p.deadline]:
+            self._give_up(pending, f"it was not complete after {self._rules.timeout} ms")
+
+    def _complete(self, pending: _Pending, now: int) -> None:
+        metadata = self._metadata(pending)
+        try:
+            path = self._publish(pending, metadata)
+        except PenstockError as error:
+            self._give_up(pending, str(error))
+            return
+        del self._pending[pending.order.number]
+        self.history = [*self.history[-99:], _completed(pending, metadata, path, now)]
+        request = pending.request
+        if request is not None:
+            request.done.set_result(path)
+            if request.stop:
+                self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
+            return
+        self._failures = 0
+        self._ended = now
+        self._notices.append(Notice(metadata.number, complete=True))
+        self._retain(metadata)
+        self.on_complete(pending.epoch)
+
+    def _metadata(self, pending: _Pending) -> Metadata:
+        slots = [pending.answers[slot].snapshot or SlotSnapshot([]) for slot in range(self._plan.slots)]
+        return Metadata(
+            number=pending.order.number,
+            timestamp=pending.order.timestamp,
+            job_id=self._job_id,
+            job_name=self._plan.job_name,
+            shapes=shapes_of(self._plan),
+            slots=slots,
+            fingerprint=fingerprint(self._plan),
+            savepoint=pending.request is not None,
+            drained=pending.request is not None and pending.request.drain,
+            enumerators=pending.enumerators,
+        )
+
+    def _publish(self, pending: _Pending, metadata: Metadata) -> str:
+        if pending.request is None:
+            return self._store.publish(metadata)
+        write_savepoint(metadata, pending.request.folder)
+        return pending.request.folder
+
+    def _retain(self, metadata: Metadata) -> None:
+        """Older checkpoints go when newer ones are complete; while one is under way it may build on any of them."""
+        self.kept.append(metadata)
+        self._undeleted += self.kept[: -self._rules.retained]
+        self.kept = self.kept[-self._rules.retained :]
+        if not self._pending and self._undeleted:
+            dropped, self._undeleted = self._undeleted, []
+            self._store.drop(dropped, self.kept)
+        if self._claimed is not None:
+            claimed, self._claimed = self._claimed, None
+            self._delete_claimed(claimed)
+
+    @staticmethod
+    def _delete_claimed(path: str) -> None:
+        try:
+            delete_snapshot(path)
+        except PenstockError as error:
+            log.warning("%s; it is left behind", error)
+
+    def _give_up(self, pending: _Pending, why: str, count: bool = True) -> None:
+        number = pending.order.number
+        self._pending.pop(number, None)
+        if pending.request is not None:
+            pending.request.done.set_exception(CheckpointFailed(f"the savepoint failed: {why}"))
+            return
+        self._store.discard([file for answer in pending.answers.values() for file in _new_files(answer)])
+        self._notices.append(Notice(number, complete=False))
+        if not count:
+            return
+        self._failures += 1
+        if self._failures > self._rules.tolerable_failures:
+            raise CheckpointFailed(
+                f"checkpoint {number} failed, and {self._rules.tolerable_failures} failures in a row are tolerated "
+                f"(execution.checkpointing.tolerable-failed-checkpoints): {why}"
+            )
+        log.warning("checkpoint %d failed and is tolerated: %s", number, why)
+
+    # --- the end ---
+    def close(self, why: str) -> None:
+        """The job is over: whoever waits for a savepoint waits in vain."""
+        for pending in list(self._pending.values()):
+            self._give_up(pending, why, count=False)
+
+    def release(self, keep: bool, finished: bool) -> None:
+        """Delete checkpoints when the job is over, or keep those that are retained."""
+        kept = self.kept if keep else []
+        if finished:
+            self._store.finish(kept)
+        else:
+            self._store.tidy(kept)
+
+
+def _new_files(answer: Acknowledgement) -> list[str]:
+    """The file that a slot wrote for a checkpoint; those before it in the chain belong to others."""
+    newest = answer.snapshot.files[-1:] if answer.snapshot is not None else []
+    return [file.url for file in newest if file.inline is None]
+
+
+def _completed(pending: _Pending, metadata: Metadata, path: str, now: int) -> Completed:
+    answers = pending.answers.values()
+    return Completed(
+        number=metadata.number,
+        path=path,
+        savepoint=metadata.savepoint,
+        started=pending.order.timestamp,
+        millis=now - pending.order.timestamp,
+        size=metadata.size(),
+        written=sum(answer.written for answer in answers),
+        sync_millis=max(answer.sync_millis for answer in answers),
+        async_millis=max(answer.async_millis for answer in answers),
+    )

@@ -1,0 +1,175 @@
+"""Where a job's checkpoints are: a folder of a file system, or the memory of the driver."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from typing import Protocol
+
+from penstock.checkpoint import protocol
+from penstock.checkpoint.metadata import FILE, Metadata, decode, encode
+from penstock.errors import NoSuchSnapshot, StorageError
+from penstock.storage import Storage
+
+log = logging.getLogger("penstock.checkpoint")
+
+
+class CheckpointStore(Protocol):
+    """Keeps the checkpoints of one job."""
+
+    def folder(self, number: int) -> str:
+        """URL of the folder into which slots write their files."""
+
+    def publish(self, metadata: Metadata) -> str:
+        """Make a checkpoint complete, all at once, and return where it is."""
+
+    def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
+        """Delete checkpoints and the files that only they need."""
+
+    def discard(self, files: list[str]) -> None:
+        """Delete files of a checkpoint that never became complete."""
+
+    def finish(self, kept: list[Metadata]) -> None:
+        """The job came to its end: nothing of it will be recovered, and only these checkpoints stay."""
+
+    def tidy(self, kept: list[Metadata]) -> None:
+        """Delete everything that no kept checkpoint needs, also what former drivers left behind."""
+
+
+class FolderStore:
+    """Checkpoints in `<directory>/<job id>/chk-<n>/`."""
+
+    def __init__(self, directory: str, job_id: str) -> None:
+        self._storage = Storage(f"{directory.rstrip('/')}/{job_id}")
+
+    def folder(self, number: int) -> str:
+        return self._storage.url(protocol.folder_of(number))
+
+    def publish(self, metadata: Metadata) -> str:
+        folder = self.folder(metadata.number)
+        self._storage.create(f"{protocol.folder_of(metadata.number)}/{FILE}", encode(metadata, folder))
+        return folder
+
+    # --- what is there ---
+    def complete(self) -> list[Metadata]:
+        """All complete checkpoints, oldest first."""
+        return [self.read(number) for number in protocol.complete(self._storage.names())]
+
+    def read(self, number: int) -> Metadata:
+        return decode(self._storage.read(f"{protocol.folder_of(number)}/{FILE}"), self.folder(number))
+
+    def next_number(self) -> int:
+        return protocol.next_number(self._storage.names())
+
+    def is_finished(self) -> bool:
+        return protocol.is_finished(self._storage.names())
+
+    def start_anew(self) -> None:
+        """A job of this id starts from the beginning: that one before it ended no longer matters."""
+        self._storage.delete(protocol.FINISHED)
+
+    # --- deleting ---
+    def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
+        """Metadata goes first: a checkpoint is there as a whole or not at all."""
+        for metadata in dropped:
+            self._delete(f"{protocol.folder_of(metadata.number)}/{FILE}")
+        self.discard(sorted(protocol.superseded(dropped, kept)))
+        for metadata in dropped:
+            self._storage.delete_empty_folder(protocol.folder_of(metadata.number))
+
+    def discard(self, files: list[str]) -> None:
+        root = self._storage.url()
+        for url in files:
+            if url.startswith(root):
+                self._delete(posixpath.relpath(url, root))
+
+    def finish(self, kept: list[Metadata]) -> None:
+        if not self._storage.exists(protocol.FINISHED):
+            self._storage.create(protocol.FINISHED, b"")
+        self.tidy(kept)
+
+    def tidy(self, kept: list[Metadata]) -> None:
+        root = self._storage.url()
+        needed = {m.number: {posixpath.relpath(url, root) for url in m.files()} for m in kept}
+        unneeded = protocol.leftovers(self._storage.names(), needed)
+        for name in unneeded:
+            self._delete(name)
+        for folder in {posixpath.dirname(name) for name in unneeded}:
+            self._storage.delete_empty_folder(folder)
+        if not kept:
+            self._storage.delete_empty_folder("")
+
+    def _delete(self, name: str) -> None:
+        """A file that cannot be deleted now is left for later; no job fails for it."""
+        try:
+            self._storage.delete(name)
+        except StorageError as error:
+            log.warning("%s; it is left behind", error)
+
+
+class MemoryStore:
+    """Checkpoints that live and die with the driver. Slots send their state along with their reports."""
+
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
+
+    def folder(self, number: int) -> str:
+        return f"driver://{self._job_id}/{protocol.folder_of(number)}"
+
+    def publish(self, metadata: Metadata) -> str:
+        return self.folder(metadata.number)
+
+    def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
+        """The coordinator holds the only references."""
+
+    def discard(self, files: list[str]) -> None:
+        """There are no files."""
+
+    def finish(self, kept: list[Metadata]) -> None:
+        """Nothing outlives the driver."""
+
+    def tidy(self, kept: list[Metadata]) -> None:
+        """Nothing is left behind."""
+
+
+def read_snapshot(path: str) -> Metadata:
+    """A checkpoint or savepoint by its folder, or by the metadata file in it."""
+    folder = path.rstrip("/")
+    if folder.endswith(f"/{FILE}"):
+        folder = folder[: -len(FILE) - 1]
+    storage = Storage(folder)
+    try:
+        data = storage.read(FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoSuchSnapshot(_nothing_at(path, storage)) from None
+    return decode(data, storage.url())
+
+
+def _nothing_at(path: str, storage: Storage) -> str:
+    complete_ones = protocol.complete(storage.names())
+    hint = f"; complete checkpoints below it: {', '.join(map(protocol.folder_of, complete_ones))}"
+    return f"there is no checkpoint or savepoint at '{path}': no file '{FILE}'" + (hint if complete_ones else "")
+
+
+def write_savepoint(metadata: Metadata, folder: str) -> None:
+    """Complete a savepoint whose files have been written."""
+    storage = Storage(folder)
+    storage.create(FILE, encode(metadata, storage.url()))
+
+
+def dispose_savepoint(path: str) -> None:
+    """Delete a savepoint."""
+    if not read_snapshot(path).savepoint:
+        raise NoSuchSnapshot(f"'{path}' is a checkpoint, which belongs to its job; only savepoints are disposed of")
+    delete_snapshot(path)
+
+
+def delete_snapshot(path: str) -> None:
+    """Delete a checkpoint or savepoint: its metadata first, then the files that it names."""
+    metadata = read_snapshot(path)
+    storage = Storage(path.rstrip("/").removesuffix(f"/{FILE}"))
+    storage.delete(FILE)
+    root = storage.url()
+    for url in sorted(metadata.files()):
+        storage.delete(posixpath.relpath(url, root))
+    storage.delete_empty_folder("")
