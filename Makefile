@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format bench bench-quick compat docs clean
+.PHONY: help demo test unit spark check format soak bench bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -39,6 +39,9 @@ check: $(STAMP)  ## ruff, mypy --strict, import layers
 format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
+	@$(BIN)/python -m tests.crash.soak $(SEED)
 
 bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in benchmarks/results
 	@$(BIN)/python -m pip install -q -e '.[bench]'

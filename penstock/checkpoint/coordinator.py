@@ -181,9 +181,15 @@ class Coordinator:
             return
         self._failures = 0
         self._ended = now
+        self._subsume(metadata.number)
         self._notices.append(Notice(metadata.number, complete=True))
         self._retain(metadata)
         self.on_complete(pending.epoch)
+
+    def _subsume(self, number: int) -> None:
+        """An older checkpoint that is still under way must never become the newest."""
+        for pending in [p for p in self._pending.values() if p.request is None and p.order.number < number]:
+            self._give_up(pending, f"checkpoint {number} is complete", count=False)
 
     def _metadata(self, pending: _Pending) -> Metadata:
         slots = [pending.answers[slot].snapshot or SlotSnapshot([]) for slot in range(self._plan.slots)]

@@ -107,7 +107,7 @@ def _slot_out(slot: SlotSnapshot, folder: str) -> dict[str, Any]:
     return {
         "files": [
             {
-                "path": posixpath.relpath(file.url, folder) if file.inline is None else posixpath.basename(file.url),
+                "path": posixpath.relpath(file.url, folder),
                 "size": file.size,
                 "index_at": file.index_at,
                 "checksum": file.checksum,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -22,6 +22,11 @@ LONGEST_CHAIN = 50
 SAVEPOINT_INLINE = 20 * 1024
 PATIENCE = 0.05
 """Seconds to wait for a small checkpoint, so that it is acknowledged in the report of its own epoch."""
+
+
+def new_writer() -> Executor:
+    """What writes a slot's checkpoints, one after the other."""
+    return ThreadPoolExecutor(1, "penstock checkpoint")
 
 
 @dataclass
@@ -53,7 +58,7 @@ class SlotCheckpoints:
         continued = restore is not None and restore.continued and slot < len(restore.slots)
         self._chain = _Chain(list(restore.slots[slot].files)) if restore is not None and continued else _Chain()
         self._taken: dict[int, _Chain] = {}
-        self._writer: ThreadPoolExecutor | None = None
+        self._writer: Executor | None = None
         self._running: list[Future[Acknowledgement]] = []
         self._answers: list[Acknowledgement] = []
 
@@ -71,7 +76,7 @@ class SlotCheckpoints:
         base = chain.files if extent is Extent.CHANGES else []
         sync = (time.monotonic() - began) * 1000
         if self._settings.asynchronous:
-            self._writer = self._writer or ThreadPoolExecutor(1, "penstock checkpoint")
+            self._writer = self._writer or new_writer()
             self._running.append(self._writer.submit(self._write, order, states, list(base), sync))
             wait(self._running, PATIENCE)
         else:
@@ -110,8 +115,10 @@ class SlotCheckpoints:
     # --- answers and what becomes of them ---
     def answers(self) -> list[Acknowledgement]:
         """What has been written, or has failed, since the last call."""
-        done = [future for future in self._running if future.done()]
-        self._running = [future for future in self._running if not future.done()]
+        # One may get done at any moment, so each is asked once.
+        asked = [(future, future.done()) for future in self._running]
+        self._running = [future for future, is_done in asked if not is_done]
+        done = [future for future, is_done in asked if is_done]
         answers, self._answers = [*self._answers, *(future.result() for future in done)], []
         for answer in answers:
             if answer.snapshot is not None:

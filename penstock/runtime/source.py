@@ -126,7 +126,7 @@ class SourceOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.finished = False
+        self.finished = self._ended_before = False
         try:
             self.reader = self._reader()
         except USER_ERRORS as error:
@@ -142,7 +142,7 @@ class SourceOperator(Operator):
         if own is not None:
             position = own["position"]
             # When everything goes on as it was, those downstream know already that this source has ended.
-            self.finished = own["finished"] and restored.continued
+            self.finished = self._ended_before = own["finished"] and restored.continued
         else:
             positions = [before["position"] for before in restored.all_own()]
             position = self.source.redistribute(positions, self.context.parallelism)[self.context.subtask]
@@ -184,7 +184,7 @@ class SourceOperator(Operator):
         with self.reader.steady():
             self.reader.snapshot(into)
             into.own("position", self.reader.position())
-            into.own("finished", self.reader.finished)
+            into.own("finished", self.reader.finished or self._ended_before)
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         self.reader.checkpoint_complete(checkpoint)

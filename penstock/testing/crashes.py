@@ -1,0 +1,372 @@
+"""The crash simulator: a whole job in this process, in virtual time, in which anything may die at any step.
+
+One seed drives everything: how epochs are cut, when checkpoints are taken and how long their upload takes, and at which
+steps a slot or the driver dies. Steps are the durable ones (a file opened, written, moved, deleted; a commit in an
+outside system) and every call of a user function that says so with `crash_point`. A dead slot is replaced by the
+driver; a dead driver is followed by another one that recovers the job from what it finds in the storage.
+
+    outcome = simulate(build, seed=17)            # build(environment) defines the program
+    assert outcome.store.visible == expected
+
+A program writes into `outcome.store`, an outside system with transactions, through `StoreSink`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import fsspec
+from fsspec.implementations.memory import MemoryFileSystem
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
+from penstock.datastream.environment_settings import EnvironmentSettings
+from penstock.datastream.functions import RuntimeContext, SinkFunction
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.datastream.submission import Defaults
+from penstock.errors import SlotLost
+from penstock.runtime import checkpoints
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.testing.cluster import InProcessCluster, ManualClock
+
+MOST_DRIVERS = 60
+JOB_ID = "c0ffee" + "0" * 26
+
+
+class Crash(BaseException):
+    """A process is gone. Not an Exception, so that nobody can handle it."""
+
+
+class Schedule:
+    """What a seed decides, and how far the simulation has come."""
+
+    def __init__(self, seed: int, crashes: dict[str, set[int]] | None = None) -> None:
+        self.random = random.Random(seed)
+        self.steps = {"durable": 0, "callback": 0}
+        self.crashes = crashes or {"durable": set(), "callback": set()}
+        self.store = Store()
+        self.log: list[str] = []
+        """What died, where."""
+
+    def step(self, kind: str, what: str) -> None:
+        """Something happens, unless it is time to die."""
+        self.steps[kind] += 1
+        if self.steps[kind] in self.crashes[kind]:
+            self.log.append(f"{kind} step {self.steps[kind]}: {what}")
+            raise Crash(what)
+
+
+class _Current:
+    schedule: Schedule | None = None
+
+
+def crash_point(what: str) -> None:
+    """Called by user functions under test: here the process may die. Outside a simulation it does nothing."""
+    if _Current.schedule is not None:
+        _Current.schedule.step("callback", what)
+
+
+def _durable(what: str) -> None:
+    if _Current.schedule is not None:
+        _Current.schedule.step("durable", what)
+
+
+# --- the outside world ---
+class Store:
+    """An outside system with transactions. It survives every crash."""
+
+    def __init__(self) -> None:
+        self.prepared: dict[str, list[Any]] = {}
+        self.committed: dict[str, list[Any]] = {}
+
+    def prepare(self, transaction: str, records: list[Any]) -> None:
+        _durable(f"before preparing {transaction}")
+        self.prepared[transaction] = records
+        _durable(f"after preparing {transaction}")
+
+    def commit(self, transaction: str) -> None:
+        """Committing again changes nothing."""
+        _durable(f"before committing {transaction}")
+        self.committed.setdefault(transaction, self.prepared[transaction])
+        _durable(f"after committing {transaction}")
+
+    def visible(self, name: str) -> list[Any]:
+        """Everything committed under a sink's name, in order of commits."""
+        chosen = [records for transaction, records in self.committed.items() if transaction.startswith(f"{name}/")]
+        return [record for records in chosen for record in records]
+
+
+def current_store() -> Store:
+    """The store of the running simulation."""
+    assert _Current.schedule is not None, "there is a store inside a simulation only"
+    return _Current.schedule.store
+
+
+@dataclass
+class StoreSink(Sink):
+    """Writes into the simulation's store, exactly once."""
+
+    name: str
+
+    def create_writer(self, context: RuntimeContext, restored: list[Any]) -> SinkWriter:
+        assert _Current.schedule is not None
+        token = _Current.schedule.random.getrandbits(32)
+        return _StoreWriter(f"{self.name}/{context.get_index_of_this_subtask()}-{token:08x}")
+
+    def create_committer(self) -> Committer:
+        return _StoreCommitter()
+
+
+class _StoreWriter(SinkWriter):
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._written = 0
+        self._records: list[Any] = []
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        crash_point("writing to the store")
+        self._records.append(value)
+
+    def prepare_commit(self) -> list[Any]:
+        if not self._records:
+            return []
+        self._written += 1
+        transaction = f"{self._prefix}-{self._written}"
+        records, self._records = self._records, []
+        current_store().prepare(transaction, records)
+        return [transaction]
+
+
+class _StoreCommitter(Committer):
+    def commit(self, committables: list[Any]) -> None:
+        for transaction in committables:
+            current_store().commit(transaction)
+
+
+class CrashFileSystem(MemoryFileSystem):
+    """A file system in memory that outlives drivers, and on which every change may be the last thing one does."""
+
+    protocol = "crash"
+    store: dict[str, Any] = {}
+    pseudo_dirs = [""]
+    cachable = False
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("crash://").strip("/")
+
+    def unstrip_protocol(self, name: str) -> str:
+        return "crash://" + name.removeprefix("crash://").strip("/")
+
+    def _open(self, path: str, mode: str = "rb", **settings: Any) -> Any:
+        if mode != "rb":
+            _durable(f"before writing {path}")
+        opened = super()._open(path, mode, **settings)
+        return _Written(opened, path) if mode != "rb" else opened
+
+    def mv(self, path1: str, path2: str, **settings: Any) -> None:
+        _durable(f"before moving {path1}")
+        super().mv(path1, path2, **settings)
+        _durable(f"after moving {path1}")
+
+    def rm_file(self, path: str) -> None:
+        _durable(f"before deleting {path}")
+        super().rm_file(path)
+        _durable(f"after deleting {path}")
+
+
+class _Written:
+    """A file that may be torn: what was written before a crash stays."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        self._file = file
+        self._path = path
+
+    def write(self, data: bytes) -> int:
+        half = len(data) // 2
+        self._file.write(data[:half])
+        self._file.commit()
+        _durable(f"in the middle of writing {self._path}")
+        self._file.write(data[half:])
+        self._file.commit()
+        return len(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def __enter__(self) -> _Written:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        self._file.close()
+        if kind is None:
+            _durable(f"after writing {self._path}")
+
+
+# --- the job ---
+class CrashingCluster(InProcessCluster):
+    """Slots that die with whatever they were doing; sometimes the driver dies with them."""
+
+    def deploy(self, deployment: Deployment) -> list[Report]:
+        return self._survive(lambda: super(CrashingCluster, self).deploy(deployment))
+
+    def run(self, command: Command) -> list[Report]:
+        return self._survive(lambda: super(CrashingCluster, self).run(command))
+
+    def _survive(self, action: Callable[[], list[Report]]) -> list[Report]:
+        schedule = _Current.schedule
+        try:
+            return action()
+        except Crash as crash:
+            self.slots = []
+            if schedule is None or schedule.random.random() < 0.3:
+                raise
+            raise SlotLost(f"a slot died: {crash}") from None
+
+
+class _LateWriter(Executor):
+    """Writes checkpoints when it pleases, in the order in which they were taken."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> Future[Any]:
+        future: _LateFuture = _LateFuture(self)
+        self._waiting.append((future, lambda: function(*args, **settings)))
+        return future
+
+    def work(self) -> None:
+        """Someone asks whether the writing is done; perhaps it gets done now."""
+        assert _Current.schedule is not None
+        while self._waiting and _Current.schedule.random.random() < 0.5:
+            future, action = self._waiting.pop(0)
+            future.set_result(action())
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._waiting.clear()
+
+
+class _LateFuture(Future[Any]):
+    def __init__(self, writer: _LateWriter) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def done(self) -> bool:
+        if not super().done():
+            self._writer.work()
+        return super().done()
+
+
+@dataclass
+class Outcome:
+    """What came of a simulation."""
+
+    seed: int
+    store: Store
+    drivers: int
+    """How many drivers it took."""
+    crashes: list[str]
+    steps: dict[str, int]
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+Build = Callable[[StreamExecutionEnvironment], None]
+
+
+def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[str, int] | None = None) -> Outcome:
+    """Run a program to its end through the crashes that a seed decides.
+
+    `steps` says how many steps of each kind an uninterrupted run has (its own outcome tells); without it, or with no
+    crashes, nothing dies.
+    """
+    schedule = Schedule(seed)
+    settings = _settings(schedule.random)
+    if steps is not None:
+        count = schedule.random.randint(1, 4) if crashes is None else crashes
+        schedule.crashes = _crashes(schedule.random, count, steps)
+    drivers = 0
+    with _simulated(schedule, settings):
+        while True:
+            drivers += 1
+            if drivers > MOST_DRIVERS:
+                raise AssertionError(f"seed {seed}: the job does not come to its end: {schedule.log}")
+            try:
+                environment = StreamExecutionEnvironment.get_execution_environment()
+                build(environment)
+                environment.execute("simulated job")
+                break
+            except Crash:
+                continue
+    return Outcome(seed, schedule.store, drivers, schedule.log, dict(schedule.steps), settings)
+
+
+def _crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[str, set[int]]:
+    chosen: dict[str, set[int]] = {kind: set() for kind in steps}
+    for _ in range(count):
+        kind = chance.choice(sorted(steps))
+        chosen[kind].add(chance.randint(1, max(1, int(steps[kind] * 1.5))))
+    return chosen
+
+
+def _settings(chance: random.Random) -> dict[str, str]:
+    """Everything that must not matter for the result."""
+    return {
+        "execution.checkpointing.interval": f"{chance.choice([10, 15, 40])} ms",
+        "execution.checkpointing.min-pause": f"{chance.choice([0, 0, 20])} ms",
+        "execution.checkpointing.max-concurrent-checkpoints": str(chance.choice([1, 1, 2])),
+        "execution.checkpointing.num-retained": str(chance.choice([1, 1, 3])),
+        "execution.checkpointing.incremental": chance.choice(["true", "true", "false"]),
+        "execution.checkpointing.snapshot-compression": chance.choice(["true", "false"]),
+        "execution.checkpointing.data-inline-threshold": chance.choice(["0 b", "1 kb", "20 kb"]),
+        "execution.checkpointing.dir": "crash://checkpoints",
+        "execution.recover": "latest",
+        "pipeline.job-id": JOB_ID,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "penstock.epoch.max-records": str(chance.randint(1, 9)),
+        "execution.buffer-timeout": "5 ms",
+        "pipeline.auto-watermark-interval": f"{chance.choice([1, 10])} ms",
+    }
+
+
+@contextmanager
+def _simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
+    configuration = Configuration()
+    for name, value in settings.items():
+        configuration.set_string(name, value)
+    clock = ManualClock(now=1_000_000, tick=schedule.random.randint(1, 3))
+    before = Defaults.cluster, Defaults.clock, Defaults.configuration, checkpoints.new_writer, checkpoints.PATIENCE
+    CrashFileSystem.store = {}
+    CrashFileSystem.pseudo_dirs = [""]
+    fsspec.register_implementation("crash", CrashFileSystem, clobber=True)
+    Defaults.cluster = staticmethod(_crashing_cluster)
+    Defaults.clock = lambda: clock
+    Defaults.configuration = configuration
+    late = schedule.random.random() < 0.5
+    checkpoints.new_writer = _LateWriter if late else _ImmediateWriter
+    checkpoints.PATIENCE = 0.0
+    _Current.schedule = schedule
+    try:
+        yield
+    finally:
+        _Current.schedule = None
+        Defaults.cluster, Defaults.clock, Defaults.configuration, checkpoints.new_writer, checkpoints.PATIENCE = before
+
+
+class _ImmediateWriter(Executor):
+    """Writes checkpoints at once."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args, **settings))
+        return future
+
+
+def _crashing_cluster(settings: EnvironmentSettings, deployment: Deployment) -> CrashingCluster:
+    return CrashingCluster()

@@ -1,0 +1,157 @@
+"""Kills processes of a running job with SIGKILL at random moments, and measures how long the job takes to go on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+SCRIPT = Path(__file__).with_name("kill_job.py")
+PATIENCE = 90.0
+
+
+@dataclass
+class Victim:
+    """A job in a process of its own, as an outsider sees it."""
+
+    folder: Path
+    master: str
+    process: subprocess.Popen[bytes] | None = None
+    recoveries: list[float] = field(default_factory=list)
+    """Seconds from each kill to the next complete checkpoint."""
+
+    def start(self) -> None:
+        log = (self.folder / "log").open("ab")
+        arguments = [str(self.folder), self.master]
+        self.process = subprocess.Popen([sys.executable, str(SCRIPT), *arguments], stdout=log, stderr=log)
+
+    def has_ended(self) -> bool:
+        return (self.folder / "ended").exists()
+
+    def checkpoint(self) -> int:
+        """The number of the newest complete checkpoint."""
+        found = (self.folder / "checkpoints").glob("*/chk-*/_metadata")
+        return max((int(path.parent.name.removeprefix("chk-")) for path in found), default=0)
+
+    def await_checkpoint(self, after: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.checkpoint() <= after and not self.has_ended():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no checkpoint after {after} for {PATIENCE} s:\n{self.log()}")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()[-4000:]
+
+    # --- what can be killed ---
+    def slots(self) -> list[psutil.Process]:
+        """Worker processes: those of a slot's environment whose parent, the daemon, has the same."""
+        found = [child for child in self._children() if _slot(child)]
+        return [process for process in found if _slot(process.parent()) == _slot(process)]
+
+    def executors(self) -> list[psutil.Process]:
+        return [child for child in self._children() if any("CoarseGrainedExecutor" in a for a in _arguments(child))]
+
+    def _children(self) -> list[psutil.Process]:
+        assert self.process is not None
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+    def kill_driver(self) -> None:
+        """The driver's Python process; its JVM follows."""
+        assert self.process is not None
+        children = self._children()
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        psutil.wait_procs(children, timeout=20)
+
+    # --- rounds ---
+    def round(self, what: str, chance: random.Random) -> None:
+        """Wait a little, kill, and wait until the job goes on."""
+        self.await_checkpoint(self.checkpoint())
+        time.sleep(chance.uniform(0.0, 0.8))
+        if what == "driver":
+            began = time.monotonic()
+            self.kill_driver()
+            newest = self.checkpoint()
+            self.start()
+        else:
+            chosen = chance.choice(self._found(self.slots if what == "slot" else self.executors))
+            began = time.monotonic()
+            chosen.kill()
+            # One that was on its way may still become complete.
+            newest = self.checkpoint() + 1
+        self.await_checkpoint(newest)
+        self.recoveries.append(time.monotonic() - began)
+
+    def _found(self, find: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
+        deadline = time.monotonic() + PATIENCE
+        while not (found := find()):
+            assert time.monotonic() < deadline, f"there is nothing to kill:\n{self.log()}"
+            time.sleep(0.02)
+        return found
+
+    def finish(self) -> None:
+        (self.folder / "enough").touch()
+        assert self.process is not None
+        try:
+            code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the job does not end:\n{self.log()}") from None
+        assert code == 0, self.log()
+
+    def check(self, keys: int) -> None:
+        """Every count of every key is there once, and nothing alarmed."""
+        counts: dict[str, list[int]] = defaultdict(list)
+        for path in (self.folder / "visible").iterdir():
+            for line in path.read_text().splitlines():
+                assert not line.startswith("ALARM"), line
+                key, count = line.split()
+                counts[key].append(int(count))
+        emitted = [int((self.folder / f"emitted-{subtask}").read_text()) for subtask in (0, 1)]
+        expected = Counter((subtask + 2 * n) % keys for subtask in (0, 1) for n in range(emitted[subtask]))
+        assert len(counts) == keys
+        for key, found in counts.items():
+            assert sorted(found) == list(range(1, expected[int(key)] + 1)), f"key {key}"
+
+
+def _slot(process: psutil.Process | None) -> str:
+    with suppress(psutil.Error):
+        return process.environ().get("PENSTOCK_SLOT", "") if process is not None else ""
+    return ""
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
+def run_rounds(folder: Path, what: str, rounds: int, seed: int) -> Victim:
+    """One job through so many kills of a slot's worker, an executor or the driver."""
+    chance = random.Random(seed)
+    master = "local-cluster[2,1,1024]" if what == "executor" else "local[2]"
+    victim = Victim(folder, master)
+    victim.start()
+    try:
+        for _ in range(rounds):
+            victim.round(what, chance)
+        victim.finish()
+    finally:
+        if victim.process is not None and victim.process.poll() is None:
+            victim.kill_driver()
+    return victim
