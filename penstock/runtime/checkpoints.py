@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from penstock.errors import PenstockError, StorageError
 from penstock.runtime.failures import USER_ERRORS, OperatorFailed, failure_of
+from penstock.runtime.local_copies import LocalCopies
 from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, CheckpointSettings, Deployment
 from penstock.runtime.snapshots import Extent
 from penstock.state.snapshot import FileRef, SlotSnapshot, State, write_file
@@ -49,8 +50,9 @@ class _Chain:
 class SlotCheckpoints:
     """Takes the checkpoints of one slot."""
 
-    def __init__(self, slot: int, deployment: Deployment) -> None:
+    def __init__(self, slot: int, deployment: Deployment, copies: LocalCopies | None = None) -> None:
         self._slot = slot
+        self._copies = copies
         self._settings = deployment.checkpoints or CheckpointSettings()
         self._token = uuid4().hex[:8]
         """In every file name: a process that was given up cannot write over a file of its successor."""
@@ -92,6 +94,7 @@ class SlotCheckpoints:
                 states,
                 compress=self._settings.compress,
                 inline_below=SAVEPOINT_INLINE if order.savepoint else self._settings.inline_below,
+                copying=self._copies.copying if self._copies is not None and not order.savepoint else None,
             )
             if not order.savepoint:
                 self._check_size(file)
@@ -132,6 +135,8 @@ class SlotCheckpoints:
         """A checkpoint was published: the next one builds on it."""
         self._chain = self._taken.pop(number, _Chain())
         self._taken = {later: chain for later, chain in self._taken.items() if later > number}
+        if self._copies is not None:
+            self._copies.keep([file for chain in (self._chain, *self._taken.values()) for file in chain.files])
 
     def close(self) -> None:
         if self._writer is not None:

@@ -43,8 +43,8 @@ class CommittingSink(Operator):
         own = restored.own()
         mine = [own] if own is not None else before[restored.subtask :: restored.parallelism]
         for part in mine:
-            self._commit(part["pending"])
-        return split_evenly([part["writer"] for part in before], restored.parallelism)[restored.subtask]
+            self._commit(part.get("pending", {}))
+        return split_evenly([part.get("writer", []) for part in before], restored.parallelism)[restored.subtask]
 
     def _commit(self, pending: Pending) -> None:
         for number in sorted(pending):

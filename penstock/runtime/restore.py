@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock import pickling
+from penstock.errors import StateMigrationException
+from penstock.runtime.local_copies import LocalCopies
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.key_groups import group_range, key_group
 from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, SnapshotFile
@@ -17,8 +19,9 @@ OWN = "_own"
 class SlotRestore:
     """Opens a checkpoint's files as operators ask for them; closed when all operators are open."""
 
-    def __init__(self, restore: Restore) -> None:
+    def __init__(self, restore: Restore, copies: LocalCopies | None = None) -> None:
         self.restore = restore
+        self._copies = copies
         self._files: dict[str, SnapshotFile] = {}
 
     def operator(self, uid: str, subtask: int, parallelism: int) -> RestoredOperator | None:
@@ -29,7 +32,8 @@ class SlotRestore:
     def file(self, ref: FileRef) -> SnapshotFile:
         opened = self._files.get(ref.url)
         if opened is None:
-            opened = self._files[ref.url] = SnapshotFile(ref)
+            copy = self._copies.open(ref) if self._copies is not None else None
+            opened = self._files[ref.url] = copy or SnapshotFile(ref)
         return opened
 
     def close(self) -> None:
@@ -72,6 +76,8 @@ class RestoredOperator:
                     table = backend.tables.get(name.name)
                     if table is None:
                         table = backend.empty_table(name.name, Layout(schema.get("layout", backend.layout.value)))
+                    elif table.schema != schema:
+                        raise _different_schemas(name)
                     table.schema = schema
                     for chunk in file.chunks(name):
                         table.load(chunk, wanted)
@@ -96,8 +102,15 @@ class RestoredOperator:
 
     def broadcast(self) -> Iterable[tuple[str, dict[str, Any], dict[Any, Any]]]:
         """Broadcast maps: name, schema, and one subtask's copy."""
-        old = self.subtask % self._before.parallelism
-        return [(name.name, schema, self._value(old, name)) for name, schema in self._names(Kind.BROADCAST).items()]
+        return [(name.name, schema, self._copy(name)) for name, schema in self._names(Kind.BROADCAST).items()]
+
+    def _copy(self, name: Name) -> dict[Any, Any]:
+        """A subtask that has never asked for a broadcast state has no copy of it; all others have the same."""
+        for turn in range(self._before.parallelism):
+            found = self._value((self.subtask + turn) % self._before.parallelism, name)
+            if found is not None:
+                return dict(found)
+        return {}
 
     def _names(self, kind: Kind) -> dict[Name, dict[str, Any]]:
         found: dict[Name, dict[str, Any]] = {}
@@ -121,6 +134,14 @@ class _Wanted:
 
     def __call__(self, key: Any) -> bool:
         return key_group(key, self._max_parallelism) in self._groups
+
+
+def _different_schemas(name: Name) -> StateMigrationException:
+    return StateMigrationException(
+        f"state '{name.name}' of operator '{name.uid}' was saved with different types by different subtasks, since not "
+        "all of them had used it after its type was changed: start once with the parallelism that it was saved with, "
+        "let every subtask ask for the state (in open()), and take a new savepoint"
+    )
 
 
 def split_evenly(parts: list[list[Any]], parallelism: int) -> list[list[Any]]:

@@ -140,13 +140,14 @@ class SourceOperator(Operator):
             return self.source.reader(self.context)
         own = restored.own()
         if own is not None:
-            position = own["position"]
             # When everything goes on as it was, those downstream know already that this source has ended.
-            self.finished = self._ended_before = own["finished"] and restored.continued
-        else:
-            positions = [before["position"] for before in restored.all_own()]
-            position = self.source.redistribute(positions, self.context.parallelism)[self.context.subtask]
-        return self.source.reader(self.context, position)
+            self.finished = self._ended_before = restored.continued and own["finished"]
+            return self.source.reader(self.context, own.get("position"))
+        positions = [before["position"] for before in restored.all_own() if "position" in before]
+        if not positions:
+            return self.source.reader(self.context)
+        shares = self.source.redistribute(positions, self.context.parallelism)
+        return self.source.reader(self.context, shares[self.context.subtask])
 
     def run(self, budget: Budget) -> None:
         """One epoch's reading."""

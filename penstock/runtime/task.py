@@ -32,6 +32,7 @@ from penstock.runtime.exchange import (
 )
 from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.frames import deliver
+from penstock.runtime.local_copies import LocalCopies
 from penstock.runtime.operator import Alignment, Channel, Clock, Gate, Operator, OperatorContext
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.restore import RestoredOperator, SlotRestore
@@ -68,8 +69,10 @@ class Slot:
         self._results: list[tuple[str, Any]] = []
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
         self._tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
-        self._restore = SlotRestore(deployment.restore) if deployment.restore is not None else None
-        self.checkpoints = SlotCheckpoints(index, deployment)
+        keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
+        self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
+        self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
+        self.checkpoints = SlotCheckpoints(index, deployment, self._copies)
 
     # --- opening and closing ---
     def open(self) -> None:
@@ -172,6 +175,12 @@ class Slot:
             return channel
         writer = self.writers[edge.id] = _writer(self, node, edge, partitioning)
         return writer
+
+    def release(self) -> list[Failure]:
+        """The job has ended: close, and leave nothing behind."""
+        if self._copies is not None:
+            self._copies.delete()
+        return self.close()
 
     def close(self) -> list[Failure]:
         """Close every operator, upstream first; a failing close does not keep the others from closing."""

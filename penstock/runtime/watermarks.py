@@ -84,8 +84,9 @@ class TimestampsAndWatermarksOperator(Operator):
         if restored.drained:
             return
         own = restored.own()
-        if own is None:
-            self.current_watermark = min(before["watermark"] for before in restored.all_own())
+        if not own:
+            reached = [before["watermark"] for before in restored.all_own() if before]
+            self.current_watermark = min(reached, default=self.current_watermark)
             return
         self.generator, self.current_watermark = own["generator"], own["watermark"]
         if restored.continued:

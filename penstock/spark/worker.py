@@ -155,7 +155,7 @@ def _lost(attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
 def _release(received: list[bytes]) -> Iterator[bytes]:
     """Close the functions and, once Spark has its answer, end this process: nobody will need it again."""
     slot, _Process.slot = _Process.slot, None
-    failures = slot.close() if slot is not None else []
+    failures = slot.release() if slot is not None else []
     yield _report(failures[0] if failures else None)
     timer = threading.Timer(1.0, os._exit, (0,))
     timer.daemon = True

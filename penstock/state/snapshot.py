@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
@@ -108,15 +108,22 @@ class Restore:
 
 
 # --- writing ---
-def write_file(url: str, states: Iterable[State], *, compress: bool, inline_below: int) -> FileRef:
-    """Write a slot's states as one file, or keep them inline if they are small."""
+Copying = Callable[[str, Iterable[bytes]], Iterable[bytes]]
+"""Hands on the pieces of the file with this URL."""
+
+
+def write_file(
+    url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
+) -> FileRef:
+    """Write a slot's states as one file, or keep them inline if they are small. `copying` may look on at the bytes."""
     pieces = _Pieces(states, compress)
     head = BytesIO()
     for piece in pieces:
         head.write(piece)
         if head.tell() >= inline_below:
             folder, name = split_url(url)
-            size = Storage(folder).write(name, _then(head.getvalue(), pieces))
+            whole = _then(head.getvalue(), pieces)
+            size = Storage(folder).write(name, whole if copying is None else copying(url, whole))
             return FileRef(url, size, pieces.index_at, pieces.checksum)
     return FileRef(url, head.tell(), pieces.index_at, pieces.checksum, head.getvalue())
 

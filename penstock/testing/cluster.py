@@ -54,7 +54,7 @@ class InProcessCluster:
         slots, self.slots = self.slots, []
         reports = []
         for slot in slots:
-            failures = slot.close()
+            failures = slot.release()
             reports.append(Report(slot.index, -1, failure=failures[0] if failures else None))
         return reports
 

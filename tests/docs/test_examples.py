@@ -27,6 +27,14 @@ to 2
 
 EXPECTED = {
     "word_count": WORD_COUNT,
+    "state_processor": """\
+savepoint 0 of job 'state processor', 2 slots
+uid     name    parallelism  state  kind   of   type
+totals  totals  2 of 128     total  keyed  key  value<LONG>
+ann 1200
+bo 450
+{'ann': 1250, 'bo': 500, 'cy': 5}
+""",
     "sensors_alerts": """\
 2000 kitchen jumped from 20.0 to 34.5
 6500 cellar silent for 5000 ms

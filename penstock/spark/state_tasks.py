@@ -1,0 +1,66 @@
+"""What a Spark task needs of the driver's process to handle its objects: module paths, classes of the main script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cloudpickle
+
+from penstock.errors import PenstockError
+from penstock.pickling import adopt_main_classes
+
+
+@dataclass(frozen=True)
+class Outfit:
+    """Travels with a task, and is put on before anything is unpickled."""
+
+    search_path: tuple[str, ...]
+    classes: tuple[bytes, ...]
+    """Classes at the top level of the main script, pickled by value."""
+
+    @classmethod
+    def of_this_process(cls) -> Outfit:
+        main = vars(sys.modules["__main__"]).values()
+        own = [value for value in main if isinstance(value, type) and value.__module__ == "__main__"]
+        pickled = [made for made in map(_pickled, own) if made is not None]
+        return cls(tuple(folder for folder in sys.path if folder), tuple(pickled))
+
+    def put_on(self) -> None:
+        """Make modules and classes known to this process."""
+        sys.path.extend(folder for folder in self.search_path if folder not in sys.path)
+        for made in self.classes:
+            cloudpickle.loads(made)
+        adopt_main_classes()
+
+
+def _pickled(value: type) -> bytes | None:
+    """None for a class that cannot be sent; the state may well hold none of it."""
+    try:
+        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+    except Exception:
+        return None
+
+
+def collected(shares: Any, outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
+    """What a function makes of every element of an RDD. An error of Penstock's own comes back as what it is."""
+    return without_errors(shares.map(partial(_attempted, outfit, function)).collect())
+
+
+def without_errors(results: list[Any]) -> list[Any]:
+    """Results of tasks, if no error is among them."""
+    for result in results:
+        if isinstance(result, PenstockError):
+            raise result
+    return results
+
+
+def _attempted(outfit: Outfit, function: Callable[[Any], Any], share: Any) -> Any:
+    outfit.put_on()
+    try:
+        return function(share)
+    except PenstockError as error:
+        return error
