@@ -16,6 +16,9 @@ from penstock.job.driver import EpochLoop
 from penstock.storage import Storage
 
 
+STOP_SECONDS = 10
+
+
 class JobHandle:
     """A submitted job. `cancel` and `result` may be called from any thread."""
 
@@ -121,5 +124,6 @@ class JobHandle:
             self._loop.request(request)
         path = request.done.result()
         if stop:
-            self.result()
+            # The job ends now; if its last results wait for a reader, that may be the one who waits here.
+            self._ended.wait(STOP_SECONDS)
         return path
