@@ -20,7 +20,8 @@ from penstock.runtime.operator import OperatorContext
 from penstock.runtime.restore import RestoredOperator, split_evenly
 from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
-from penstock.state.evolution import migration, schema_of
+from penstock.state.evolution import migration
+from penstock.state.schema import schema_of
 from penstock.state.snapshot import Kind
 from penstock.state.states import HeapBroadcastState
 

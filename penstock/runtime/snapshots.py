@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import pickling
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
-from penstock.state.evolution import schema_of
+from penstock.state.schema import schema_of
 from penstock.state.snapshot import Kind, Name, State
 from penstock.state.tables import Layout, Table
 

@@ -18,8 +18,8 @@ from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, S
 from penstock.datastream.window import CountWindow, TimeWindow
 from penstock.errors import ProgramError, TypeMismatch
 from penstock.spark.state_contents import form_of
-from penstock.state.evolution import schema_of
 from penstock.state.key_groups import shortened
+from penstock.state.schema import schema_of
 from penstock.state.tables import Layout
 from penstock.state.ttl import ttl_of
 

@@ -10,8 +10,8 @@ from penstock.datastream.state import ListStateDescriptor, StateDescriptor
 from penstock.errors import PenstockError, ProgramError
 from penstock.spark.savepoint_rows import fitted
 from penstock.spark.state_contents import form_of, layout_of, split_address
-from penstock.state.evolution import Schema, schema_of
 from penstock.state.key_groups import shortened
+from penstock.state.schema import Schema, schema_of
 from penstock.state.snapshot import Kind, Name
 
 Function = Callable[[Any, Any, Any], Any]

@@ -34,8 +34,8 @@ from penstock.spark.state_contents import (
     whole_value,
 )
 from penstock.spark.state_tasks import Outfit, collected, without_errors
-from penstock.state.evolution import Schema, schema_of
 from penstock.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, shortened, subtask_for_group
+from penstock.state.schema import Schema, schema_of
 from penstock.state.snapshot import FileRef, Kind, Name, Shape, SlotSnapshot, SnapshotFile, State, write_file
 from penstock.state.tables import CHUNK_ENTRIES, Chunk, Layout, chunk
 from penstock.state.ttl import ttl_of

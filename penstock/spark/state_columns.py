@@ -26,7 +26,7 @@ from penstock.common.time import Instant
 from penstock.common.types import Row
 from penstock.datastream.window import CountWindow, TimeWindow, Window
 from penstock.spark.state_atoms import ATOMS, WIDER, require
-from penstock.state.evolution import Schema
+from penstock.state.schema import Schema
 
 _MISFIT = (TypeError, ValueError, OverflowError)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from penstock import pickling
 from penstock.checkpoint.metadata import Metadata
 from penstock.errors import SnapshotError
-from penstock.state.evolution import Schema
+from penstock.state.schema import Schema
 from penstock.state.snapshot import Kind, Name, SlotSnapshot, SnapshotFile
 from penstock.state.tables import Chunk, Layout
 

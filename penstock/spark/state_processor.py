@@ -22,7 +22,7 @@ from penstock.spark.state_contents import (
     whole_value,
 )
 from penstock.spark.state_tasks import Outfit, collected
-from penstock.state.evolution import Schema, schema_text
+from penstock.state.schema import Schema, schema_text
 from penstock.state.snapshot import Kind, Name, SlotSnapshot
 
 log = logging.getLogger("penstock.state")

@@ -1,21 +1,16 @@
-"""What saved state looks like, and how it becomes what a changed program declares.
+"""How saved state becomes what a changed program declares.
 
-A schema is plain JSON, kept beside the saved values. Restoring compares it with the descriptor of the program: either
-nothing has to be done, or every stored value goes through a function, or the change is refused. The structure of a
-value (rows, tuples, lists, maps, numbers) is followed along its declared types; dataclass instances are found by
-looking through the value itself, since annotations promise nothing about what a field really holds.
+Restoring compares the saved schema with the descriptor of the program: either nothing has to be done, or every stored
+value goes through a function, or the change is refused. The structure of a value (rows, tuples, lists, maps, numbers)
+is followed along its declared types; dataclass instances are found by looking through the value itself, since
+annotations promise nothing about what a field really holds.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
-import sys
-import types
-import typing
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from collections.abc import Callable, Iterable
 from functools import singledispatch
 from typing import Any, TypeAlias
 
@@ -27,32 +22,32 @@ from penstock.common.basic_types import (
     PickledBytesTypeInfo,
 )
 from penstock.common.composite_types import ByteArrayTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
-from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row, RowKind, make_row
 from penstock.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
     StateDescriptor,
-    ValueStateDescriptor,
 )
 from penstock.errors import StateMigrationException, TypeMismatch
-from penstock.state.ttl import ttl_of
+from penstock.state.schema import (
+    PICKLED,
+    Schema,
+    class_schema,
+    classes_in,
+    has_default,
+    is_slot,
+    parts_of,
+    qualified,
+    schema_of,
+    schema_text,
+    type_schema,
+    type_text,
+    types_of,
+)
 
-__all__ = ["migration", "schema_of", "schema_text"]
+__all__ = ["migration"]
 
-Schema: TypeAlias = dict[str, Any]
 Conversion: TypeAlias = Callable[[Any], Any]
 
-_PICKLED = "pickled"
-_KINDS: dict[type[StateDescriptor], str] = {
-    ValueStateDescriptor: "value",
-    ListStateDescriptor: "list",
-    MapStateDescriptor: "map",
-    ReducingStateDescriptor: "reducing",
-    AggregatingStateDescriptor: "aggregating",
-}
 _WIDER = {
     "BYTE": ("SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE"),
     "SHORT": ("INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE"),
@@ -68,213 +63,6 @@ class _Refused(Exception):
     """Why a change is not allowed. The state's name and its two schemas are added on the way out."""
 
 
-# --- schemas ---
-def schema_of(descriptor: StateDescriptor) -> Schema:
-    """Describe what a state holds, as JSON. Descriptors that declare the same give the same, in every Python.
-
-    The result has `kind`, `value` (for maps also `key`), `ttl`, and under `classes` each dataclass and enum that the
-    types mention, by the name under which pickle finds it.
-    """
-    declared = _types_of(descriptor)
-    return {
-        "kind": _kind_of(descriptor),
-        **{part: _type(info) for part, info in declared.items()},
-        "ttl": ttl_of(descriptor) is not None,
-        "classes": {name: _class(found) for name, found in sorted(_classes_in(declared.values()).items())},
-    }
-
-
-def schema_text(schema: Schema) -> str:
-    """A schema in one line.
-
-    >>> schema_text(schema_of(MapStateDescriptor("s", Types.STRING(), Types.ROW_NAMED(["n"], [Types.LONG()]))))
-    'map<STRING, ROW<n LONG>>'
-    """
-    parts = ", ".join(_type_text(schema[part]) for part in ("key", "value") if part in schema)
-    return f"{schema['kind']}<{parts}>{' with TTL' if schema['ttl'] else ''}"
-
-
-def _type_text(described: Schema) -> str:
-    if "class" in described:
-        return str(described["class"])
-    if "fields" in described:
-        parts = [f"{field.get('name') or ''} {_type_text(field['type'])}".strip() for field in described["fields"]]
-    else:
-        parts = [_type_text(described[part]) for part in ("element", "key", "value") if part in described]
-    return f"{described['type']}<{', '.join(parts)}>" if parts or "fields" in described else str(described["type"])
-
-
-def _kind_of(descriptor: StateDescriptor) -> str:
-    return next(kind for known, kind in _KINDS.items() if isinstance(descriptor, known))
-
-
-def _types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
-    """The types of the parts that are stored: one value, or key and value of a map's entries, or a list's element."""
-    undeclared = Types.PICKLED_BYTE_ARRAY()
-    if isinstance(descriptor, MapStateDescriptor):
-        return {"key": descriptor.key_type_info or undeclared, "value": descriptor.value_type_info or undeclared}
-    if isinstance(descriptor, ListStateDescriptor):
-        return {"value": descriptor.elem_type_info or undeclared}
-    return {"value": descriptor.type_info or undeclared}
-
-
-@singledispatch
-def _type(info: TypeInformation) -> Schema:
-    """A type as JSON. A type of the user's own goes by what it calls itself, or by its class."""
-    return {"type": _qualified(type(info)) if type(info).__repr__ is object.__repr__ else repr(info)}
-
-
-@_type.register
-def _(info: PickledBytesTypeInfo) -> Schema:
-    return {"type": _PICKLED}
-
-
-@_type.register(DataclassTypeInfo)
-@_type.register(EnumTypeInfo)
-def _(info: DataclassTypeInfo | EnumTypeInfo) -> Schema:
-    return {"type": _head(info), "class": _qualified(info.python_class)}
-
-
-@_type.register
-def _(info: TupleTypeInfo) -> Schema:
-    return {"type": _head(info), "fields": [{"type": _type(part)} for part in info.field_types]}
-
-
-@_type.register
-def _(info: RowTypeInfo) -> Schema:
-    names = info.field_names or [None] * len(info.field_types)
-    fields = zip(names, info.field_types, strict=True)
-    return {"type": _head(info), "fields": [{"name": name, "type": _type(part)} for name, part in fields]}
-
-
-@_type.register
-def _(info: ListTypeInfo) -> Schema:
-    return {"type": _head(info), "element": _type(info.elem_type)}
-
-
-@_type.register
-def _(info: ByteArrayTypeInfo) -> Schema:
-    return {"type": "BYTE_ARRAY"}  # a bytes object, unlike other arrays
-
-
-@_type.register
-def _(info: MapTypeInfo) -> Schema:
-    return {"type": _head(info), "key": _type(info.key_type), "value": _type(info.value_type)}
-
-
-def _head(info: TypeInformation) -> str:
-    """The name of a type without its parts: ROW of ROW(n LONG)."""
-    return repr(info).partition("(")[0]
-
-
-def _qualified(named: Any) -> str:
-    return f"{named.__module__}.{named.__qualname__}"
-
-
-# --- the classes that types mention ---
-def _classes_in(declared: Iterable[TypeInformation]) -> dict[str, type]:
-    """The dataclasses and enums that these types, and the annotations of such dataclasses, mention; by name."""
-    found: dict[str, type] = {}
-    for info in declared:
-        for part in _parts_of(info):
-            if isinstance(part, DataclassTypeInfo | EnumTypeInfo):
-                _collect(part.python_class, found)
-    return found
-
-
-def _parts_of(info: TypeInformation) -> Iterator[TypeInformation]:
-    """A type and all types inside it."""
-    yield info
-    inner = [getattr(info, part) for part in ("elem_type", "key_type", "value_type") if hasattr(info, part)]
-    for part in (*inner, *getattr(info, "field_types", ())):
-        yield from _parts_of(part)
-
-
-def _collect(hint: Any, found: dict[str, type]) -> None:
-    for part in (typing.get_origin(hint), *typing.get_args(hint)):
-        if part is not None:
-            _collect(part, found)
-    if not isinstance(hint, type) or _qualified(hint) in found:
-        return
-    if issubclass(hint, Enum):
-        found[_qualified(hint)] = hint
-    elif dataclasses.is_dataclass(hint):
-        found[_qualified(hint)] = hint
-        for field in dataclasses.fields(hint):
-            _collect(_hint(hint, field), found)
-
-
-def _class(described: type) -> Schema:
-    if issubclass(described, Enum):
-        members = described.__members__.items()  # with aliases, so that a member can be renamed and keep its old name
-        return {"class": "enum", "members": {name: _constant_text(member.value) for name, member in members}}
-    fields = dataclasses.fields(described)  # type: ignore[arg-type]  # what is no enum here is a dataclass
-    return {
-        "class": "dataclass",
-        "slots": any(_is_slot(described, field.name) for field in fields),
-        "fields": [
-            {"name": field.name, "type": _hint_text(_hint(described, field)), "default": _has_default(field)}
-            for field in fields
-        ],
-    }
-
-
-def _constant_text(value: Any) -> str:
-    """A member's value, by which pickle finds the member again; of objects whose text may vary, only the class."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_constant_text, value))})"
-    simple = isinstance(value, int | float | str | bytes | None) and not isinstance(value, Enum)
-    return repr(value) if simple else _qualified(type(value))
-
-
-def _is_slot(owner: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(owner, name, None), types.MemberDescriptorType)
-
-
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-
-
-def _hint(owner: type, field: dataclasses.Field[Any]) -> Any:
-    """A field's annotation as a type; as it is written, where its names cannot be resolved."""
-    home = next((base for base in owner.__mro__ if field.name in inspect.get_annotations(base)), owner)
-    alone = type("_", (), {"__annotations__": {field.name: field.type}})
-    # A main script's classes reach the slots without its imports, and of these, those from typing are the usual ones.
-    known = {**vars(typing), **vars(sys.modules.get(home.__module__, typing))}
-    try:
-        return typing.get_type_hints(alone, known, {home.__name__: home, owner.__name__: owner})[field.name]
-    except Exception:  # an annotation may be any expression
-        return field.type
-
-
-def _hint_text(hint: Any) -> str:
-    """An annotation in one spelling: Optional[int], Union[None, int] and int | None are all `int | None`."""
-    if isinstance(hint, str):
-        return " ".join(hint.split())
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " | ".join(sorted(set(map(_hint_text, arguments)), key=lambda name: (name == "None", name)))
-    if origin is typing.Literal:
-        return f"Literal[{', '.join(map(repr, arguments))}]"
-    if arguments:
-        return f"{_name_text(origin)}[{', '.join(map(_hint_text, arguments))}]"
-    return _name_text(origin or hint)
-
-
-def _name_text(hint: Any) -> str:
-    if isinstance(hint, list):  # the parameters of a Callable
-        return f"[{', '.join(map(_hint_text, hint))}]"
-    if hint in (None, types.NoneType, ...):
-        return "..." if hint is ... else "None"
-    spellings = (getattr(hint, name, None) for name in ("__qualname__", "__name__", "__forward_arg__"))
-    name = next(filter(None, spellings), None) or repr(hint)
-    # Private parts of a module's name are left out: pathlib.Path is pathlib._local.Path in some Pythons.
-    first, *inner = getattr(hint, "__module__", "typing").split(".")
-    home = [first, *(part for part in inner if not part.startswith("_"))]
-    return name if home in (["builtins"], ["typing"]) else ".".join([*home, name])
-
-
-# --- migration ---
 def migration(saved: Schema, declared: StateDescriptor) -> Conversion | None:
     """The function that turns a stored value of the saved schema into what is declared; None if nothing is to be done.
 
@@ -310,7 +98,7 @@ def _reporting(convert: Conversion, saved: Schema, declared: StateDescriptor) ->
 
 def _stored_conversion(saved: Schema, now: Schema, declared: StateDescriptor) -> Conversion | None:
     _require_same_kind(saved, now)
-    infos, kind = _types_of(declared), now["kind"]
+    infos, kind = types_of(declared), now["kind"]
     change = _conversion(saved["value"], infos["value"], _PLACES.get(kind, "the value"))
     each = _in_turn(change, _repair(saved["classes"], infos))
     if each is not None and now["ttl"]:
@@ -349,9 +137,9 @@ def _conversion(saved: Schema, info: TypeInformation, where: str) -> Conversion 
     """How a value of the saved type becomes one of the declared type."""
     if isinstance(info, PickledBytesTypeInfo):
         return None
-    if saved["type"] == _PICKLED:
+    if saved["type"] == PICKLED:
         return _fitting(info, where)
-    if saved["type"] != _type(info)["type"]:
+    if saved["type"] != type_schema(info)["type"]:
         return _widening(saved, info, where)
     convert = _inner_conversion(info, saved, where)
     return None if convert is None else lambda value: None if value is None else convert(value)
@@ -359,7 +147,7 @@ def _conversion(saved: Schema, info: TypeInformation, where: str) -> Conversion 
 
 def _fitting(info: TypeInformation, where: str) -> Conversion:
     """For values of which nothing was declared: they are checked and brought into form, their dataclasses completed."""
-    complete = _Repair({name: (found, set()) for name, found in _classes_in([info]).items()})
+    complete = _Repair({name: (found, set()) for name, found in classes_in([info]).items()})
     return lambda value: complete(_fit(value, info, where))
 
 
@@ -372,9 +160,9 @@ def _fit(value: Any, info: TypeInformation, where: str) -> Any:
 
 def _widening(saved: Schema, info: TypeInformation, where: str) -> Conversion | None:
     wider = _WIDER.get(saved["type"], ())
-    if _type(info)["type"] not in wider:
+    if type_schema(info)["type"] not in wider:
         allowed = f"may become {', '.join(wider)} or undeclared" if wider else "may only become undeclared"
-        raise _Refused(f"{where}: {_type_text(saved)} {allowed}, not {_type_text(_type(info))}")
+        raise _Refused(f"{where}: {type_text(saved)} {allowed}, not {type_text(type_schema(info))}")
     if saved["type"] == "FLOAT" or not isinstance(info, FloatTypeInfo | DoubleTypeInfo):
         return None
     return lambda value: _equal_fit(value, info, where)
@@ -396,7 +184,7 @@ def _inner_conversion(info: TypeInformation, saved: Schema, where: str) -> Conve
 @_inner_conversion.register(DataclassTypeInfo)
 @_inner_conversion.register(EnumTypeInfo)
 def _(info: DataclassTypeInfo | EnumTypeInfo, saved: Schema, where: str) -> Conversion | None:
-    name = _qualified(info.python_class)
+    name = qualified(info.python_class)
     if saved["class"] != name:
         raise _Refused(f"{where}: {saved['class']} cannot become {name}. A class must keep its name and its module")
     return None
@@ -523,13 +311,13 @@ def _map_conversion(keys: Conversion | None, each: Conversion | None, where: str
 
 def _key_check(saved: Schema, info: TypeInformation, where: str) -> Conversion | None:
     """Keys stay what they are, so that they are found again. Undeclared ones may be declared if they fit as such."""
-    declared = _type(info)
-    if saved == declared or declared["type"] == _PICKLED:
+    declared = type_schema(info)
+    if saved == declared or declared["type"] == PICKLED:
         return None
-    if saved["type"] == _PICKLED:
+    if saved["type"] == PICKLED:
         return lambda key: _equal_fit(key, info, where)
     raise _Refused(
-        f"{where}: the type of a map's keys must stay, and {_type_text(saved)} cannot become {_type_text(declared)}, "
+        f"{where}: the type of a map's keys must stay, and {type_text(saved)} cannot become {type_text(declared)}, "
         "only undeclared"
     )
 
@@ -542,17 +330,17 @@ _Changed: TypeAlias = dict[str, tuple[type, set[str]]]
 def _repair(saved: dict[str, Schema], declared: dict[str, TypeInformation]) -> Conversion | None:
     """How instances of classes that changed since they were saved become instances of the classes as they are now."""
     changed: _Changed = {}
-    for name, found in _classes_in(declared.values()).items():
-        if name in saved and (removed := _removed_fields(name, saved[name], _class(found))) is not None:
+    for name, found in classes_in(declared.values()).items():
+        if name in saved and (removed := _removed_fields(name, saved[name], class_schema(found))) is not None:
             changed[name] = found, removed
-    for name in _classes_in(_map_keys(declared)):
+    for name in classes_in(_map_keys(declared)):
         if name in changed:
             raise _Refused(f"the fields of {name} changed, and it is in the keys of a map, which must stay as they are")
     return _Repair(changed) if changed else None
 
 
 def _map_keys(declared: dict[str, TypeInformation]) -> list[TypeInformation]:
-    parts = [part for info in declared.values() for part in _parts_of(info)]
+    parts = [part for info in declared.values() for part in parts_of(info)]
     keys = [part.key_type for part in parts if isinstance(part, MapTypeInfo)]
     return [*keys, declared["key"]] if "key" in declared else keys
 
@@ -653,14 +441,12 @@ class _Repair:
 
     def _removed_from(self, kind: type) -> set[str] | None:
         """What instances of a class lose because it, or a base of it, changed; None if they stay as they are."""
-        changed = [
-            (base, *self._changed[_qualified(base)]) for base in kind.__mro__ if _qualified(base) in self._changed
-        ]
+        changed = [(base, *self._changed[qualified(base)]) for base in kind.__mro__ if qualified(base) in self._changed]
         if not changed or not dataclasses.is_dataclass(kind):
             return None
         if any(base is not now for base, now, _ in changed):
             raise _Refused(
-                f"{_qualified(kind)} was saved together with its class, since it could not be imported. Only classes "
+                f"{qualified(kind)} was saved together with its class, since it could not be imported. Only classes "
                 "at the top level of a module can change"
             )
         return {name for *_, removed in changed for name in removed} - {f.name for f in dataclasses.fields(kind)}
@@ -672,14 +458,14 @@ def _complete(instance: Any, removed: set[str]) -> None:
     for name in removed:
         attributes.pop(name, None)
     for field in dataclasses.fields(instance):
-        in_slot = _is_slot(type(instance), field.name) and hasattr(instance, field.name)
+        in_slot = is_slot(type(instance), field.name) and hasattr(instance, field.name)
         if field.name not in attributes and not in_slot:
             object.__setattr__(instance, field.name, _default_of(field, type(instance)))  # it may be frozen
 
 
 def _default_of(field: dataclasses.Field[Any], owner: type) -> Any:
-    if not _has_default(field):
-        raise _Refused(f"a saved {_qualified(owner)} has no field {field.name!r}, and the field has no default")
+    if not has_default(field):
+        raise _Refused(f"a saved {qualified(owner)} has no field {field.name!r}, and the field has no default")
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 

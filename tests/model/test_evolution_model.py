@@ -23,7 +23,8 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import StateMigrationException
-from penstock.state.evolution import migration, schema_of, schema_text
+from penstock.state.evolution import migration
+from penstock.state.schema import schema_of, schema_text
 
 NAMES = ["a", "b", "c", "d"]
 RANGES = {"BYTE": 7, "SHORT": 15, "INT": 31, "LONG": 63, "BIG_INT": 80}

@@ -23,7 +23,8 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import StateMigrationException
-from penstock.state.evolution import migration, schema_of, schema_text
+from penstock.state.evolution import migration
+from penstock.state.schema import schema_of, schema_text
 
 INT, LONG, STRING, DOUBLE = Types.INT(), Types.LONG(), Types.STRING(), Types.DOUBLE()
 
