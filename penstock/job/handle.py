@@ -15,7 +15,6 @@ from penstock.job.cluster import Cluster
 from penstock.job.driver import EpochLoop
 from penstock.storage import Storage
 
-
 STOP_SECONDS = 10
 
 

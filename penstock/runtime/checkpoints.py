@@ -93,7 +93,7 @@ class SlotCheckpoints:
                 name,
                 states,
                 compress=self._settings.compress,
-                inline_below=SAVEPOINT_INLINE if order.savepoint else self._settings.inline_below,
+                inline_below=self._inline_below(order),
                 copying=self._copies.copying if self._copies is not None and not order.savepoint else None,
             )
             if not order.savepoint:
@@ -106,6 +106,11 @@ class SlotCheckpoints:
             answer.failure = failure_of(error, name, "-", self._slot)
         answer.async_millis = (time.monotonic() - began) * 1000
         return answer
+
+    def _inline_below(self, order: CheckpointOrder) -> int:
+        """A savepoint is files even where checkpoints are kept in the driver's memory."""
+        below = self._settings.inline_below
+        return min(below, SAVEPOINT_INLINE) if order.savepoint else below
 
     def _check_size(self, file: FileRef) -> None:
         largest = self._settings.largest_inline

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 from penstock import pickling
 from penstock.errors import StateMigrationException
@@ -14,6 +16,7 @@ from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, Snapsho
 from penstock.state.tables import Layout
 
 OWN = "_own"
+T = TypeVar("T")
 
 
 class SlotRestore:
@@ -80,7 +83,7 @@ class RestoredOperator:
                         raise _different_schemas(name)
                     table.schema = schema
                     for chunk in file.chunks(name):
-                        table.load(chunk, wanted)
+                        _unpickled(name, partial(table.load, chunk, wanted))
 
     # --- operator state ---
     def own(self) -> dict[str, Any] | None:
@@ -122,7 +125,7 @@ class RestoredOperator:
         """A value that every checkpoint writes whole: it is in the newest file."""
         file = self._slot.file(self._slot.restore.slots[old].files[-1])
         pieces = list(file.chunks(name))
-        return pickling.loads(pieces[0]) if pieces else None
+        return _unpickled(name, lambda: pickling.loads(pieces[0])) if pieces else None
 
 
 class _Wanted:
@@ -134,6 +137,17 @@ class _Wanted:
 
     def __call__(self, key: Any) -> bool:
         return key_group(key, self._max_parallelism) in self._groups
+
+
+def _unpickled(name: Name, load: Callable[[], T]) -> T:
+    """What `load` returns; classes that are gone or have changed too much get an error that says whose they were."""
+    try:
+        return load()
+    except (AttributeError, ImportError, TypeError, pickle.UnpicklingError) as error:
+        raise StateMigrationException(
+            f"{name.kind.value} state '{name.name}' of operator '{name.uid}' cannot be read: {error}. Its values are "
+            "pickled, so their classes must exist under the names they had, with fields that fit"
+        ) from error
 
 
 def _different_schemas(name: Name) -> StateMigrationException:

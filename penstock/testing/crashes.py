@@ -323,6 +323,7 @@ def _settings(chance: random.Random) -> dict[str, str]:
         "execution.checkpointing.incremental": chance.choice(["true", "true", "false"]),
         "execution.checkpointing.snapshot-compression": chance.choice(["true", "false"]),
         "execution.checkpointing.data-inline-threshold": chance.choice(["0 b", "1 kb", "20 kb"]),
+        "state.backend.type": chance.choice(["hashmap"] * 39 + ["rocksdb"]),
         "execution.checkpointing.dir": "crash://checkpoints",
         "execution.recover": "latest",
         "pipeline.job-id": JOB_ID,
