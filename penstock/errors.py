@@ -12,6 +12,7 @@ PenstockError
 │   ├── JavaMissing
 │   └── SparkSettings            the given session lacks what sticky slots need
 ├── StorageError                 a file system said no, for good or too often
+│   └── AlreadyThere             a file that must not be overwritten exists
 ├── SnapshotError                a checkpoint or savepoint cannot be read or used
 │   ├── NoSuchSnapshot
 │   ├── CorruptSnapshot          torn, truncated, changed or missing files
@@ -82,6 +83,15 @@ class SparkSettings(ConfigurationError):
 
 class StorageError(PenstockError):
     """A file system refused a call, or failed at it too often."""
+
+    lasting = False
+    """Whether another try would fail the same way: no space, no permission."""
+
+
+class AlreadyThere(StorageError):
+    """A file that must not be overwritten exists, made by someone else."""
+
+    lasting = True
 
 
 class SnapshotError(PenstockError):

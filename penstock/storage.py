@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import fsspec
 
-from penstock.errors import StorageError
+from penstock.errors import AlreadyThere, StorageError
 
 ATTEMPTS = 3
 _WAITS = (0.02, 0.1)
@@ -53,23 +53,56 @@ class Storage:
     def write(self, name: str, pieces: Iterable[bytes]) -> int:
         """Write a file piece by piece and return its size. Pieces from an iterator cannot be written twice."""
         once = not isinstance(pieces, (list, tuple))
+        self._make_folder(name)
         return self._tried("write", name, lambda: self._write(self.path(name), pieces), 1 if once else ATTEMPTS)
 
     def create(self, name: str, data: bytes) -> None:
         """Make a file that is whole or not there; one that exists already is an error, never overwritten."""
-        path = self.path(name)
-        if self._local:
-            self._tried("create", name, lambda: self._create_local(path, data))
-            return
-        if self.exists(name):
-            raise StorageError(f"'{self.url(name)}' exists already")
+        if not self._local and self.exists(name):
+            raise _exists(self.url(name))
+        self._make_folder(name)
         if self._protocols & _WHOLE_PUTS:
-            self._tried("create", name, lambda: self._write(path, [data]))
-        else:
-            self._tried("create", name, lambda: self._create_by_rename(path, data))
+            self._tried("create", name, lambda: self._put(name, data))
+            return
+        draft = f"{name}.{uuid.uuid4().hex}.draft"
+        try:
+            self._tried("create", name, lambda: self._write(self.path(draft), [data]))
+            self._tried("create", name, lambda: self._publish(name, draft))
+        finally:
+            with suppress(StorageError):
+                self.delete(draft)
+
+    def _put(self, name: str, data: bytes) -> None:
+        """In one go, and only if it is not there, on file systems that can say so."""
+        path = self.path(name)
+        try:
+            self.fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            if self.fs.cat_file(path) != data:
+                raise _exists(self.url(name)) from None
+        except (TypeError, ValueError, NotImplementedError):
+            self._write(path, [data])
+
+    def _publish(self, name: str, draft: str) -> None:
+        """Give a finished draft its name. What a try that seemed to fail has done already is fine."""
+        path, source = self.path(name), self.path(draft)
+        if self._local:
+            try:
+                os.link(source, path)
+            except FileExistsError:
+                if not os.path.samefile(source, path):
+                    raise _exists(self.url(name)) from None
+            _sync_folder(os.path.dirname(path))
+        elif not self.fs.exists(path):
+            self.fs.mv(source, path)
+        elif self.fs.exists(source):
+            raise _exists(self.url(name))
+
+    def _make_folder(self, name: str) -> None:
+        folder = posixpath.dirname(self.path(name))
+        self._tried("write", name, lambda: self.fs.makedirs(folder, exist_ok=True))
 
     def _write(self, path: str, pieces: Iterable[bytes]) -> int:
-        self.fs.makedirs(posixpath.dirname(path), exist_ok=True)
         size = 0
         with self.fs.open(path, "wb") as file:
             for piece in pieces:
@@ -79,30 +112,14 @@ class Storage:
                 os.fsync(file.fileno())
         return size
 
-    def _create_local(self, path: str, data: bytes) -> None:
-        draft = f"{path}.{uuid.uuid4().hex}.draft"
-        self._write(draft, [data])
-        try:
-            os.link(draft, path)
-            _sync_folder(os.path.dirname(path))
-        except FileExistsError:
-            raise StorageError(f"'{path}' exists already") from None
-        finally:
-            os.unlink(draft)
-
-    def _create_by_rename(self, path: str, data: bytes) -> None:
-        draft = f"{path}.{uuid.uuid4().hex}.draft"
-        self._write(draft, [data])
-        self.fs.mv(draft, path)
-
     # --- reading ---
     def read(self, name: str) -> bytes:
         """The whole file."""
-        return cast(bytes, self._tried("read", name, lambda: self.fs.cat_file(self.path(name))))
+        return cast(bytes, self._tried("read", name, lambda: self.fs.cat_file(self.path(name)), missing=True))
 
     def open(self, name: str) -> BinaryIO:
         """A file to seek and read in."""
-        return cast(BinaryIO, self._tried("open", name, lambda: self.fs.open(self.path(name), "rb")))
+        return cast(BinaryIO, self._tried("open", name, lambda: self.fs.open(self.path(name), "rb"), missing=True))
 
     def exists(self, name: str) -> bool:
         return bool(self._tried("look for", name, lambda: self.fs.exists(self.path(name))))
@@ -117,24 +134,39 @@ class Storage:
     def delete(self, name: str) -> None:
         """Remove a file; one that is not there is fine."""
         with suppress(FileNotFoundError):
-            self._tried("delete", name, lambda: self.fs.rm_file(self.path(name)))
+            self._tried("delete", name, lambda: self.fs.rm_file(self.path(name)), missing=True)
 
     def delete_empty_folder(self, name: str) -> None:
         """Remove a folder if it holds nothing; where folders are no things of their own there is nothing to do."""
         with suppress(OSError, NotImplementedError):
             self.fs.rmdir(self.path(name))
 
-    def _tried(self, verb: str, name: str, action: Callable[[], T], attempts: int = ATTEMPTS) -> T:
+    def _tried(
+        self, verb: str, name: str, action: Callable[[], T], attempts: int = ATTEMPTS, *, missing: bool = False
+    ) -> T:
+        """Try a few times. With `missing`, a file that is not there is FileNotFoundError, for the caller to judge."""
         for attempt in range(attempts):
             try:
                 return action()
-            except FileNotFoundError:
-                raise
             except OSError as error:
-                if attempt + 1 >= attempts or error.errno in _LASTING:
-                    raise StorageError(f"cannot {verb} '{self.url(name)}': {error}") from error
+                gone = isinstance(error, FileNotFoundError)
+                if gone and missing:
+                    raise
+                lasting = gone or error.errno in _LASTING
+                if attempt + 1 >= attempts or lasting:
+                    raise _refused(f"cannot {verb} '{self.url(name)}': {error}", lasting) from error
                 time.sleep(_WAITS[attempt])
         raise AssertionError("a storage call is tried at least once")
+
+
+def _exists(url: str) -> AlreadyThere:
+    return AlreadyThere(f"'{url}' exists already")
+
+
+def _refused(message: str, lasting: bool) -> StorageError:
+    refused = StorageError(message)
+    refused.lasting = lasting
+    return refused
 
 
 def _sync_folder(path: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from penstock import pickling
 from penstock.checkpoint.metadata import Metadata, fingerprint, shapes_of
-from penstock.checkpoint.store import CheckpointStore, delete_snapshot, write_savepoint
-from penstock.errors import CheckpointFailed, PenstockError
+from penstock.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
+from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError, StorageError
 from penstock.graph.plan import Plan
 from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
 from penstock.state.snapshot import SlotSnapshot
@@ -68,6 +68,8 @@ class _Pending:
     epoch: int
     deadline: int
     enumerators: dict[str, bytes]
+    base: int
+    """The newest checkpoint that was complete when it began: the one it may build on."""
     request: SavepointRequest | None = None
     answers: dict[int, Acknowledgement] = field(default_factory=dict)
 
@@ -80,7 +82,7 @@ class Coordinator:
         self._job_id = job_id
         self._rules = rules
         self._store = store
-        self._next = first
+        self._next = self._since = first
         self._pending: dict[int, _Pending] = {}
         self._notices: list[Notice] = []
         self._failures = 0
@@ -97,6 +99,7 @@ class Coordinator:
     def adopt(self, earlier: Iterable[Metadata], claimed: str | None) -> None:
         """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one."""
         self._undeleted += earlier
+        self._since = min([self._since, *(metadata.number for metadata in self._undeleted)])
         self._claimed = claimed
 
     # --- when ---
@@ -138,10 +141,13 @@ class Coordinator:
         folder = self._store.folder(number) if request is None else request.folder
         order = CheckpointOrder(number, now, folder, savepoint=request is not None)
         enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
-        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, enumerators, request)
+        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, enumerators, self._newest(), request)
         if request is None:
             self._begun = now
         return order
+
+    def _newest(self) -> int:
+        return max((metadata.number for metadata in (*self._undeleted, *self.kept)), default=0)
 
     def take_notices(self) -> list[Notice]:
         """What became of checkpoints since the last command."""
@@ -169,7 +175,8 @@ class Coordinator:
         try:
             path = self._publish(pending, metadata)
         except PenstockError as error:
-            self._give_up(pending, str(error))
+            # What someone else has put there is not ours to take away.
+            self._give_up(pending, str(error), uncertain=not isinstance(error, AlreadyThere))
             return
         del self._pending[pending.order.number]
         self.history = [*self.history[-99:], _completed(pending, metadata, path, now)]
@@ -217,9 +224,11 @@ class Coordinator:
         self.kept.append(metadata)
         self._undeleted += self.kept[: -self._rules.retained]
         self.kept = self.kept[-self._rules.retained :]
-        if not self._pending and self._undeleted:
-            dropped, self._undeleted = self._undeleted, []
-            self._store.drop(dropped, self.kept)
+        oldest = min((pending.base for pending in self._pending.values()), default=metadata.number)
+        dropped = [old for old in self._undeleted if old.number < oldest]
+        self._undeleted = [old for old in self._undeleted if old.number >= oldest]
+        if dropped:
+            self._store.drop(dropped, [*self._undeleted, *self.kept])
         if self._claimed is not None:
             claimed, self._claimed = self._claimed, None
             self._delete_claimed(claimed)
@@ -231,13 +240,17 @@ class Coordinator:
         except PenstockError as error:
             log.warning("%s; it is left behind", error)
 
-    def _give_up(self, pending: _Pending, why: str, count: bool = True) -> None:
+    def _give_up(self, pending: _Pending, why: str, *, count: bool = True, uncertain: bool = False) -> None:
+        """Forget a checkpoint. It is uncertain whether one whose publication failed is there; if so, it keeps its files."""
         number = pending.order.number
         self._pending.pop(number, None)
+        files = [file for answer in pending.answers.values() for file in _new_files(answer)]
         if pending.request is not None:
+            discard_savepoint(pending.request.folder, files, uncertain)
             pending.request.done.set_exception(CheckpointFailed(f"the savepoint failed: {why}"))
             return
-        self._store.discard([file for answer in pending.answers.values() for file in _new_files(answer)])
+        if not uncertain or self._store.retract(number):
+            self._store.discard(files)
         self._notices.append(Notice(number, complete=False))
         if not count:
             return
@@ -257,11 +270,13 @@ class Coordinator:
 
     def release(self, keep: bool, finished: bool) -> None:
         """Delete checkpoints when the job is over, or keep those that are retained."""
-        kept = self.kept if keep else []
-        if finished:
-            self._store.finish(kept)
-        else:
-            self._store.tidy(kept)
+        kept = [*self._undeleted, *self.kept] if keep else []
+        try:
+            if finished:
+                self._store.mark_finished()
+            self._store.tidy(kept, self._since)
+        except StorageError as error:
+            log.warning("%s; checkpoints are left behind", error)
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:

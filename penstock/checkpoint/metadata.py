@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ def encode(metadata: Metadata, folder: str) -> bytes:
         },
         indent=1,
     ).encode()
-    return f"{FORMAT} {VERSION} {checksum(body)}\n".encode() + body
+    return f"{_head(VERSION)} {_checksum(VERSION, body)}\n".encode() + body
 
 
 def decode(data: bytes, folder: str) -> Metadata:
@@ -77,15 +78,24 @@ def decode(data: bytes, folder: str) -> Metadata:
     where = f"'{folder}/{FILE}'"
     head, _, body = data.partition(b"\n")
     words = head.decode("utf-8", "replace").split()
-    if len(words) != 3 or words[0] != FORMAT or not words[1].isdigit():
+    if len(words) != 3 or words[0] != FORMAT or not re.fullmatch("[1-9][0-9]{0,8}", words[1]):
         raise CorruptSnapshot(f"{where} is no metadata of a Penstock checkpoint or savepoint")
     if int(words[1]) > VERSION:
         raise UnknownFormat(
             f"{where} has format version {words[1]}; this version of Penstock reads up to {VERSION}: upgrade to read it"
         )
-    if checksum(body) != words[2]:
+    if head != f"{_head(VERSION)} {_checksum(VERSION, body)}".encode():
         raise CorruptSnapshot(f"{where} was torn or changed: it does not match its checksum")
     return _decoded(json.loads(body), folder)
+
+
+def _head(version: int) -> str:
+    return f"{FORMAT} {version}"
+
+
+def _checksum(version: int, body: bytes) -> str:
+    """Of everything but itself."""
+    return checksum(_head(version).encode() + body)
 
 
 def _decoded(body: dict[str, Any], folder: str) -> Metadata:

@@ -45,11 +45,11 @@ def superseded(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str
     return set[str]().union(*(metadata.files() for metadata in dropped)) - needed
 
 
-def leftovers(names: Iterable[str], kept: dict[int, set[str]]) -> list[str]:
+def leftovers(names: Iterable[str], kept: dict[int, set[str]], since: int = 0) -> list[str]:
     """The files of a job's folder that no kept checkpoint needs, metadata first so that none is ever half there.
 
-    `kept` gives the names of the files of each checkpoint that stays.
+    `kept` gives the names of the files of each checkpoint that stays; older ones than `since` belong to others.
     """
     needed = {f"{folder_of(number)}/{FILE}" for number in kept}.union(*kept.values())
-    unneeded = [name for name in names if number_of(name) is not None and name not in needed]
+    unneeded = [n for n in names if (number := number_of(n)) is not None and number >= since and n not in needed]
     return sorted(unneeded, key=lambda name: (not name.endswith(f"/{FILE}"), name))

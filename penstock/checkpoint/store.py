@@ -29,11 +29,14 @@ class CheckpointStore(Protocol):
     def discard(self, files: list[str]) -> None:
         """Delete files of a checkpoint that never became complete."""
 
-    def finish(self, kept: list[Metadata]) -> None:
-        """The job came to its end: nothing of it will be recovered, and only these checkpoints stay."""
+    def retract(self, number: int) -> bool:
+        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known."""
 
-    def tidy(self, kept: list[Metadata]) -> None:
-        """Delete everything that no kept checkpoint needs, also what former drivers left behind."""
+    def mark_finished(self) -> None:
+        """The job came to its end: nothing of it will be recovered."""
+
+    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
+        """Delete what no kept checkpoint needs, of the checkpoints from this number on."""
 
 
 class FolderStore:
@@ -78,20 +81,28 @@ class FolderStore:
             self._storage.delete_empty_folder(protocol.folder_of(metadata.number))
 
     def discard(self, files: list[str]) -> None:
-        root = self._storage.url()
+        root = self._storage.url() + "/"
         for url in files:
             if url.startswith(root):
-                self._delete(posixpath.relpath(url, root))
+                self._delete(url.removeprefix(root))
 
-    def finish(self, kept: list[Metadata]) -> None:
+    def retract(self, number: int) -> bool:
+        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known."""
+        name = f"{protocol.folder_of(number)}/{FILE}"
+        return _retracted(self._storage, name)
+
+    def mark_finished(self) -> None:
         if not self._storage.exists(protocol.FINISHED):
             self._storage.create(protocol.FINISHED, b"")
-        self.tidy(kept)
 
-    def tidy(self, kept: list[Metadata]) -> None:
+    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
         root = self._storage.url()
         needed = {m.number: {posixpath.relpath(url, root) for url in m.files()} for m in kept}
-        unneeded = protocol.leftovers(self._storage.names(), needed)
+        try:
+            unneeded = protocol.leftovers(self._storage.names(), needed, since)
+        except StorageError as error:
+            log.warning("%s; what is there is left behind", error)
+            return
         for name in unneeded:
             self._delete(name)
         for folder in {posixpath.dirname(name) for name in unneeded}:
@@ -125,10 +136,13 @@ class MemoryStore:
     def discard(self, files: list[str]) -> None:
         """There are no files."""
 
-    def finish(self, kept: list[Metadata]) -> None:
+    def retract(self, number: int) -> bool:
+        return True
+
+    def mark_finished(self) -> None:
         """Nothing outlives the driver."""
 
-    def tidy(self, kept: list[Metadata]) -> None:
+    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
         """Nothing is left behind."""
 
 
@@ -140,8 +154,12 @@ def read_snapshot(path: str) -> Metadata:
     storage = Storage(folder)
     try:
         data = storage.read(FILE)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         raise NoSuchSnapshot(_nothing_at(path, storage)) from None
+    except StorageError as error:
+        if isinstance(error.__cause__, NotADirectoryError):
+            raise NoSuchSnapshot(f"there is no checkpoint or savepoint at '{path}': it is no folder") from None
+        raise
     return decode(data, storage.url())
 
 
@@ -155,6 +173,27 @@ def write_savepoint(metadata: Metadata, folder: str) -> None:
     """Complete a savepoint whose files have been written."""
     storage = Storage(folder)
     storage.create(FILE, encode(metadata, storage.url()))
+
+
+def discard_savepoint(folder: str, files: list[str], uncertain: bool) -> None:
+    """Delete the files of a savepoint that failed; if it is uncertain whether it is there, once it surely is not."""
+    try:
+        storage = Storage(folder)
+        if not uncertain or _retracted(storage, FILE):
+            for url in files:
+                storage.delete(posixpath.basename(url))
+            storage.delete_empty_folder("")
+    except StorageError as error:
+        log.warning("%s; it is left behind", error)
+
+
+def _retracted(storage: Storage, name: str) -> bool:
+    try:
+        storage.delete(name)
+        return not storage.exists(name)
+    except StorageError as error:
+        log.warning("%s; it is left behind", error)
+        return False
 
 
 def dispose_savepoint(path: str) -> None:

@@ -67,7 +67,7 @@ def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collectin
         seals=checkpointed,
         marks_end=checkpointed and settings.job_id is not None,
         keep_when_cancelled=retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
-        held=frozenset(collecting if checkpointed else ()),
+        held=frozenset(collecting if checkpointed or (plan.batch and settings.restart is not None) else ()),
     )
 
 

@@ -87,6 +87,7 @@ class EpochLoop:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._requests: deque[SavepointRequest] = deque()
+        self._over = False
         self._stopping: SavepointRequest | None = None
         self._final: int | None = None
         self._idle_epochs = 0
@@ -109,6 +110,8 @@ class EpochLoop:
         """Ask for a savepoint at the end of the next epoch."""
         self._requests.append(request)
         self._wake.set()
+        if self._over:
+            self._refuse_requests("the job has ended")
 
     # --- from start to end ---
     def run(self) -> None:
@@ -130,7 +133,11 @@ class EpochLoop:
         self.coordinator.release(keep=False, finished=self._durability.marks_end)
 
     def _end(self, why: str) -> None:
+        self._over = True
         self.coordinator.close(why)
+        self._refuse_requests(why)
+
+    def _refuse_requests(self, why: str) -> None:
         while self._requests:
             self._requests.popleft().done.set_exception(CheckpointFailed(f"no savepoint was taken: {why}"))
 
@@ -245,12 +252,17 @@ class EpochLoop:
         if self._stopping is not None:
             return None
         if self._durability.seals and _all_finished(reports):
-            if self._is_sealed() or self.coordinator.awaits_slots():
+            if self._is_sealed() or self.coordinator.awaits_slots() or self._awaits_next_try(now):
                 return None
             order = self.coordinator.begin(now, self.epoch, self._positions())
             self._final = order.number
             return order
         return self.coordinator.order(now, self.epoch, self._positions())
+
+    def _awaits_next_try(self, now: int) -> bool:
+        """Whether the last checkpoint has failed, and is to be tried again at the pace of the others."""
+        due = self.coordinator.next_due()
+        return self._final is not None and due is not None and due > now
 
     def _positions(self) -> dict[str, Any]:
         """Where the driver's parts of the sources are once this epoch has read what was assigned to it."""
@@ -326,6 +338,8 @@ class EpochLoop:
             return True
         if self.coordinator.awaits_slots() and _all_finished(reports):
             return False
+        if self._durability.seals and _all_finished(reports):
+            return self._is_sealed() or not self._awaits_next_try(self._clock.now())
         return any(r.backlog for r in reports) or _all_finished(reports)
 
     def _next_due(self, reports: list[Report]) -> int | None:

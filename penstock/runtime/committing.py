@@ -18,6 +18,10 @@ Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
 
 
+_LAST = 1 << 62
+"""Stands for the checkpoint at the end of a job that takes none."""
+
+
 class CommittingSink(Operator):
     """Runs a Sink: writer, and committer if it has one."""
 
@@ -67,7 +71,8 @@ class CommittingSink(Operator):
         try:
             self._writer.flush(True)
             if not self.context.tracks_changes:
-                self._commit({0: self._writer.prepare_commit()})
+                self._commit({**self._pending, _LAST: self._writer.prepare_commit()})
+                self._pending.clear()
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 

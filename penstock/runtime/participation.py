@@ -31,11 +31,17 @@ _LIST_CHECKPOINTED = "_list_checkpointed"
 class Participation:
     """What one function object of an operator does at checkpoints; nothing, if it implements none of the interfaces."""
 
-    def __init__(self, function: Any, context: OperatorContext, keyed: KeyedStateBackend | None) -> None:
+    def __init__(
+        self,
+        function: Any,
+        context: OperatorContext,
+        keyed: KeyedStateBackend | None,
+        broadcast: BroadcastStateBackend | None = None,
+    ) -> None:
         self._function = function
         self._context = context
         self._keyed = keyed
-        self.states = OperatorStates(context.restored)
+        self.states = OperatorStates(context.restored, broadcast)
 
     def initialize(self) -> None:
         """Give the function its state, before it is opened."""
@@ -98,10 +104,11 @@ class OperatorListState(ListState[Any]):
 class OperatorStates(OperatorStateStore):
     """The operator state of one subtask. Restored lists that nobody asks for are kept and written again."""
 
-    def __init__(self, restored: RestoredOperator | None) -> None:
-        self._restored = restored
+    def __init__(self, restored: RestoredOperator | None, broadcast: BroadcastStateBackend | None = None) -> None:
+        """`broadcast` is that of an operator with a broadcast side, which writes it itself."""
         self._lists: dict[str, OperatorListState] = {}
-        self._broadcast: BroadcastStateBackend | None = None
+        self._writes_broadcast = broadcast is None
+        self._broadcast = broadcast or BroadcastStateBackend(restored.broadcast() if restored is not None else ())
         self._unions: dict[str, list[Any]] = {}
         if restored is not None:
             for kind in (Kind.LIST, Kind.UNION):
@@ -144,14 +151,12 @@ class OperatorStates(OperatorStateStore):
         state.schema = schema_of(descriptor)
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> HeapBroadcastState:
-        if self._broadcast is None:
-            self._broadcast = BroadcastStateBackend(self._restored.broadcast() if self._restored is not None else ())
         return self._broadcast.writable(state_descriptor)
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
         for name, state in self._lists.items():
             into.items(state.kind, name, state.items, state.schema)
-        if self._broadcast is not None:
+        if self._writes_broadcast:
             into.broadcast(self._broadcast)
             self._broadcast.end_epoch()
 

@@ -38,10 +38,6 @@ class ProcessOperator(FunctionOperator):
         self.function_context = FunctionContext(self.collected, self.timers, self.keyed, self.broadcast_backend())
         self._on_timer = getattr(self.function, "on_timer", None)
 
-    def broadcast_backend(self) -> BroadcastStateBackend | None:
-        """Where broadcast state lives, for operators that have it."""
-        return None
-
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self.drive(self.call(), self.key_selector, values, timestamps)
 

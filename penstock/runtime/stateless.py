@@ -14,7 +14,7 @@ from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.participation import Participation
 from penstock.runtime.snapshots import SubtaskSnapshot
-from penstock.state.backend import KeyedStateBackend
+from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 from penstock.state.tables import Layout
 
 
@@ -37,7 +37,7 @@ class FunctionOperator(Operator):
         super().open(context)
         self.keyed = self.keyed_backend("", Layout.KEY) if self.key_selector is not None else None
         self.runtime_context = SlotRuntimeContext(context, self.keyed)
-        self.participation = Participation(self.function, context, self.keyed)
+        self.participation = Participation(self.function, context, self.keyed, self.broadcast_backend())
         try:
             self.participation.initialize()
             if isinstance(self.function, Function):
@@ -60,6 +60,10 @@ class FunctionOperator(Operator):
     def end_epoch(self) -> None:
         for backend in self.backends().values():
             backend.end_epoch(self.context.tracks_changes)
+
+    def broadcast_backend(self) -> BroadcastStateBackend | None:
+        """Where broadcast state lives, for operators that have it."""
+        return None
 
     def backends(self) -> dict[str, KeyedStateBackend]:
         """Where this operator's keyed state lives, by scope."""

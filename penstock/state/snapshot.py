@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import zstandard
 
-from penstock.errors import CorruptSnapshot
-from penstock.storage import Storage, split_url
+from penstock.errors import CorruptSnapshot, StorageError
+from penstock.storage import ATTEMPTS, Storage, split_url
 
 MAGIC = b"PENSTOCK"
 
@@ -116,7 +116,19 @@ def write_file(
     url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
 ) -> FileRef:
     """Write a slot's states as one file, or keep them inline if they are small. `copying` may look on at the bytes."""
-    pieces = _Pieces(states, compress)
+    # What is produced while it is written can be written once only.
+    again = isinstance(states, list) and all(isinstance(state.chunks, list) for state in states)
+    attempts = ATTEMPTS if again else 1
+    for attempt in range(1, attempts + 1):
+        try:
+            return _write_file(url, _Pieces(states, compress), inline_below, copying)
+        except StorageError as error:
+            if attempt == attempts or error.lasting:
+                raise
+    raise AssertionError("a file is written at least once")
+
+
+def _write_file(url: str, pieces: _Pieces, inline_below: int, copying: Copying | None) -> FileRef:
     head = BytesIO()
     for piece in pieces:
         head.write(piece)
@@ -174,6 +186,8 @@ class SnapshotFile:
     def __init__(self, ref: FileRef) -> None:
         self._ref = ref
         self._file = self._opened()
+        if self._read(0, len(MAGIC)) != MAGIC:
+            raise self._corrupt("it does not begin as such a file does")
         body = self._read(ref.index_at, ref.size - ref.index_at)
         if checksum(body) != ref.checksum:
             raise self._corrupt("its index does not match its checksum")

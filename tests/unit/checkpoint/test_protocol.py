@@ -1,0 +1,117 @@
+"""The decisions of the checkpoint protocol: for any set of files, nothing that is needed is deleted."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from penstock.checkpoint import protocol
+from penstock.checkpoint.metadata import FILE, Metadata
+from penstock.state.snapshot import FileRef, SlotSnapshot
+
+numbers = st.integers(0, 12)
+files = st.builds(lambda n, name: f"chk-{n}/{name}", numbers, st.sampled_from(["slot-0-a", "slot-1-b", "slot-0-c"]))
+metadata_names = numbers.map(lambda n: f"chk-{n}/{FILE}")
+strangers = st.sampled_from(
+    [
+        "_finished",
+        "notes",
+        FILE,
+        "chk-x/f",
+        "chk-/f",
+        f"xchk-3/{FILE}",
+        f"chk-2/deeper/{FILE}",
+        "chk-3",
+        "chk-4/_metadata.1.draft",
+    ]
+)
+listings = st.lists(files | metadata_names | strangers, unique=True)
+
+
+def metadata(number, names, inline=()):
+    refs = [FileRef(name, 1, 0, "") for name in names] + [FileRef(name, 1, 0, "", b"x") for name in inline]
+    return Metadata(number, 0, "job", "job", {}, [SlotSnapshot(refs)])
+
+
+metadatas = st.builds(metadata, numbers, st.lists(files, max_size=4), st.lists(files, max_size=2))
+
+
+class TestComplete:
+    @given(listings)
+    def test_those_with_metadata_oldest_first(self, names):
+        found = protocol.complete(names)
+        assert found == sorted(n for n in range(13) if f"chk-{n}/{FILE}" in names)
+
+    def test_by_number_and_not_by_name(self):
+        assert protocol.complete([f"chk-{n}/{FILE}" for n in (10, 9, 100)]) == [9, 10, 100]
+
+    def test_a_draft_is_not_metadata(self):
+        assert protocol.complete([f"chk-1/{FILE}.0a1b.draft", "chk-2/slot-0", f"chk-3/below/{FILE}"]) == []
+
+    @given(st.integers(0, 10**9))
+    def test_a_folder_and_its_number(self, number):
+        assert protocol.number_of(f"{protocol.folder_of(number)}/x") == number
+
+
+class TestNextNumber:
+    @given(listings)
+    @example([])
+    def test_no_checkpoint_has_had_it(self, names):
+        number = protocol.next_number(names)
+        assert number >= 1 and not any(name.startswith(f"chk-{n}/") for name in names for n in range(number, 20))
+
+    @given(listings)
+    def test_it_leaves_no_gap(self, names):
+        number = protocol.next_number(names)
+        assert number == 1 or any(name.startswith(f"chk-{number - 1}/") for name in names)
+
+    def test_one_that_was_never_complete_counts(self):
+        assert protocol.next_number([f"chk-1/{FILE}", "chk-7/slot-0-x"]) == 8
+
+
+class TestSuperseded:
+    @given(st.lists(metadatas, max_size=4), st.lists(metadatas, max_size=4))
+    def test_what_only_dropped_ones_need(self, dropped, kept):
+        gone = protocol.superseded(dropped, kept)
+        needed = set().union(*(m.files() for m in kept))
+        assert not gone & needed
+        assert gone | needed >= set().union(*(m.files() for m in dropped))
+        assert all(any(name in m.files() for m in dropped) for name in gone)
+
+    @given(st.lists(metadatas, min_size=1, max_size=4))
+    def test_one_that_is_dropped_and_kept_stays(self, some):
+        assert protocol.superseded(some, some) == set()
+
+
+class TestLeftovers:
+    kept_ones = st.dictionaries(numbers, st.sets(files, max_size=4), max_size=3)
+
+    @given(listings, kept_ones)
+    def test_nothing_that_a_kept_checkpoint_needs_goes(self, names, kept):
+        gone = set(protocol.leftovers(names, kept))
+        for number, needed in kept.items():
+            assert f"chk-{number}/{FILE}" not in gone and not needed & gone
+
+    @given(listings, kept_ones)
+    def test_everything_else_of_checkpoints_goes_and_nothing_beside_them(self, names, kept):
+        gone = set(protocol.leftovers(names, kept))
+        needed = set().union(*kept.values()) | {f"chk-{number}/{FILE}" for number in kept}
+        for name in names:
+            of_a_checkpoint = name.split("/")[0] in {f"chk-{n}" for n in range(13)} and "/" in name
+            assert (name in gone) is (of_a_checkpoint and name not in needed)
+
+    @given(listings, kept_ones)
+    def test_metadata_first_so_that_no_checkpoint_is_ever_half_there(self, names, kept):
+        """Stop deleting anywhere: what has metadata still has the files that were there with it."""
+        order = protocol.leftovers(names, kept)
+        assert len(order) == len(set(order))
+        for stop in range(len(order) + 1):
+            left = set(names) - set(order[:stop])
+            for number in protocol.complete(left):
+                if number not in kept:
+                    mine = {name for name in names if name.startswith(f"chk-{number}/")}
+                    assert mine <= left
+
+
+class TestFinished:
+    @given(listings)
+    def test_the_mark_is_a_file_of_its_own(self, names):
+        assert protocol.is_finished(names) is ("_finished" in names)
