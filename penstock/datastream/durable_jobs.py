@@ -45,7 +45,7 @@ def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
 
 def has_ended(settings: EnvironmentSettings) -> bool:
     """Whether the job that shall be recovered came to its end before: then there is nothing to do."""
-    return settings.recover_latest and _own_folder(settings).is_finished()
+    return settings.recover_latest and settings.restore_path is None and _own_folder(settings).is_finished()
 
 
 def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collecting: set[str]) -> Durability:
@@ -56,7 +56,7 @@ def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collectin
     start = _start(settings, plan, job_id)
     coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store, _first_number(store))
     coordinator.adopt(start.earlier, start.claimed)
-    if checkpointed and isinstance(store, FolderStore) and not settings.recover_latest:
+    if checkpointed and isinstance(store, FolderStore):
         store.start_anew()
     retention = settings.checkpoints.get_externalized_checkpoint_retention()
     return Durability(
@@ -101,7 +101,7 @@ def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules
 
 def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
     """The job's own newest checkpoint if it shall be recovered, else the snapshot it shall start from, else nothing."""
-    if settings.recover_latest:
+    if settings.recover_latest and not _own_folder(settings).is_finished():
         earlier = _own_folder(settings).complete()
         if earlier:
             newest = earlier[-1]

@@ -94,7 +94,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._number_of_transfer_threads
 
     def set_memory_per_slot(self, memory_per_slot: int | None) -> None:
-        """Set how many bytes the caches and write buffers of one slot share; None leaves it to RocksDB."""
+        """Set how many bytes RocksDB's caches and the live objects of one slot share; None stands for 256 MB."""
         self._memory_per_slot = None if memory_per_slot is None else at_least("memory_per_slot", memory_per_slot, 1)
 
     def get_memory_per_slot(self) -> int | None:

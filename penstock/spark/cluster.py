@@ -22,6 +22,7 @@ import time
 from base64 import b85encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
 from typing import Any
 
 import cloudpickle
@@ -52,6 +53,7 @@ class SparkCluster:
         self._partitioner = context._jvm.PythonPartitioner(slots, 0)
         self._ahead = ThreadPoolExecutor(1, "penstock lineage")
         self._executors = self._java.executors()
+        self._token = token_hex(4)
         self._generation = 0
         self._lost = False
         self._thread = -1
@@ -180,7 +182,7 @@ class SparkCluster:
         """The Python function of a slot. Its environment is what gives the slot a worker pool of its own."""
         command = (worker.serve, None, NoOpSerializer(), NoOpSerializer())
         environment = dict(self._context.environment)
-        environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{self._generation}/{slot}"
+        environment[worker.SLOT_VARIABLE] = f"{self._job_id}/{self._token}-{self._generation}/{slot}"
         environment[worker.STAGES_VARIABLE] = str(self._stages)
         environment[worker.SLOTS_VARIABLE] = str(self._slots)
         return self._java.python_function(

@@ -21,6 +21,8 @@ from penstock.datastream.state import (
     ValueState,
 )
 
+RECORDS_PER_EPOCH = 1000
+"""What an epoch counts for where every record is to clean up, whether it uses the state or not."""
 Stamped = tuple[Any, int]
 
 
@@ -36,13 +38,15 @@ class Expiry:
         incremental = cleanup.get_incremental_cleanup_strategy()
         in_background = incremental is not None or cleanup.get_rocksdb_compact_filter_cleanup_strategy() is not None
         self._entries_per_use = incremental.get_cleanup_size() if incremental is not None else int(in_background)
+        every_record = incremental is not None and incremental.run_cleanup_for_every_record()
+        self._least_uses = RECORDS_PER_EPOCH if every_record else 1
         self._uses = 0
         self.prunes_snapshots = cleanup.in_full_snapshot()
 
     def take_sweep(self) -> int:
         """How many entries to look at for what has expired: some for each use since the last time."""
         uses, self._uses = self._uses, 0
-        return max(uses, 1) * self._entries_per_use
+        return max(uses, self._least_uses) * self._entries_per_use
 
     def stamp(self, value: Any) -> Stamped:
         self._uses += 1

@@ -6,7 +6,7 @@ outside system) and every call of a user function that says so with `crash_point
 driver; a dead driver is followed by another one that recovers the job from what it finds in the storage.
 
     outcome = simulate(build, seed=17)            # build(environment) defines the program
-    assert outcome.store.visible == expected
+    assert outcome.store.visible("numbers") == expected
 
 A program writes into `outcome.store`, an outside system with transactions, through `StoreSink`.
 """

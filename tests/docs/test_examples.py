@@ -35,6 +35,12 @@ ann 1200
 bo 450
 {'ann': 1250, 'bo': 500, 'cy': 5}
 """,
+    "recovering_counter": """\
+cellar: 300 readings
+kitchen: 300 readings
+600 results, 600 of them different
+attempts: 2
+""",
     "sensors_alerts": """\
 2000 kitchen jumped from 20.0 to 34.5
 6500 cellar silent for 5000 ms
