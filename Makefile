@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format soak bench bench-quick compat docs clean
+.PHONY: help demo test unit spark check format soak bench bench-checkpoints bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -46,6 +46,11 @@ soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every fail
 bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in benchmarks/results
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(MAKE) bench-checkpoints
+
+bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; make bench ends with it
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/checkpoints.py $(CHECKPOINTS)
 
 bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
 	@$(BIN)/python -m pip install -q -e '.[bench]'

@@ -241,7 +241,7 @@ class Coordinator:
             log.warning("%s; it is left behind", error)
 
     def _give_up(self, pending: _Pending, why: str, *, count: bool = True, uncertain: bool = False) -> None:
-        """Forget a checkpoint. It is uncertain whether one whose publication failed is there; if so, it keeps its files."""
+        """Forget a checkpoint. If it is uncertain whether it was published, its files go only when it surely was not."""
         number = pending.order.number
         self._pending.pop(number, None)
         files = [file for answer in pending.answers.values() for file in _new_files(answer)]

@@ -1,5 +1,7 @@
 """The driver's side of checkpoints, with time, answers and storage in the hands of the test."""
 
+from itertools import count
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from penstock.storage import Storage
 
 DECLINED = Failure("Map", "map-1", 0, "", "ValueError", "no room in the inn", "")
 SLOTS = 2
+FOLDERS = count()
 
 
 def plan():
@@ -107,8 +110,8 @@ class Checkpointing(RuleBasedStateMachine):
 
     @initialize(
         interval=st.sampled_from([10, 50]),
-        pause=st.sampled_from([0, 0, 30, 70]),
-        timeout=st.sampled_from([60, 1000]),
+        pause=st.sampled_from([0, 0, 0, 30, 70]),
+        timeout=st.sampled_from([60, 1000, 1000]),
         concurrent=st.integers(1, 3),
         tolerable=st.integers(0, 3),
         retained=st.integers(1, 3),
@@ -132,9 +135,10 @@ class Checkpointing(RuleBasedStateMachine):
     def time_goes_on(self, millis):
         self.now += millis
 
-    @rule(full=st.booleans())
-    def an_epoch_begins(self, full):
+    @rule(millis=st.sampled_from([0, 10, 50]), full=st.booleans())
+    def an_epoch_begins(self, millis, full):
         """Slots hear the notices before they take a checkpoint."""
+        self.now += millis
         self.hear()
         due = self.due()
         order = self.made.order(self.now, self.epoch, {})
@@ -147,7 +151,7 @@ class Checkpointing(RuleBasedStateMachine):
     @rule(stop=st.booleans())
     def someone_wants_a_savepoint(self, stop):
         self.hear()
-        request = SavepointRequest(f"memory://coordinator/{id(self)}/{self.epoch}", stop)
+        request = SavepointRequest(f"memory://coordinator/{next(FOLDERS)}", stop)
         self.take(self.made.begin(self.now, self.epoch, {}, request), request, True)
         self.epoch += 1
 
@@ -299,7 +303,7 @@ class Checkpointing(RuleBasedStateMachine):
             return
         self.restart()
         self.now += 10_000
-        self.an_epoch_begins(full=False)
+        self.an_epoch_begins(0, full=False)
         for slot in range(SLOTS):
             number, files, _ = self.slots[slot].queue.pop(0)
             self.store.files |= set(files)
@@ -309,7 +313,7 @@ class Checkpointing(RuleBasedStateMachine):
 
 
 TestCheckpointing = Checkpointing.TestCase
-TestCheckpointing.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestCheckpointing.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
 
 
 class TestWhenOneIsDue:
@@ -469,6 +473,22 @@ class TestWhatIsKept:
             made.order(number * 100, 0, {})
             made.receive(answers(number), number * 100)
         assert [c.number for c in made.history] == list(range(51, 151))
+
+    def test_what_one_under_way_builds_on_stays(self):
+        """The second is a full one and needs nothing of the first; the third was begun before that was known."""
+        store = Shelves()
+        made = coordinator(store, max_concurrent=2)
+        first, second, third = (f"store://chk-{n}/f" for n in (1, 2, 3))
+        store.files = {first}
+        made.order(100, 0, {})
+        made.receive(answers(1, first), 110)
+        made.order(200, 0, {})
+        made.order(300, 0, {})
+        store.files |= {second, third}
+        made.receive(answers(2, second), 310)
+        assert first in store.files
+        made.receive(answers(3, first, third), 320)
+        assert store.files == {first, third} and sorted(store.published) == [3]
 
     def test_storage_does_not_grow_when_checkpoints_overlap(self):
         """One is always under way when another completes. Those that nobody builds on any more still go."""
