@@ -18,6 +18,7 @@ from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError, Stora
 from penstock.graph.plan import Plan
 from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
 from penstock.state.snapshot import SlotSnapshot
+from penstock.storage import split_url
 
 log = logging.getLogger("penstock.checkpoint")
 
@@ -92,15 +93,21 @@ class Coordinator:
         self._claimed: str | None = None
         self.kept: list[Metadata] = []
         """Complete checkpoints of this job that are retained, oldest first."""
+        self.last_savepoint: Metadata | None = None
+        """The savepoint with which the job was stopped, once it is complete."""
         self.history: list[Completed] = []
         self.on_complete: Callable[[int], None] = lambda epoch: None
         """Told the epoch that a complete checkpoint covers."""
 
-    def adopt(self, earlier: Iterable[Metadata], claimed: str | None) -> None:
-        """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one."""
+    def adopt(self, earlier: Iterable[Metadata], claimed: str | None = None, everything: bool = False) -> None:
+        """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one.
+
+        With `everything`, this is that job, and whatever lies in its folder is its own.
+        """
         self._undeleted += earlier
-        self._since = min([self._since, *(metadata.number for metadata in self._undeleted)])
         self._claimed = claimed
+        if everything:
+            self._since = 0
 
     # --- when ---
     def start(self, now: int) -> None:
@@ -160,7 +167,7 @@ class Coordinator:
         for answer in sorted(answers, key=lambda a: (a.number, a.slot)):
             pending = self._pending.get(answer.number)
             if pending is None:
-                self._store.discard(_new_files(answer))
+                self._discard(_new_files(answer))
             elif answer.failure is not None:
                 self._give_up(pending, answer.failure.describe())
             else:
@@ -169,6 +176,14 @@ class Coordinator:
                     self._complete(pending, now)
         for pending in [p for p in self._pending.values() if now >= p.deadline]:
             self._give_up(pending, f"it was not complete after {self._rules.timeout} ms")
+
+    def _discard(self, files: list[str]) -> None:
+        """Delete files that came too late, of a checkpoint or a savepoint."""
+        self._store.discard(files)
+        for url in files:
+            folder, _ = split_url(url)
+            if not folder.startswith(self._store.folder(0).rpartition("/")[0]):
+                discard_savepoint(folder, [url], uncertain=False)
 
     def _complete(self, pending: _Pending, now: int) -> None:
         metadata = self._metadata(pending)
@@ -184,7 +199,9 @@ class Coordinator:
         if request is not None:
             request.done.set_result(path)
             if request.stop:
+                self.last_savepoint = metadata
                 self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
+                self.on_complete(pending.epoch)
             return
         self._failures = 0
         self._ended = now
@@ -241,7 +258,7 @@ class Coordinator:
             log.warning("%s; it is left behind", error)
 
     def _give_up(self, pending: _Pending, why: str, *, count: bool = True, uncertain: bool = False) -> None:
-        """Forget a checkpoint. If it is uncertain whether it was published, its files go only when it surely was not."""
+        """Forget a checkpoint. If it is uncertain whether it was published, its files go when it surely was not."""
         number = pending.order.number
         self._pending.pop(number, None)
         files = [file for answer in pending.answers.values() for file in _new_files(answer)]

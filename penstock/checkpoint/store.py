@@ -76,9 +76,11 @@ class FolderStore:
         """Metadata goes first: a checkpoint is there as a whole or not at all."""
         for metadata in dropped:
             self._delete(f"{protocol.folder_of(metadata.number)}/{FILE}")
-        self.discard(sorted(protocol.superseded(dropped, kept)))
-        for metadata in dropped:
-            self._storage.delete_empty_folder(protocol.folder_of(metadata.number))
+        files = sorted(protocol.superseded(dropped, kept))
+        self.discard(files)
+        folders = {posixpath.dirname(file) for file in files} | {self.folder(metadata.number) for metadata in dropped}
+        for folder in folders:
+            self._storage.delete_empty_folder(posixpath.basename(folder))
 
     def discard(self, files: list[str]) -> None:
         root = self._storage.url() + "/"

@@ -55,7 +55,7 @@ def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collectin
     store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
     start = _start(settings, plan, job_id)
     coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store, _first_number(store))
-    coordinator.adopt(start.earlier, start.claimed)
+    coordinator.adopt(start.earlier, start.claimed, everything=settings.recover_latest)
     if checkpointed and isinstance(store, FolderStore):
         store.start_anew()
     retention = settings.checkpoints.get_externalized_checkpoint_retention()

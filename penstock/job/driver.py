@@ -76,6 +76,7 @@ class EpochLoop:
         clock: WallClock | None = None,
     ) -> None:
         self._plan = plan
+        self.batch = plan.batch
         self._deployment = deployment
         self._cluster = cluster
         self._options = options
@@ -173,12 +174,16 @@ class EpochLoop:
         if self._stop.is_set():
             raise JobCancelled("the job was cancelled")
         now = self._clock.now()
+        stopped = self.coordinator.last_savepoint
         point = self._durability.restore_point()
+        if stopped is not None:
+            # Its savepoint is complete, and someone may have gone on from it: nothing more may happen here.
+            point = self._durability.point_of(stopped)
         self._deployment.now = now
         self._deployment.restore = point.restore if point is not None else None
         self.coordinator.start(now)
         self._results.forget()
-        self._stopping, self._final = None, None
+        self._stopping, self._final = self._stopping if stopped is not None else None, None
         self._close_enumerators()
         self._enumerators = _enumerators(self._plan, point.enumerators if point is not None else {})
         self._check(self._cluster.deploy(self._deployment))
@@ -377,6 +382,7 @@ class EndedLoop(EpochLoop):
     """The loop of a job that came to its end in an earlier run."""
 
     def __init__(self) -> None:
+        self.batch = False
         self.metrics = {}
         self.watermarks = {}
         self.failures = []

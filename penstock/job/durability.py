@@ -51,10 +51,11 @@ class Durability:
     def restore_point(self) -> RestorePoint | None:
         """The newest complete checkpoint, else where the job was started from; None for the very beginning."""
         if self.coordinator.kept:
-            return _point(self.coordinator.kept[-1], continued=True)
-        return None if self.start is None else _point(self.start, self.start_continued)
+            return self.point_of(self.coordinator.kept[-1], continued=True)
+        return None if self.start is None else self.point_of(self.start, self.start_continued)
 
-
-def _point(metadata: Metadata, continued: bool) -> RestorePoint:
-    positions = {uid: pickling.loads(position) for uid, position in metadata.enumerators.items()}
-    return RestorePoint(metadata.restore(continued), positions)
+    @staticmethod
+    def point_of(metadata: Metadata, continued: bool = False) -> RestorePoint:
+        """Where a certain snapshot leads."""
+        positions = {uid: pickling.loads(position) for uid, position in metadata.enumerators.items()}
+        return RestorePoint(metadata.restore(continued), positions)

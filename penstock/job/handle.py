@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.checkpoint.coordinator import SavepointRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
-from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled
+from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, UnsupportedOperation
 from penstock.job.cluster import Cluster
 from penstock.job.driver import EpochLoop
 from penstock.storage import Storage
@@ -115,6 +115,8 @@ class JobHandle:
             raise ConfigurationError(
                 "a savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir"
             )
+        if self._loop.batch:
+            raise UnsupportedOperation("a BATCH job keeps what it has read outside of state: it has no savepoints")
         folder = Storage(below).url(f"savepoint-{self.job_id.hex[:6]}-{token_hex(6)}")
         request = SavepointRequest(folder, stop, drain)
         with self._lock:

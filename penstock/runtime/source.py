@@ -126,7 +126,7 @@ class SourceOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.finished = self._ended_before = False
+        self.finished = self._ended_before = self.idle = self._announces_idle = False
         try:
             self.reader = self._reader()
         except USER_ERRORS as error:
@@ -142,7 +142,9 @@ class SourceOperator(Operator):
         if own is not None:
             # When everything goes on as it was, those downstream know already that this source has ended.
             self.finished = self._ended_before = restored.continued and own["finished"]
+            self._announces_idle = own.get("idle", False)
             return self.source.reader(self.context, own.get("position"))
+        self._announces_idle = all(before.get("idle", False) for before in restored.all_own())
         positions = [before["position"] for before in restored.all_own() if "position" in before]
         if not positions:
             return self.source.reader(self.context)
@@ -152,7 +154,11 @@ class SourceOperator(Operator):
     def run(self, budget: Budget) -> None:
         """One epoch's reading."""
         self.backlog = False
-        while not (self.finished or self._paused()):
+        if self._announces_idle:
+            self._announces_idle = False
+            self._out.status(True)
+        # What the driver has handed out must be taken, even by a source that should wait for others.
+        while not self.finished and (budget.payload is not None or not self._paused()):
             try:
                 taken = self.reader.poll(self._out, budget)
             except USER_ERRORS as error:
@@ -186,6 +192,7 @@ class SourceOperator(Operator):
             self.reader.snapshot(into)
             into.own("position", self.reader.position())
             into.own("finished", self.reader.finished or self._ended_before)
+            into.own("idle", self.idle)
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         self.reader.checkpoint_complete(checkpoint)
@@ -211,5 +218,9 @@ class _SourceOutput:
     def __init__(self, operator: SourceOperator) -> None:
         self.records = operator.emit
         self.watermark = operator.output.watermark
-        self.status = operator.output.status
         self.end = operator.output.end
+        self._operator = operator
+
+    def status(self, idle: bool) -> None:
+        self._operator.idle = idle
+        self._operator.output.status(idle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -26,6 +26,8 @@ LOCK_SECONDS = 30
 _RECORD, _WATERMARK, _IDLE = range(3)
 Element = tuple[int, Any, int | None]
 """(what it is, its value, its timestamp)"""
+Position = tuple[bool, list[Element]]
+"""Whether the source is active, and what it has emitted that nobody has taken yet."""
 
 
 @dataclass
@@ -40,11 +42,13 @@ class FunctionSource(Source):
         return isinstance(self.function, ParallelSourceFunction)
 
     def reader(self, context: OperatorContext, position: Any = None) -> Reader:
-        return FunctionReader(self.function, context, position or [])
+        return FunctionReader(self.function, context, position)
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
         """The function's own state says where it goes on; what waited in the buffers is dealt out."""
-        return [list(chain.from_iterable(part)) for part in dealt_out(positions, parallelism)]
+        dealt = dealt_out([waiting for _, waiting in positions], parallelism)
+        active = not all(not active for active, _ in positions)
+        return [(active, list(chain.from_iterable(part))) for part in dealt]
 
 
 class Cancelled(BaseException):
@@ -54,9 +58,9 @@ class Cancelled(BaseException):
 class BufferedSourceContext(SourceContext):
     """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
 
-    def __init__(self, elements: Iterable[Element] = ()) -> None:
+    def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._elements: deque[Element] = deque(elements)
+        self._elements: deque[Element] = deque()
         self._lock = threading.RLock()
         self._closed = False
         self._unbounded = False
@@ -144,10 +148,11 @@ class BufferedSourceContext(SourceContext):
 class FunctionReader(Reader):
     """Drains the buffer of a running SourceFunction."""
 
-    def __init__(self, function: SourceFunction, context: OperatorContext, waiting: Iterable[Element] = ()) -> None:
+    def __init__(self, function: SourceFunction, context: OperatorContext, position: Position | None = None) -> None:
         self._function = function
-        self._context = BufferedSourceContext(waiting)
-        self._active = True
+        self._active, self._left = position or (True, [])
+        self._first = position is not None
+        self._context = BufferedSourceContext()
         self._participation = Participation(function, context, None)
         try:
             self._participation.initialize()
@@ -169,6 +174,13 @@ class FunctionReader(Reader):
             self._context.ended(None)
 
     def poll(self, output: Receiver, budget: Budget) -> int:
+        if self._first:
+            # What waited in other subtasks may have been dealt to this one, or the other way round: all of it goes
+            # ahead, in an epoch of its own, before anything new.
+            self._first = False
+            left, self._left = self._left, []
+            self._emit(left, output)
+            return 0
         taken = self._context.take(min(CHUNK_RECORDS, budget.records), budget.wait)
         budget.wait = 0.0
         self._emit(taken, output)
@@ -214,8 +226,8 @@ class FunctionReader(Reader):
     def snapshot(self, into: SubtaskSnapshot) -> None:
         self._participation.snapshot(into)
 
-    def position(self) -> list[Element]:
-        return self._context.waiting()
+    def position(self) -> Position:
+        return self._active, [*self._left, *self._context.waiting()]
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         self._participation.complete(checkpoint)

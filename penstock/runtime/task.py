@@ -68,7 +68,7 @@ class Slot:
         self.epoch = -1
         self._results: list[tuple[str, Any]] = []
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
-        self._tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
+        self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
         self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
         self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
@@ -134,7 +134,7 @@ class Slot:
                 batch=self.plan.batch,
                 watermark_interval=deployment.watermark_interval,
                 tracks_changes=deployment.checkpoints is not None and not self.plan.batch,
-                tables=self._tables,
+                tables=self.tables,
                 restored=self._restored(node),
                 job_parameters=deployment.job_parameters,
                 metrics=self.metrics.add_group(node.uid),
@@ -193,7 +193,7 @@ class Slot:
             except USER_ERRORS as error:
                 failures.append(failure_of(error, node.name, node.uid, self.index))
         self.checkpoints.close()
-        self._tables.close()
+        self.tables.close()
         return failures
 
     # --- one epoch ---

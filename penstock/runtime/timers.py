@@ -31,6 +31,10 @@ class TimerQueue:
         table = table or Table("timers", Layout.TIMER)
         self._live: dict[Timer, int] = table.entries
         self._changed = table.changed.add
+        if len(set(self._live.values())) < len(self._live):
+            # Restored from several slots, each of which had counted for itself.
+            for order, timer in enumerate(self.timers()):
+                self._live[timer] = order
         self._heap: list[tuple[int, int, Timer]] = [(timer[0], order, timer) for timer, order in self._live.items()]
         heapify(self._heap)
         self._order = count(max(self._live.values(), default=-1) + 1)

@@ -80,7 +80,10 @@ class TimestampsAndWatermarksOperator(Operator):
         self._bulk = type(self.generator) in _BULK
 
     def _restore(self, restored: RestoredOperator) -> None:
-        """A generator goes on in its own subtask; where there are now more or fewer, generators start anew."""
+        """Event time goes on where it was. Generators are the program's to make, and start anew as in Flink.
+
+        Those that follow the highest timestamp are told which it was, if their own subtask goes on.
+        """
         if restored.drained:
             return
         own = restored.own()
@@ -88,12 +91,14 @@ class TimestampsAndWatermarksOperator(Operator):
             reached = [before["watermark"] for before in restored.all_own() if before]
             self.current_watermark = min(reached, default=self.current_watermark)
             return
-        self.generator, self.current_watermark = own["generator"], own["watermark"]
+        self.current_watermark = own["watermark"]
         if restored.continued:
+            if isinstance(self.generator, BoundedOutOfOrdernessWatermarks) and own["highest"] is not None:
+                self.generator.max_timestamp = own["highest"]
             self._idle, self._ended, self._active_at, self._asked_at, self._unasked = own["progress"]
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
-        into.own("generator", self.generator)
+        into.own("highest", getattr(self.generator, "max_timestamp", None) if self._bulk else None)
         into.own("watermark", self.current_watermark)
         into.own("progress", (self._idle, self._ended, self._active_at, self._asked_at, self._unasked))
 

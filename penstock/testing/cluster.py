@@ -50,6 +50,12 @@ class InProcessCluster:
             arriving = [list(blobs) for blobs in zip(*sent, strict=True)]
         return [slot.report() for slot in self.slots]
 
+    def lose(self) -> None:
+        """Forget the slots as if their processes had died. Only their databases are closed: this process lives on."""
+        slots, self.slots = self.slots, []
+        for slot in slots:
+            slot.tables.close()
+
     def release(self) -> list[Report]:
         slots, self.slots = self.slots, []
         reports = []

@@ -223,7 +223,7 @@ class CrashingCluster(InProcessCluster):
         try:
             return action()
         except Crash as crash:
-            self.slots = []
+            self.lose()
             if schedule is None or schedule.random.random() < 0.3:
                 raise
             raise SlotLost(f"a slot died: {crash}") from None
@@ -323,7 +323,7 @@ def _settings(chance: random.Random) -> dict[str, str]:
         "execution.checkpointing.incremental": chance.choice(["true", "true", "false"]),
         "execution.checkpointing.snapshot-compression": chance.choice(["true", "false"]),
         "execution.checkpointing.data-inline-threshold": chance.choice(["0 b", "1 kb", "20 kb"]),
-        "state.backend.type": chance.choice(["hashmap"] * 39 + ["rocksdb"]),
+        "state.backend.type": chance.choice(["hashmap"] * 14 + ["rocksdb"]),
         "execution.checkpointing.dir": "crash://checkpoints",
         "execution.recover": "latest",
         "pipeline.job-id": JOB_ID,
@@ -350,7 +350,7 @@ def _simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
     Defaults.clock = lambda: clock
     Defaults.configuration = configuration
     late = schedule.random.random() < 0.5
-    checkpoints.new_writer = _LateWriter if late else _ImmediateWriter
+    checkpoints.new_writer = _LateWriter if late else ImmediateWriter
     checkpoints.PATIENCE = 0.0
     _Current.schedule = schedule
     try:
@@ -360,7 +360,7 @@ def _simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
         Defaults.cluster, Defaults.clock, Defaults.configuration, checkpoints.new_writer, checkpoints.PATIENCE = before
 
 
-class _ImmediateWriter(Executor):
+class ImmediateWriter(Executor):
     """Writes checkpoints at once."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **settings: Any) -> Future[Any]:

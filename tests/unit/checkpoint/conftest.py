@@ -150,6 +150,9 @@ class _Upload(AbstractBufferedFile):
         return True
 
     def _finish(self):
+        """An exclusive upload looks once more at the very end, as a conditional put does."""
+        if self.mode == "xb" and self.path in self.fs.files:
+            raise FileExistsError(self.path)
         self.fs.files[self.path] = b"".join(self.parts)
 
     def _fetch_range(self, start, end):
@@ -166,6 +169,11 @@ class Bucket(_Flat):
             return BytesIO(self.faults.call("open", lambda: self._content(path)))
         self.faults.call("open", lambda: None)
         return _Upload(self, path, mode, block_size=8)
+
+    def pipe_file(self, path, value, mode="overwrite", **_):
+        """As s3fs, gcsfs and adlfs have it: to create is exclusive."""
+        with self.open(path, "xb" if mode == "create" else "wb") as file:
+            file.write(value)
 
 
 class Disk:

@@ -158,6 +158,17 @@ class TestCreate:
             Storage(remote.url).create("f", DATA)
         assert remote.content("f") == b"theirs"
 
+    @pytest.mark.parametrize("moment", ["exists", "open", "initiate", "upload"])
+    def test_an_object_store_says_at_the_last_moment_whether_it_is_there(self, bucket, moment):
+        def other(number, call):
+            if call == moment:
+                bucket.put("f", b"theirs")
+
+        bucket.faults.after = other
+        with pytest.raises(StorageError, match="exists already"):
+            Storage(bucket.url).create("f", DATA)
+        assert bucket.content("f") == b"theirs"
+
     def test_wherever_it_fails_the_file_is_whole_or_not_there(self, faulty):
         for fault in every_fault(faulty):
             faulty.clear()

@@ -1,0 +1,239 @@
+"""The entries of a table in a database, those in use as live objects, within the memory that the slot has for them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, MutableMapping
+from sys import getsizeof
+from types import FunctionType, ModuleType
+from typing import Any, Protocol
+
+from penstock import pickling
+
+ABSENT: Any = object()
+HEAVY = 16 << 10
+"""From this size of its pickle on, an entry is weighed by itself; the others by their mean."""
+_SLOT = 100
+"""What an entry costs beside its key and value: its places in hash tables that are partly empty."""
+_FIRST_GUESS = 4.0
+_MOST_PARTS = 1000
+_ALIGNED = 16
+
+
+class StoredTable(Protocol):
+    """A table as its entries and the room they take see it."""
+
+    entries: Any
+
+    def read(self, address: Any) -> bytes | None:
+        """The pickled (address, value) that the database has."""
+
+    def scan(self) -> Iterator[tuple[Any, Any, bytes]]:
+        """All entries, with their pickles."""
+
+    def flush(self) -> None:
+        """Write what changed to the database."""
+
+    def clear(self) -> None:
+        """Forget every entry."""
+
+
+class Entries(MutableMapping[Any, Any]):
+    """A table's entries by address. What is read becomes a live object, and what is set is one.
+
+    Live objects are of two generations. One that is read or set is young; when the young ones of all tables fill half
+    of the room, the old ones are dropped and the young ones are old from then on. Before that, what changed is written,
+    so that dropping loses nothing. A reader may change the object that it got and then say so, as long as it does not
+    read its way through half of the room in between.
+    """
+
+    __slots__ = ("_heavy_old", "_old", "_room", "_table", "_young", "get", "gone", "heavy", "scale", "written")
+
+    def __init__(self, table: StoredTable, room: Room) -> None:
+        self._table = table
+        self._room = room
+        self._young: dict[Any, Any] = {}
+        self._old: dict[Any, Any] = {}
+        self.gone: set[Any] = set()
+        """What was removed since the last flush; the database may still have it."""
+        self.written = False
+        """Whether the database has entries of this table at all."""
+        self.scale = Scale()
+        self.heavy: dict[Any, int] = {}
+        self._heavy_old: dict[Any, int] = {}
+        self.get = self._getter()  # type: ignore[method-assign]
+
+    def _getter(self) -> Callable[..., Any]:
+        """`get` as a closure: it runs for every record, and costs half of what a method would."""
+        live, fetch = self._young.get, self._fetch
+
+        def get(address: Any, default: Any = None) -> Any:
+            held = live(address, ABSENT)
+            return fetch(address, default) if held is ABSENT else held
+
+        return get
+
+    def _fetch(self, address: Any, default: Any) -> Any:
+        """Make an entry young. Room is made first, so that this one is not what has to go."""
+        room = self._room
+        room.left -= self.scale.mean
+        if room.left < 0:
+            room.review()
+        held = self._old.pop(address, ABSENT)
+        if held is not ABSENT:
+            if address in self._heavy_old:
+                self.heavy[address] = self._heavy_old[address]
+        else:
+            stored = self.stored(address)
+            if stored is None:
+                return default
+            address, held = pickling.loads(stored)
+            if len(stored) >= HEAVY:
+                self.heavy[address] = len(stored)
+        self._young[address] = held
+        return held
+
+    def stored(self, address: Any) -> bytes | None:
+        """What the database has for an address that is not alive."""
+        return None if not self.written or address in self.gone else self._table.read(address)
+
+    def live(self, address: Any) -> Any:
+        """The live object of an address, or ABSENT."""
+        held = self._young.get(address, ABSENT)
+        return self._old.get(address, ABSENT) if held is ABSENT else held
+
+    def present(self, addresses: set[Any]) -> Iterator[tuple[Any, Any]]:
+        """Those of the addresses that have a live object, with it."""
+        young, old = self._young.get, self._old.get
+        for address in addresses:
+            held = young(address, ABSENT)
+            if held is ABSENT:
+                held = old(address, ABSENT)
+            if held is not ABSENT:
+                yield address, held
+
+    def missing(self, addresses: set[Any]) -> set[Any]:
+        """Those of the addresses that have no entry, neither here nor in the database."""
+        return {
+            address
+            for address in addresses.difference(self._young)
+            if address not in self._old and self.stored(address) is None
+        }
+
+    def discard(self, address: Any) -> bool:
+        """Remove an entry; whether there was one."""
+        self.heavy.pop(address, None)
+        was_young = self._young.pop(address, ABSENT) is not ABSENT
+        if self._old.pop(address, ABSENT) is ABSENT and not was_young and self.stored(address) is None:
+            return False
+        self.gone.add(address)
+        return True
+
+    def wrote(self, piece: list[tuple[Any, Any, bytes]]) -> None:
+        """The database has these now. Their pickles tell what they weigh."""
+        self.written = True
+        light = 0
+        for address, _, pickled in piece:
+            if len(pickled) < HEAVY:
+                light += len(pickled)
+            else:
+                self.heavy[address] = len(pickled)
+        address, value, pickled = piece[-1]
+        if len(pickled) < HEAVY:
+            self.scale.weigh(footprint(address, value), len(pickled), light / len(piece))
+
+    def age(self) -> None:
+        """Let go of the old objects. What changed must have been written."""
+        self._old = self._young.copy()
+        self._young.clear()
+        self._heavy_old, self.heavy = self.heavy, {}
+
+    def forget(self) -> None:
+        """Let go of all objects, and of what was removed."""
+        self._young.clear()
+        self._old.clear()
+        self.gone.clear()
+        self.heavy.clear()
+        self._heavy_old.clear()
+
+    def weight(self) -> float:
+        """About how many bytes the young objects take."""
+        return len(self._young) * self.scale.mean + sum(self.heavy.values()) * self.scale.ratio
+
+    def __getitem__(self, address: Any) -> Any:
+        held = self.get(address, ABSENT)
+        if held is ABSENT:
+            raise KeyError(address)
+        return held
+
+    def __setitem__(self, address: Any, value: Any) -> None:
+        self._young[address] = value
+
+    def __delitem__(self, address: Any) -> None:
+        if not self.discard(address):
+            raise KeyError(address)
+
+    def clear(self) -> None:
+        self._table.clear()
+
+    def __contains__(self, address: object) -> bool:
+        return self.live(address) is not ABSENT or self.stored(address) is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        return (address for address, _, _ in self._table.scan())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._table.scan())
+
+    def __bool__(self) -> bool:
+        return next(self._table.scan(), None) is not None
+
+
+class Room:
+    """The memory that a slot has for the live objects of its tables.
+
+    Reading counts down what is left of it by the mean weight of an entry. Nothing left is reason for a closer look.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._half = most / 2
+        self.left = self._half
+        self.tables: list[StoredTable] = []
+
+    def review(self) -> None:
+        """See how much is left, and let the objects age if it is nothing."""
+        used = sum(table.entries.weight() for table in self.tables)
+        if used > self._half:
+            for table in self.tables:
+                table.flush()
+                table.entries.age()
+            used = 0
+        self.left = max(self._half - used, self._half / 64)
+
+
+class Scale:
+    """What the entries of a table weigh in memory, judged by their pickles and by looking into some of them."""
+
+    __slots__ = ("mean", "ratio")
+
+    def __init__(self) -> None:
+        self.ratio = _FIRST_GUESS
+        """Bytes in memory for each byte of a pickle: little over 1 for text, 4 to 12 for most others."""
+        self.mean = 2.0 * _SLOT
+
+    def weigh(self, live: int, pickled: int, mean_pickled: float) -> None:
+        """Learn from the two sizes of an entry that is not heavy, and the mean size of the pickles beside it."""
+        self.ratio += (live / pickled - self.ratio) / 8
+        self.mean = _SLOT + mean_pickled * self.ratio
+
+
+def footprint(*values: Any) -> int:
+    """The bytes that objects and what they refer to take, as far as their first thousand parts."""
+    seen, size, waiting = set[int](), 0, list(values)
+    while waiting and len(seen) < _MOST_PARTS:
+        part = waiting.pop()
+        if id(part) not in seen and not isinstance(part, type | ModuleType | FunctionType):
+            seen.add(id(part))
+            size += -(-getsizeof(part) // _ALIGNED) * _ALIGNED
+            waiting.extend(gc.get_referents(part))
+    return size

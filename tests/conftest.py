@@ -1,0 +1,17 @@
+"""For all tests."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases_in_memory() -> Iterator[None]:
+    """RocksDB writes and syncs files whenever a database is closed, and tests close a great many."""
+    before = tempfile.tempdir
+    if os.access("/dev/shm", os.W_OK):
+        tempfile.tempdir = "/dev/shm"
+    yield
+    tempfile.tempdir = before
