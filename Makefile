@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format soak bench bench-checkpoints bench-quick compat docs clean
+.PHONY: help demo test unit spark check format kills soak bench bench-checkpoints bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -39,6 +39,9 @@ check: $(STAMP)  ## ruff, mypy --strict, import layers
 format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times
+	@$(BIN)/python -m benchmarks.kills
 
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)
