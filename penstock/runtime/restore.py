@@ -12,10 +12,9 @@ from penstock.errors import StateMigrationException
 from penstock.runtime.local_copies import LocalCopies
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.key_groups import group_range, key_group
-from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, SnapshotFile
+from penstock.state.snapshot import OWN, FileRef, Kind, Name, Restore, Shape, SnapshotFile
 from penstock.state.tables import Layout
 
-OWN = "_own"
 T = TypeVar("T")
 
 

@@ -9,10 +9,8 @@ from typing import Any
 from penstock import pickling
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 from penstock.state.schema import schema_of
-from penstock.state.snapshot import Kind, Name, State
+from penstock.state.snapshot import OWN, Kind, Name, State
 from penstock.state.tables import Layout, Table
-
-OWN = "_own"
 
 
 class Extent(Enum):

@@ -22,6 +22,8 @@ from penstock.errors import CorruptSnapshot, StorageError
 from penstock.storage import ATTEMPTS, Storage, split_url
 
 MAGIC = b"PENSTOCK"
+OWN = "_own"
+"""The name of the section with what the runtime keeps for a subtask."""
 
 
 class Kind(Enum):
