@@ -164,7 +164,7 @@ class Checkpointing(RuleBasedStateMachine):
         if outcome == "declined":
             self.receive(answer(number, index, failure=DECLINED), "declined")
             return
-        self.store.files |= set(files)
+        self.store.files |= set(files[-1:])
         if not savepoint:
             self.slots[index].taken[number] = files
         self.store.refuses = outcome == "unpublished" and not savepoint
@@ -306,7 +306,7 @@ class Checkpointing(RuleBasedStateMachine):
         self.an_epoch_begins(0, full=False)
         for slot in range(SLOTS):
             number, files, _ = self.slots[slot].queue.pop(0)
-            self.store.files |= set(files)
+            self.store.files |= set(files[-1:])
             self.receive(answer(number, slot, *files), "written")
         assert sorted(self.store.published) == [m.number for m in self.made.kept]
         assert self.store.files == set().union(*(m.files() for m in self.made.kept))

@@ -199,13 +199,13 @@ class TestStorage:
         hooked.on(lambda call, path: gate.wait(20) if call == "write" and "chk-1/" in path else None)
         options = {
             **on_files,
-            **tolerating(100),
-            "execution.checkpointing.timeout": "100 ms",
+            **tolerating(10_000),
+            "execution.checkpointing.timeout": "300 ms",
             "execution.checkpointing.interval": "10 ms",
         }
         client = start(endless, options)
         until(lambda: len(SEEN) == 8)
-        until(lambda: "checkpoint 1 failed and is tolerated: it was not complete after 100 ms" in caplog.text)
+        until(lambda: "checkpoint 1 failed and is tolerated: it was not complete after 300 ms" in caplog.text)
         gate.set()
         until(lambda: client._job._loop.coordinator.history)
         until(lambda: not [name for name in hooked.names() if "chk-1/" in name])

@@ -354,8 +354,10 @@ class TestWhatIsSeenFromOutside:
         client = start(lambda env: program(env).discard(), restarts(1, "1 h"))
         until(lambda: client.get_job_status().result(5) is JobStatus.RESTARTING)
         asked = client.trigger_savepoint(str(tmp_path))
+        time.sleep(0.05)
+        assert client.get_job_status().result(5) is JobStatus.RESTARTING, "asking does not cut the wait short"
         client.cancel().result(10)
-        assert isinstance(asked.exception(5), CheckpointFailed)
+        assert isinstance(asked.exception(5), CheckpointFailed) and ATTEMPTS == [0]
 
     def test_printing_happens_at_once_and_may_happen_again(self, restarts, capsys, start):
         FAILURES[3] = boom(1)
