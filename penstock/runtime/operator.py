@@ -191,7 +191,9 @@ class Gate:
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._channels: list[Channel] = []
-        self._watermark = MIN_TIMESTAMP
+        self.watermark = MIN_TIMESTAMP
+        self.holding = 0
+        """How many active channels stand exactly there: while there are any, event time cannot go on."""
         self._idle = False
         self.finished = False
 
@@ -199,6 +201,7 @@ class Gate:
         """A new channel into one input of the operator."""
         channel = Channel(self, self._operator.inputs()[input_index])
         self._channels.append(channel)
+        self.holding += 1
         return channel
 
     def advance(self) -> None:
@@ -212,32 +215,38 @@ class Gate:
         if not active and not self._idle:
             self._idle = True
             self._operator.status(True)
+        self._count_holding()
+
+    def _count_holding(self) -> None:
+        self.holding = sum(1 for c in self._channels if c.reached == self.watermark and not c.idle)
 
     def _reach(self, watermarks: list[int]) -> None:
         """A channel that woke up behind the others counts again when it has caught up with them."""
-        caught_up = [w for w in watermarks if w >= self._watermark]
-        if caught_up and min(caught_up) > self._watermark:
-            self._watermark = min(caught_up)
-            self._operator.watermark(self._watermark)
+        caught_up = [w for w in watermarks if w >= self.watermark]
+        if caught_up and min(caught_up) > self.watermark:
+            self.watermark = min(caught_up)
+            self._operator.watermark(self.watermark)
 
     def snapshot(self) -> GateState:
         """Where event time stands, on the whole and in every channel."""
         return GateState(
-            self._watermark, self._idle, self.finished, [(c.reached, c.idle, c.ended) for c in self._channels]
+            self.watermark, self._idle, self.finished, [(c.reached, c.idle, c.ended) for c in self._channels]
         )
 
     def restore(self, state: GateState) -> None:
         """Go on exactly where the same gate stood."""
-        self._watermark, self._idle, self.finished = state.watermark, state.idle, state.finished
+        self.watermark, self._idle, self.finished = state.watermark, state.idle, state.finished
         for channel, before in zip(self._channels, state.channels, strict=True):
             channel.reached, channel.idle, channel.ended = before
-        self._operator.resume_at(self._watermark)
+        self._count_holding()
+        self._operator.resume_at(self.watermark)
 
     def resume_at(self, watermark: int) -> None:
         """Go on from a point in event time that every channel is known to have reached."""
-        self._watermark = watermark
+        self.watermark = watermark
         for channel in self._channels:
             channel.reached = watermark
+        self._count_holding()
         self._operator.resume_at(watermark)
 
     def channel_ended(self) -> None:
@@ -261,10 +270,18 @@ class Channel:
         self.ended = False
 
     def watermark(self, timestamp: int) -> None:
-        if timestamp > self.reached:
-            self.reached = timestamp
-            if not self.idle:
-                self._gate.advance()
+        before, gate = self.reached, self._gate
+        if timestamp <= before:
+            return
+        self.reached = timestamp
+        if self.idle or before > gate.watermark:
+            return
+        # Of many channels that stand where event time stands, only the last one to leave lets it go on.
+        if before == gate.watermark:
+            gate.holding -= 1
+            if gate.holding > 0:
+                return
+        gate.advance()
 
     def status(self, idle: bool) -> None:
         if idle is not self.idle:

@@ -108,6 +108,11 @@ class TestLeftovers:
             for number in set(protocol.complete(left)) - set(kept):
                 assert needs.get(number, set()) & set(names) <= left
 
+    def test_a_newer_checkpoint_goes_before_the_older_file_that_it_needs(self):
+        names = ["chk-1/slot-0-a", "chk-2/slot-0-b", f"chk-2/{FILE}", f"chk-1/{FILE}"]
+        order = protocol.leftovers(names, {})
+        assert order == [f"chk-1/{FILE}", f"chk-2/{FILE}", "chk-1/slot-0-a", "chk-2/slot-0-b"]
+
 
 class TestFinished:
     @given(listings)

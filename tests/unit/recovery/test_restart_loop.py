@@ -246,6 +246,19 @@ class TestExactlyOnce:
             assert [count for count, _ in running] == list(range(1, len(mine) + 1))
             assert not mine or running[-1][1] == sum(mine)
 
+    @pytest.mark.parametrize("failures", [0, 1])
+    def test_a_checkpoint_holds_what_changed_since_the_one_before(self, run, restarts, failures):
+        """Many keys at first, then one an epoch: later checkpoints are small and do not grow, also after a restart."""
+        FAILURES[10_005] = boom(failures)
+        script = [*range(2000), pause(), *[step for n in range(10) for step in (10_000 + n, pause())]]
+
+        def build(env):
+            return scripted(env, *script).map(Fragile()).key_by(lambda v: v % 5000).process(Totals())
+
+        history = run(build, restarts(1)).coordinator.history
+        first, *later = [completed.written for completed in history]
+        assert len(later) >= 5 and max(later) < first / 5 and max(later) - min(later) < 100
+
 
 class Totals(KeyedProcessFunction):
     """Emits each value with how many there were of its key, and their sum."""
