@@ -182,7 +182,7 @@ class Coordinator:
         self._store.discard(files)
         for url in files:
             folder, _ = split_url(url)
-            if not folder.startswith(self._store.folder(0).rpartition("/")[0]):
+            if not folder.startswith(self._store.folder(0).rpartition("/")[0] + "/"):
                 discard_savepoint(folder, [url], uncertain=False)
 
     def _complete(self, pending: _Pending, now: int) -> None:

@@ -35,7 +35,8 @@ def slot_processes() -> Callable[[], dict[str, int]]:
                 slot = process.environ().get(SLOT_VARIABLE)
                 # The daemon of each pool has the variable too; a worker is the daemon's child.
                 if slot is not None and SLOT_VARIABLE in psutil.Process(process.ppid()).environ():
-                    found[slot] = process.pid
+                    job, _, index = slot.split("/")
+                    found[f"{job}/{index}"] = process.pid
             except psutil.Error:
                 continue
         return found

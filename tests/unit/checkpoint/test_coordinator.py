@@ -552,6 +552,16 @@ class TestSavepoints:
         assert isinstance(request.done.exception(0), CheckpointFailed)
         assert Storage(memory_url).names() == []
 
+    @pytest.mark.parametrize("folder", ["savepoints/sp", "job-savepoints/sp"])
+    def test_what_comes_too_late_for_one_that_failed_goes(self, memory_url, folder):
+        made = coordinator(FolderStore(memory_url, "job"))
+        storage = Storage(memory_url)
+        made.begin(10, 0, {}, SavepointRequest(storage.url(folder)))
+        made.receive([answer(1, 0, failure=DECLINED)], 20)
+        storage.write(f"{folder}/slot-1", [b"state"])
+        made.receive([answer(1, 1, storage.url(f"{folder}/slot-1"))], 30)
+        assert storage.names() == []
+
     @pytest.mark.parametrize("end", [lambda made: made.close("the job has ended"), lambda made: made.start(50)])
     def test_nobody_waits_for_ever(self, end):
         made, request = coordinator(), SavepointRequest("memory://sp")

@@ -11,6 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from penstock import storage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.runtime import checkpoints
 from penstock.testing import ManualClock, in_process
 
 CHECKPOINTED = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
@@ -47,11 +48,13 @@ class Outcome:
 
 
 @pytest.fixture
-def run():
+def run(monkeypatch):
     """Runs the stream that a function builds, with checkpoints and without restarts unless the options say more.
 
-    What the job raises is raised. Jobs run on a clock that needs no waiting.
+    What the job raises is raised. Jobs run on a clock that needs no waiting, and every checkpoint is written within
+    its epoch, however slow the machine is.
     """
+    monkeypatch.setattr(checkpoints, "PATIENCE", 10.0)
 
     def run(build, options=None, *, parallelism=1, clock=None, epoch_records=None):
         with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()):

@@ -208,7 +208,7 @@ class TestStorage:
         until(lambda: "checkpoint 1 failed and is tolerated: it was not complete after 300 ms" in caplog.text)
         gate.set()
         until(lambda: client._job._loop.coordinator.history)
-        until(lambda: not [name for name in hooked.names() if "chk-1/" in name])
+        until(lambda: not [name for name in hooked.names() if f"{client.get_job_id()}/chk-1/" in name])
         assert client.get_job_status().result(5) is JobStatus.RUNNING
 
     def test_cancelling_while_it_hangs(self, start, on_files, hooked, gate, until):
@@ -231,6 +231,11 @@ class TestStorage:
         hooked.on(refuse)
         assert run(program, on_files).results == RESULTS
         assert "left behind" in caplog.text
+
+    def test_nor_does_an_end_that_cannot_be_noted_down(self, run, on_files, hooked, caplog):
+        hooked.on(lambda call, path: full(call, path) if "_finished" in path else None)
+        assert run(program, {**on_files, "pipeline.job-id": "ab" * 16}).results == RESULTS
+        assert "left behind" in caplog.text and "_finished" in caplog.text
 
     def test_the_last_checkpoint_is_not_tried_in_a_frenzy(self, run, on_files, hooked, recording_clock):
         """The input is over and the disk is full: the last checkpoint is tried again at the pace of the others."""
