@@ -81,6 +81,8 @@ class Storage:
             if self.fs.cat_file(path) != data:
                 raise _exists(self.url(name)) from None
         except (TypeError, ValueError, NotImplementedError):
+            # A file system that knows no mode "create", or no such mode in this version, says so in one of these ways.
+            # It still puts files whole; that nobody else has made this one was looked for before.
             self._write(path, [data])
 
     def _publish(self, name: str, draft: str) -> None:
@@ -138,6 +140,7 @@ class Storage:
 
     def delete_empty_folder(self, name: str) -> None:
         """Remove a folder if it holds nothing; where folders are no things of their own there is nothing to do."""
+        # OSError: it holds something, or is gone. NotImplementedError: fsspec's answer where there are no folders.
         with suppress(OSError, NotImplementedError):
             self.fs.rmdir(self.path(name))
 

@@ -95,6 +95,8 @@ class Coordinator:
         """Complete checkpoints of this job that are retained, oldest first."""
         self.last_savepoint: Metadata | None = None
         """The savepoint with which the job was stopped, once it is complete."""
+        self.last_epoch = -1
+        """The epoch that it covers: what comes later belongs to whoever goes on from it."""
         self.history: list[Completed] = []
         self.on_complete: Callable[[int], None] = lambda epoch: None
         """Told the epoch that a complete checkpoint covers."""
@@ -199,9 +201,8 @@ class Coordinator:
         if request is not None:
             request.done.set_result(path)
             if request.stop:
-                self.last_savepoint = metadata
+                self.last_savepoint, self.last_epoch = metadata, pending.epoch
                 self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
-                self.on_complete(pending.epoch)
             return
         self._failures = 0
         self._ended = now

@@ -129,9 +129,16 @@ class EpochLoop:
             self._release_quietly()
             self._end(f"the job failed: {error}")
             raise
-        self._results.release_all()
+        self._release_results()
         self._end("the job has ended")
         self.coordinator.release(keep=False, finished=self._durability.marks_end)
+
+    def _release_results(self) -> None:
+        """Hand out the last results. What came behind a last savepoint comes again from whoever goes on there."""
+        if self.coordinator.last_savepoint is None:
+            self._results.release_all()
+        else:
+            self._results.release(self.coordinator.last_epoch)
 
     def _end(self, why: str) -> None:
         self._over = True
@@ -182,7 +189,8 @@ class EpochLoop:
         self._deployment.now = now
         self._deployment.restore = point.restore if point is not None else None
         self.coordinator.start(now)
-        self._results.forget()
+        if stopped is None:
+            self._results.forget()
         self._stopping, self._final = self._stopping if stopped is not None else None, None
         self._close_enumerators()
         self._enumerators = _enumerators(self._plan, point.enumerators if point is not None else {})

@@ -279,7 +279,7 @@ class Checkpointing(RuleBasedStateMachine):
     def the_newest_are_kept(self):
         if hasattr(self, "made"):
             assert [m.number for m in self.made.kept] == self.completed[-self.rules.retained :]
-            assert len(self.covered) >= len(self.completed)
+            assert len(self.covered) == len(self.completed) and self.covered == sorted(self.covered)
 
     @invariant()
     def what_is_complete_is_whole(self):
