@@ -21,7 +21,14 @@ PenstockError
 ├── RecordError                  a record cannot be processed; a job that meets one fails
 │   ├── UnsupportedKey
 │   ├── TypeMismatch
-│   └── MissingTimestamp
+│   ├── MissingTimestamp
+│   └── UndecodableRecord       what a source read is not what its format says
+├── ConnectorError               a system outside failed too often, or said no
+│   ├── MissingDependency        the package that the connector needs is not installed
+│   ├── NotFound                 a topic, table, queue or file that is not there, or no longer
+│   ├── AccessDenied             wrong credentials, or too few rights
+│   ├── OffsetOutOfRange         a position that the outside system no longer has
+│   └── SchemaMismatch           the outside system holds something of another shape
 ├── ContextError                 a function used its context in a way its stream does not allow
 │   ├── KeyedStateRequired
 │   └── TimersRequireKeys
@@ -128,6 +135,34 @@ class TypeMismatch(RecordError):
 
 class MissingTimestamp(RecordError):
     """An event-time operator met a record without a timestamp."""
+
+
+class UndecodableRecord(RecordError):
+    """What a source read is not what its format says."""
+
+
+class ConnectorError(PenstockError):
+    """A system outside failed too often, or said no."""
+
+
+class MissingDependency(ConnectorError):
+    """The package that a connector needs is not installed."""
+
+
+class NotFound(ConnectorError):
+    """A topic, table, queue or file that is not there, or no longer."""
+
+
+class AccessDenied(ConnectorError):
+    """Wrong credentials, or too few rights."""
+
+
+class OffsetOutOfRange(ConnectorError):
+    """A position that the outside system no longer has."""
+
+
+class SchemaMismatch(ConnectorError):
+    """The outside system holds something of another shape."""
 
 
 class ContextError(PenstockError):

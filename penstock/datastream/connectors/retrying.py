@@ -1,0 +1,49 @@
+"""Tries again, a little later each time, while the outside system is away."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from penstock.errors import ConnectorError
+
+T = TypeVar("T")
+log = logging.getLogger("penstock.connectors")
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often and how patiently to try again."""
+
+    attempts: int = 6
+    delay: float = 0.2
+    """Seconds before the second try; each later one waits twice as long."""
+    longest: float = 5.0
+
+    def call(
+        self,
+        action: Callable[[], T],
+        what: str,
+        is_transient: Callable[[Exception], bool],
+        between: Callable[[], None] | None = None,
+    ) -> T:
+        """Call until it works. `what` names it in errors; `between` is called before each new try, to reconnect."""
+        delay = self.delay
+        for attempt in range(1, self.attempts + 1):
+            try:
+                if attempt > 1 and between is not None:
+                    between()
+                return action()
+            except Exception as error:
+                if isinstance(error, ConnectorError) or not is_transient(error):
+                    raise
+                if attempt == self.attempts:
+                    raise ConnectorError(f"{what} failed {attempt} times, the last time with: {error}") from error
+                log.warning("%s failed and is tried again in %.1f s: %s", what, delay, error)
+            time.sleep(delay * random.uniform(0.8, 1.2))
+            delay = min(delay * 2, self.longest)
+        raise AssertionError("unreachable")
