@@ -98,7 +98,7 @@ class Coordinator:
         self.last_epoch = -1
         """The epoch that it covers: what comes later belongs to whoever goes on from it."""
         self.history: list[Completed] = []
-        self.on_complete: Callable[[int], None] = lambda epoch: None
+        self.on_complete: Callable[[int, int], None] = lambda checkpoint, epoch: None
         """Told the epoch that a complete checkpoint covers."""
 
     def adopt(self, earlier: Iterable[Metadata], claimed: str | None = None, everything: bool = False) -> None:
@@ -209,7 +209,7 @@ class Coordinator:
         self._subsume(metadata.number)
         self._notices.append(Notice(metadata.number, complete=True))
         self._retain(metadata)
-        self.on_complete(pending.epoch)
+        self.on_complete(metadata.number, pending.epoch)
 
     def _subsume(self, number: int) -> None:
         """An older checkpoint that is still under way must never become the newest."""

@@ -10,7 +10,7 @@ from penstock.common.execution_config import ExecutionConfig, check_max_parallel
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.collecting import CloseableIterator
-from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -329,18 +329,20 @@ class DataStream(Settings):
         """Print on the driver, with the identifier and the subtask's number before each record."""
         return self._sink("Print to Std. Out", PrintSink(sink_identifier or "", self._type))
 
-    def add_sink(self, sink_func: SinkFunction | Callable[[Any], None]) -> DataStreamSink:
-        """Call a SinkFunction, or a plain function, for every record."""
+    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], None]) -> DataStreamSink:
+        """Call a SinkFunction, or a plain function, for every record; sink connectors are taken, too."""
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
         check_function(sink_func, SinkFunction, "add_sink")
         return self._sink("Sink", FunctionSink(sink_func))
 
-    def sink_to(self, sink: Any) -> DataStreamSink:
+    def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write to a sink connector."""
-        if isinstance(sink, Sink):
-            return self._sink("Sink", CommittingSink(sink), kind="committing sink")
-        raise UnsupportedOperation(
-            f"sink_to({type(sink).__name__}) is not available in this version; use add_sink(SinkFunction) or print()"
-        )
+        check_instance(sink, Sink, "sink_to")
+        stream = self
+        if isinstance(sink, SupportsPreprocessing) and (transformer := sink.get_transformer()) is not None:
+            stream = transformer.apply(self)
+        return stream._sink("Sink", CommittingSink(sink, stream._type), kind="committing sink")
 
     def discard(self) -> DataStreamSink:
         """Read the stream and keep nothing, to run it for its side effects or to measure it."""

@@ -16,10 +16,10 @@ from penstock.datastream import submission
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.collecting import CloseableIterator
-from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.connectors.base import BadRecords, Source
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.socket import SocketTextSource
-from penstock.datastream.data_stream import DataStream
+from penstock.datastream.data_stream import DataStream, check_instance
 from penstock.datastream.environment_settings import EnvironmentSettings, default_parallelism
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import SourceFunction
@@ -33,8 +33,10 @@ from penstock.graph.plan import Plan
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.readers import CollectionSource, RateSource, SequenceSource, TextFileSource, file_splits
 from penstock.runtime.sinks import CollectSink
-from penstock.runtime.source import Source, SourceOperator
+from penstock.runtime.source import ReadLimits, SourceOperator
+from penstock.runtime.source import Source as RuntimeSource
 from penstock.runtime.source_function import FunctionSource
+from penstock.runtime.split_source import SplitSource
 from penstock.runtime.watermarks import IngestionTimeOperator
 
 
@@ -265,27 +267,68 @@ class StreamExecutionEnvironment:
         return self.add_source(SocketTextSource(hostname, port, delimiter, max_retry), "Socket Source", Types.STRING())
 
     def add_source(
-        self, source_func: SourceFunction, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+        self,
+        source_func: SourceFunction | Source,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """A source written in Python: its run loop emits through a SourceContext until it is cancelled."""
+        """A source written in Python: its run loop emits through a SourceContext until it is cancelled.
+
+        Connectors that Flink counts among the SourceFunctions are taken, too.
+        """
+        if isinstance(source_func, Source):
+            return self._split_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
         if not isinstance(source_func, SourceFunction):
             raise TypeError(f"add_source takes a SourceFunction, not {source_func!r}")
         return self._source(source_name, FunctionSource(source_func), type_info)
 
     def from_source(
         self,
-        source: Any,
+        source: Source | NumberSequenceSource,
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
+        *,
+        bad_records: BadRecords | None = None,
+        rate_limit: float | None = None,
+        max_records_per_epoch: int | None = None,
     ) -> DataStream:
-        """A source connector, with its watermark strategy."""
-        stream = self._source(source_name, _connector(source), type_info)
-        if watermark_strategy is None:
+        """A source connector, with its watermark strategy.
+
+        `bad_records` says what happens to records that cannot be decoded; by default the job fails. `rate_limit` is a
+        number of records a second, `max_records_per_epoch` one for each epoch, both for all subtasks together.
+        """
+        if not isinstance(watermark_strategy, WatermarkStrategy):
             raise TypeError(
                 "from_source needs a WatermarkStrategy; WatermarkStrategy.no_watermarks() if there are none"
             )
-        return stream.assign_timestamps_and_watermarks(watermark_strategy)
+        limits = _read_limits(rate_limit, max_records_per_epoch)
+        if isinstance(source, NumberSequenceSource):
+            stream = self._source(source_name, SequenceSource(source.start, source.end), type_info, limits=limits)
+            return stream.assign_timestamps_and_watermarks(watermark_strategy)
+        if not isinstance(source, Source):
+            raise TypeError(f"from_source takes a Source, not {source!r}")
+        return self._split_source(source, watermark_strategy, source_name, type_info, bad_records, limits)
+
+    def _split_source(
+        self,
+        source: Source,
+        strategy: WatermarkStrategy,
+        name: str,
+        type_info: TypeInformation | None = None,
+        bad_records: BadRecords | None = None,
+        limits: ReadLimits | None = None,
+    ) -> DataStream:
+        policy = BadRecords.fail() if bad_records is None else bad_records
+        check_instance(policy, BadRecords, "from_source(bad_records=...)")
+        made = SplitSource(source, strategy, policy)
+        if type_info is not None:
+            stream = self._source(name, made, type_info, limits=limits)
+        else:
+            stream = self._source(name, made, source.get_produced_type(), check=False, limits=limits)
+        if strategy.alignment is not None:
+            stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
+        return stream
 
     def from_spark(self, data_frame: Any, type_info: TypeInformation | None = None) -> DataStream:
         """The rows of a batch Spark DataFrame, as Rows with the names of its columns."""
@@ -336,8 +379,15 @@ class StreamExecutionEnvironment:
         self._sinks.append(node)
         return node
 
-    def _source(self, name: str, source: Source, type_info: TypeInformation | None, check: bool = True) -> DataStream:
-        operator = SourceOperator(source, type_info if check else None)
+    def _source(
+        self,
+        name: str,
+        source: RuntimeSource,
+        type_info: TypeInformation | None,
+        check: bool = True,
+        limits: ReadLimits | None = None,
+    ) -> DataStream:
+        operator = SourceOperator(source, type_info if check else None, limits)
         node = Transformation(name, operator, kind="source", non_parallel=not source.parallel)
         stream = DataStream(self, [StreamRef(node)], type_info)
         if self._time is TimeCharacteristic.IngestionTime:
@@ -355,14 +405,12 @@ class StreamExecutionEnvironment:
         return submission.plan_of(self, job_name)
 
 
-def _connector(source: Any) -> Source:
-    """The runtime's source for a connector's."""
-    if isinstance(source, NumberSequenceSource):
-        return SequenceSource(source.start, source.end)
-    if isinstance(source, FileSource):
-        splits = [split for path in source.paths for split in file_splits(path)]
-        return TextFileSource(splits, source.format.charset)
-    raise TypeError(f"from_source does not know {type(source).__name__}")
+def _read_limits(per_second: float | None, per_epoch: int | None) -> ReadLimits:
+    if per_second is not None and not per_second > 0:
+        raise ValueError(f"rate_limit is a number of records per second above 0, not {per_second!r}")
+    if per_epoch is not None and per_epoch < 1:
+        raise ValueError(f"max_records_per_epoch is at least 1, not {per_epoch!r}")
+    return ReadLimits(per_second, per_epoch)
 
 
 __all__ = ["StreamExecutionEnvironment"]

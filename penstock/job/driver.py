@@ -10,31 +10,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock import errors
 from penstock.checkpoint.coordinator import SavepointRequest
 from penstock.errors import (
+    AccessDenied,
     CheckpointFailed,
     ConfigurationError,
     JobCancelled,
     JobError,
     JobFailed,
-    PenstockError,
+    MissingDependency,
+    NotFound,
+    OffsetOutOfRange,
     ProgramError,
+    SchemaMismatch,
     SlotLost,
     SnapshotError,
 )
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Cluster
+from penstock.job.driver_parts import DriverParts, job_failed
 from penstock.job.durability import Durability
 from penstock.job.results import Results
-from penstock.runtime.failures import Failure
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Report
-from penstock.runtime.source import Enumerator, SourceOperator
 
 KEEP_ALIVE_MILLIS = 20_000
 LONGEST_WAIT_MILLIS = 1_000
 UPLOAD_WAIT_MILLIS = 20
 """How long to wait before asking again whether a checkpoint has been written."""
+LASTING = (
+    ProgramError,
+    ConfigurationError,
+    SnapshotError,
+    MissingDependency,
+    NotFound,
+    AccessDenied,
+    OffsetOutOfRange,
+    SchemaMismatch,
+)
+"""What another try would not change."""
 log = logging.getLogger("penstock.job")
 
 
@@ -83,7 +96,7 @@ class EpochLoop:
         self._durability = durability or Durability.none(plan, deployment.job_id)
         self.coordinator = self._durability.coordinator
         self._results = Results(on_results, self._durability.held)
-        self.coordinator.on_complete = self._results.release
+        self.coordinator.on_complete = self._completed
         self._clock = clock or WallClock()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -99,7 +112,7 @@ class EpochLoop:
         self.metrics: dict[int, dict[str, Any]] = {}
         self.watermarks: dict[str, int] = {}
         self._reached: dict[tuple[str, str, int], int] = {}
-        self._enumerators: dict[int, Enumerator] = {}
+        self._driver_parts = DriverParts(plan)
 
     # --- from other threads ---
     def stop(self) -> None:
@@ -133,6 +146,10 @@ class EpochLoop:
         self._end("the job has ended")
         self.coordinator.release(keep=False, finished=self._durability.marks_end)
 
+    def _completed(self, checkpoint: int, epoch: int) -> None:
+        self._results.release(epoch)
+        self._driver_parts.checkpoint_complete(checkpoint)
+
     def _release_results(self) -> None:
         """Hand out the last results. What came behind a last savepoint comes again from whoever goes on there."""
         if self.coordinator.last_savepoint is None:
@@ -164,7 +181,7 @@ class EpochLoop:
             raise JobCancelled("the job was cancelled") from None
         now = self._clock.now()
         self.failures = [*self.failures[-99:], (now, str(error))]
-        lasting = isinstance(error, (ProgramError, ConfigurationError, SnapshotError))
+        lasting = isinstance(error, LASTING)
         delay = None if lasting else self._durability.restarts.failed(now)
         if delay is None:
             if self._deployment.attempt:
@@ -192,8 +209,7 @@ class EpochLoop:
         if stopped is None:
             self._results.forget()
         self._stopping, self._final = self._stopping if stopped is not None else None, None
-        self._close_enumerators()
-        self._enumerators = _enumerators(self._plan, point.enumerators if point is not None else {})
+        self._driver_parts.open(point.enumerators if point is not None else {})
         self._check(self._cluster.deploy(self._deployment))
         self.restarting = False
 
@@ -209,6 +225,7 @@ class EpochLoop:
             self.epoch += 1
             self._absorb(command.epoch, reports)
             self._check(reports)
+            self._driver_parts.commit(reports)
             answers = [answer for report in reports for answer in report.acknowledgements]
             self.coordinator.receive(answers, self._clock.now())
             self._rest(started, reports)
@@ -241,7 +258,7 @@ class EpochLoop:
             self._stopping = request
         paused = self._stopping is not None
         notices = self.coordinator.take_notices()
-        assignments = {} if paused else self._assignments()
+        assignments = {} if paused else self._driver_parts.assignments(min(self._options.max_records, 20_000))
         order = self._order(now, reports, request)
         return Command(
             epoch=self.epoch,
@@ -261,25 +278,21 @@ class EpochLoop:
     def _order(self, now: int, reports: list[Report], request: SavepointRequest | None) -> CheckpointOrder | None:
         """The savepoint asked for, the last checkpoint of a job that has read everything, or the next one due."""
         if request is not None:
-            return self.coordinator.begin(now, self.epoch, self._positions(), request)
+            return self.coordinator.begin(now, self.epoch, self._driver_parts.positions(), request)
         if self._stopping is not None:
             return None
         if self._durability.seals and _all_finished(reports):
             if self._is_sealed() or self.coordinator.awaits_slots() or self._awaits_next_try(now):
                 return None
-            order = self.coordinator.begin(now, self.epoch, self._positions())
+            order = self.coordinator.begin(now, self.epoch, self._driver_parts.positions())
             self._final = order.number
             return order
-        return self.coordinator.order(now, self.epoch, self._positions())
+        return self.coordinator.order(now, self.epoch, self._driver_parts.positions())
 
     def _awaits_next_try(self, now: int) -> bool:
         """Whether the last checkpoint has failed, and is to be tried again at the pace of the others."""
         due = self.coordinator.next_due()
         return self._final is not None and due is not None and due > now
-
-    def _positions(self) -> dict[str, Any]:
-        """Where the driver's parts of the sources are once this epoch has read what was assigned to it."""
-        return {self._plan.nodes[node].uid: e.position() for node, e in self._enumerators.items()}
 
     def _wait_millis(self, now: int, reports: list[Report]) -> int:
         """A source that waits for the outside world waits in its slot; longer, the longer nothing has come."""
@@ -291,13 +304,6 @@ class EpochLoop:
             longest = UPLOAD_WAIT_MILLIS
         due = self._next_due(reports)
         return longest if due is None else max(0, min(longest, due - now))
-
-    def _assignments(self) -> dict[int, list[Any]]:
-        share = min(self._options.max_records, 20_000)
-        return {
-            node: enumerator.assign(self._plan.nodes[node].parallelism, share)
-            for node, enumerator in self._enumerators.items()
-        }
 
     def _alignment(self) -> dict[str, int]:
         """How far each alignment group may go: its slowest stream plus the smallest drift allowed."""
@@ -345,7 +351,7 @@ class EpochLoop:
             self._clock.rest(wake - now, self._wake)
 
     def _is_busy(self, reports: list[Report]) -> bool:
-        if self._stopping is None and any(not enumerator.exhausted for enumerator in self._enumerators.values()):
+        if self._stopping is None and self._driver_parts.has_more():
             return True
         if self._requests or (self.coordinator.has_news() and not self.coordinator.awaits_slots()):
             return True
@@ -371,12 +377,8 @@ class EpochLoop:
 
     # --- the end ---
     def _release(self) -> list[Report]:
-        self._close_enumerators()
+        self._driver_parts.close()
         return self._cluster.release()
-
-    def _close_enumerators(self) -> None:
-        for enumerator in self._enumerators.values():
-            enumerator.close()
 
     def _release_quietly(self) -> None:
         """After a failure the first error counts; one on the way out would only hide it."""
@@ -403,27 +405,5 @@ class EndedLoop(EpochLoop):
         """It has stopped."""
 
 
-def job_failed(failure: Failure) -> JobFailed:
-    """The exception for a failure, which is also of the failure's own class where Penstock has one."""
-    known = getattr(errors, failure.known_as, None) if failure.known_as else None
-    kind = errors.job_failed_as(known) if known is not None and known is not PenstockError else JobFailed
-    return kind(
-        failure.describe(),
-        operator=failure.operator,
-        uid=failure.uid,
-        record=failure.record,
-        cause=failure.traceback,
-    )
-
-
 def _all_finished(reports: list[Report]) -> bool:
     return bool(reports) and all(report.finished for report in reports)
-
-
-def _enumerators(plan: Plan, positions: dict[str, Any]) -> dict[int, Enumerator]:
-    made = {n.id: n.operator.source.enumerator() for n in plan.nodes if isinstance(n.operator, SourceOperator)}
-    enumerators = {node: enumerator for node, enumerator in made.items() if enumerator is not None}
-    for node, enumerator in enumerators.items():
-        if plan.nodes[node].uid in positions:
-            enumerator.resume(positions[plan.nodes[node].uid])
-    return enumerators

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
-from penstock.datastream.connectors.base import Sink
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from penstock.datastream.functions import RuntimeContext
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
@@ -18,32 +21,34 @@ Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
 
 
-_LAST = 1 << 62
+AT_THE_END = 1 << 62
 """Stands for the checkpoint at the end of a job that takes none."""
 
 
 class CommittingSink(Operator):
     """Runs a Sink: writer, and committer if it has one."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, input_type: TypeInformation | None = None) -> None:
         super().__init__()
         self.sink = sink
+        self.input_type = input_type
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         self._pending: Pending = {}
         self._sink_context = SinkContext(self)
-        self._writer = self._committer = None
+        self._writer: SinkWriter | None = None
+        self._committer = None
+        before = context.restored.all_own() if context.restored is not None else []
         try:
             self._committer = self.sink.create_committer()
-            items = self._recommit(context.restored) if context.restored is not None else []
-            self._writer = self.sink.create_writer(SlotRuntimeContext(context, None), items)
+            items = self._recommit(context.restored, before) if context.restored is not None else []
+            self._writer = self.sink.create_writer(_SlotWriterContext(context, self.input_type, before), items)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 
-    def _recommit(self, restored: RestoredOperator) -> list[Any]:
+    def _recommit(self, restored: RestoredOperator, before: list[dict[str, Any]]) -> list[Any]:
         """Commit again what the checkpoint holds, since nobody knows whether it was, and return the writer's items."""
-        before = restored.all_own()
         own = restored.own()
         mine = [own] if own is not None else before[restored.subtask :: restored.parallelism]
         for part in mine:
@@ -52,26 +57,43 @@ class CommittingSink(Operator):
 
     def _commit(self, pending: Pending) -> None:
         for number in sorted(pending):
-            if pending[number] and self._committer is not None:
+            if not pending[number]:
+                continue
+            if self._committer is not None:
                 self._committer.commit(pending[number])
+            if self.context.to_global_committer is not None:
+                self.context.to_global_committer(number, pending[number])
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self._writer is not None
         feed, write, context = iter(values), self._writer.write, self._sink_context
         try:
+            if self._writer.write_all(values, timestamps, context):
+                return
             for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
                 context.record_timestamp = timestamp
                 write(value, context)
         except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
 
+    def end_epoch(self) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.end_epoch(self.context.clock.now)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def next_due(self) -> int | None:
+        return self._writer.next_due() if self._writer is not None else None
+
     def finish(self) -> None:
         """Nothing follows. Without checkpoints this is the only moment to commit."""
         assert self._writer is not None
         try:
+            self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
             self._writer.flush(True)
             if not self.context.tracks_changes:
-                self._commit({**self._pending, _LAST: self._writer.prepare_commit()})
+                self._commit({**self._pending, AT_THE_END: self._writer.prepare_commit()})
                 self._pending.clear()
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
@@ -79,6 +101,7 @@ class CommittingSink(Operator):
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:
         assert self._writer is not None
+        self._writer.checkpoint_id, self._writer.checkpoint_timestamp = into.checkpoint, into.timestamp
         self._writer.flush(False)
         self._pending[into.checkpoint] = self._writer.prepare_commit()
         into.own("pending", dict(self._pending))
@@ -92,6 +115,46 @@ class CommittingSink(Operator):
             del self._pending[number]
 
     def close(self) -> None:
-        for part in (self._writer, self._committer):
+        for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
             if part is not None:
                 part.close()
+
+
+class _SlotWriterContext(WriterContext):
+    """The WriterContext of one subtask."""
+
+    def __init__(
+        self, context: OperatorContext, input_type: TypeInformation | None, before: Iterable[dict[str, Any]]
+    ) -> None:
+        self._context = context
+        self._input_type = input_type
+        self._before = list(before)
+
+    @property
+    def runtime(self) -> RuntimeContext:
+        return SlotRuntimeContext(self._context, None)
+
+    @property
+    def uid(self) -> str:
+        return self._context.uid
+
+    @property
+    def input_type(self) -> TypeInformation | None:
+        return self._input_type
+
+    @property
+    def now(self) -> int:
+        return self._context.clock.now
+
+    @property
+    def is_restored(self) -> bool:
+        return self._context.restored is not None
+
+    @property
+    def all_restored(self) -> list[Any]:
+        return [item for part in self._before for item in part.get("writer", [])]
+
+    @property
+    def all_committables(self) -> list[Any]:
+        pending = [part.get("pending", {}) for part in self._before]
+        return [item for prepared in pending for number in sorted(prepared) for item in prepared[number]]

@@ -46,6 +46,8 @@ class OperatorContext:
     alignment: Alignment | None = None
     results: Callable[[Any, Any], None] | None = None
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
+    to_global_committer: Callable[[int, list[Any]], None] | None = None
+    """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
 
 
 @dataclass

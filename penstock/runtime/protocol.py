@@ -124,6 +124,8 @@ class Report:
     waits_for_input: bool = False
     next_due: int | None = None
     results: list[tuple[str, Any]] = field(default_factory=list)
+    committables: list[tuple[str, int, list[Any]]] = field(default_factory=list)
+    """For the driver's committers: sink uid, checkpoint, what to commit."""
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)

@@ -55,6 +55,12 @@ class Reader(ABC):
     def position(self) -> Any:
         """From where a new reader would have to go on, as plain data."""
 
+    def bind(self, output: Receiver) -> None:  # noqa: B027 - most learn it with each poll
+        """Know where records and watermarks go; called once, before the first poll."""
+
+    def end_epoch(self) -> None:  # noqa: B027 - most have no clock of their own
+        """All that could be read in this epoch has been."""
+
     def steady(self) -> AbstractContextManager[Any]:
         """A context in which the position does not move, for readers that read in a thread of their own."""
         return nullcontext()
@@ -91,6 +97,9 @@ class Enumerator(ABC):
     def resume(self, position: Any) -> None:  # noqa: B027
         """Go on from a position; called before the first `assign`."""
 
+    def checkpoint_complete(self, checkpoint: int) -> None:  # noqa: B027
+        """A checkpoint was published."""
+
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """The job has ended."""
 
@@ -116,12 +125,57 @@ class Source(ABC):
         return None
 
 
+@dataclass(frozen=True)
+class ReadLimits:
+    """How fast a source may be read, all its subtasks together."""
+
+    per_second: float | None = None
+    per_epoch: int | None = None
+
+
+class Allowance:
+    """One subtask's share of the limits: what it may still read, which grows with processing time."""
+
+    def __init__(self, limits: ReadLimits, context: OperatorContext) -> None:
+        self._clock = context.clock
+        self._per_second = None if limits.per_second is None else limits.per_second / context.parallelism
+        self._per_epoch = None if limits.per_epoch is None else max(1, limits.per_epoch // context.parallelism)
+        self._left = 1.0
+        self._since = context.clock.now
+
+    def restrict(self, budget: Budget) -> None:
+        """An epoch begins. What was not read in time is made up for, by up to a second's worth."""
+        if self._per_epoch is not None:
+            budget.records = min(budget.records, self._per_epoch)
+        if self._per_second is not None:
+            passed = max(0, self._clock.now - self._since) / 1000
+            self._since = self._clock.now
+            self._left = min(self._left + passed * self._per_second, max(1.0, self._per_second))
+            budget.records = min(budget.records, int(self._left))
+
+    def use(self, records: int) -> None:
+        if self._per_second is not None:
+            self._left -= records
+
+    def is_used_up(self) -> bool:
+        return self._per_second is not None and self._left < 1
+
+    def next_due(self) -> int | None:
+        """When the next record may be read, if that is what the source waits for."""
+        if self._per_second is None or self._left >= 1:
+            return None
+        return self._since + int((1 - self._left) / self._per_second * 1000) + 1
+
+
 class SourceOperator(Operator):
     """Reads one subtask's share of a source, a bounded slice an epoch."""
 
-    def __init__(self, source: Source, output_type: TypeInformation | None = None) -> None:
+    def __init__(
+        self, source: Source, output_type: TypeInformation | None = None, limits: ReadLimits | None = None
+    ) -> None:
         super().__init__(output_type)
         self.source = source
+        self.limits = limits or ReadLimits()
         self.aligned: tuple[tuple[str, str], ...] = ()
 
     def open(self, context: OperatorContext) -> None:
@@ -132,7 +186,9 @@ class SourceOperator(Operator):
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
         self._out = _SourceOutput(self)
+        self.reader.bind(self._out)
         self.backlog = False
+        self._allowance = Allowance(self.limits, context)
 
     def _reader(self) -> Reader:
         restored = self.context.restored
@@ -157,20 +213,26 @@ class SourceOperator(Operator):
         if self._announces_idle:
             self._announces_idle = False
             self._out.status(True)
+        self._allowance.restrict(budget)
         # What the driver has handed out must be taken, even by a source that should wait for others.
-        while not self.finished and (budget.payload is not None or not self._paused()):
+        while not self.finished and (budget.payload is not None or not (self._paused() or budget.records <= 0)):
             try:
                 taken = self.reader.poll(self._out, budget)
             except USER_ERRORS as error:
                 raise self.failed(error, []) from error
             budget.records -= taken
+            self._allowance.use(taken)
             if self.reader.finished:
                 self._end()
             elif not taken:
                 return
             elif budget.spent():
-                self.backlog = True
+                self.backlog = not self._allowance.is_used_up()
                 return
+
+    def end_epoch(self) -> None:
+        if not self.finished:
+            self.reader.end_epoch()
 
     def _paused(self) -> bool:
         alignment = self.context.alignment
@@ -201,7 +263,10 @@ class SourceOperator(Operator):
         self.reader.checkpoint_aborted(checkpoint)
 
     def next_due(self) -> int | None:
-        return None if self.finished else self.reader.next_due()
+        if self.finished:
+            return None
+        due = [when for when in (self.reader.next_due(), self._allowance.next_due()) if when is not None]
+        return min(due, default=None)
 
     def waits_for_input(self) -> bool:
         return not self.finished and (self.reader.waits_for_input() or self._paused())

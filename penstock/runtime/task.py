@@ -9,6 +9,7 @@ import os
 import pickle
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from penstock.metrics import MetricGroup
 from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
 from penstock.runtime.checkpoints import SlotCheckpoints
+from penstock.runtime.committing import CommittingSink
 from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, joined
 from penstock.runtime.exchange import (
     BroadcastWriter,
@@ -67,6 +69,7 @@ class Slot:
         self.failure: Failure | None = None
         self.epoch = -1
         self._results: list[tuple[str, Any]] = []
+        self._committables: list[tuple[str, int, list[Any]]] = []
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
@@ -140,10 +143,16 @@ class Slot:
                 metrics=self.metrics.add_group(node.uid),
                 alignment=self.alignment,
                 results=lambda uid, payload: self._results.append((uid, payload)),
+                to_global_committer=self._to_global_committer(node, operator),
             )
         )
         if not isinstance(operator, SourceOperator):
             self._open_gate(node, operator)
+
+    def _to_global_committer(self, node: Node, operator: Operator) -> Callable[[int, list[Any]], None] | None:
+        if not isinstance(operator, CommittingSink) or not operator.sink.commits_globally:
+            return None
+        return lambda checkpoint, items: self._committables.append((node.uid, checkpoint, items))
 
     def _restored(self, node: Node) -> RestoredOperator | None:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
@@ -312,6 +321,7 @@ class Slot:
         """The answer to the command, after the last stage."""
         self._take_checkpoint()
         results, self._results = self._results, []
+        committables, self._committables = self._committables, []
         metrics = self._metrics()
         operators = list(self.operators.values())
         due = [when for operator in operators if (when := operator.next_due()) is not None]
@@ -325,6 +335,7 @@ class Slot:
             waits_for_input=any(source.waits_for_input() for source in sources),
             next_due=min(due, default=None),
             results=results,
+            committables=committables,
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
             metrics=metrics,

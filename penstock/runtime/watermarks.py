@@ -80,27 +80,36 @@ class TimestampsAndWatermarksOperator(Operator):
         self._bulk = type(self.generator) in _BULK
 
     def _restore(self, restored: RestoredOperator) -> None:
-        """Event time goes on where it was. Generators are the program's to make, and start anew as in Flink.
-
-        Those that follow the highest timestamp are told which it was, if their own subtask goes on.
-        """
+        """Event time goes on where it was. Generators are the program's to make, and start anew as in Flink."""
         if restored.drained:
             return
         own = restored.own()
         if not own:
             reached = [before["watermark"] for before in restored.all_own() if before]
             self.current_watermark = min(reached, default=self.current_watermark)
-            return
-        self.current_watermark = own["watermark"]
-        if restored.continued:
-            if isinstance(self.generator, BoundedOutOfOrdernessWatermarks) and own["highest"] is not None:
-                self.generator.max_timestamp = own["highest"]
-            self._idle, self._ended, self._active_at, self._asked_at, self._unasked = own["progress"]
+        elif restored.continued:
+            self.take_up(own)
+        else:
+            self.current_watermark = own["watermark"]
+
+    def take_up(self, progress: dict[str, Any]) -> None:
+        """Go on exactly where another stopped; a generator that follows the highest timestamp is told which it was."""
+        self.current_watermark = progress["watermark"]
+        if isinstance(self.generator, BoundedOutOfOrdernessWatermarks) and progress["highest"] is not None:
+            self.generator.max_timestamp = progress["highest"]
+        self._idle, self._ended, self._active_at, self._asked_at, self._unasked = progress["progress"]
+
+    def progress(self) -> dict[str, Any]:
+        """What a successor needs to go on exactly here."""
+        return {
+            "highest": getattr(self.generator, "max_timestamp", None) if self._bulk else None,
+            "watermark": self.current_watermark,
+            "progress": (self._idle, self._ended, self._active_at, self._asked_at, self._unasked),
+        }
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
-        into.own("highest", getattr(self.generator, "max_timestamp", None) if self._bulk else None)
-        into.own("watermark", self.current_watermark)
-        into.own("progress", (self._idle, self._ended, self._active_at, self._asked_at, self._unasked))
+        for part, value in self.progress().items():
+            into.own(part, value)
 
     def resume_at(self, watermark: int) -> None:
         """Its event time is its own, not that of its input."""

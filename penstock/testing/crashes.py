@@ -24,9 +24,9 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
+from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.functions import RuntimeContext, SinkFunction
+from penstock.datastream.functions import SinkFunction
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.datastream.submission import Defaults
 from penstock.errors import SlotLost
@@ -113,10 +113,10 @@ class StoreSink(Sink):
 
     name: str
 
-    def create_writer(self, context: RuntimeContext, restored: list[Any]) -> SinkWriter:
+    def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
         assert _Current.schedule is not None
         token = _Current.schedule.random.getrandbits(32)
-        return _StoreWriter(f"{self.name}/{context.get_index_of_this_subtask()}-{token:08x}")
+        return _StoreWriter(f"{self.name}/{context.runtime.get_index_of_this_subtask()}-{token:08x}")
 
     def create_committer(self) -> Committer:
         return _StoreCommitter()

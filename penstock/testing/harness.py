@@ -13,7 +13,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import PenstockError
 from penstock.graph.transformations import Transformation
-from penstock.job.driver import job_failed
+from penstock.job.driver_parts import job_failed
 from penstock.job.submission import deployment_of
 from penstock.runtime.elements import Receiver, Timestamps, Values
 from penstock.runtime.frames import FrameBuilder, deliver

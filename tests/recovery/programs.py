@@ -122,7 +122,7 @@ class StoreSink(Sink):
     batch: int = 1
 
     def create_writer(self, context: Any, restored: list[Any]) -> SinkWriter:
-        prefix = f"{self.name}/{context.get_index_of_this_subtask()}-{next(_tokens)}"
+        prefix = f"{self.name}/{context.runtime.get_index_of_this_subtask()}-{next(_tokens)}"
         return _StoreWriter(STORES[self.store], prefix, self.batch, restored)
 
     def create_committer(self) -> Committer:

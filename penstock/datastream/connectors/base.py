@@ -76,6 +76,9 @@ class Fetched:
 class SourceReader(ABC):
     """Reads the splits of one subtask, in its slot."""
 
+    reads_in_turn = False
+    """Whether splits wait for each other, so that one holds back event time only once its first record was read."""
+
     @abstractmethod
     def add_splits(self, splits: Sequence[Any]) -> None:
         """Take over splits, new ones or those of a checkpoint; called between two calls of `fetch`."""
@@ -122,6 +125,8 @@ class SplitReader(ABC):
 
 class SplitsInTurn(SourceReader):
     """A reader that opens its splits one after the other, each when the one before is read to its end."""
+
+    reads_in_turn = True
 
     def __init__(self, open_split: Callable[[Any], SplitReader]) -> None:
         self._open_split = open_split
@@ -385,9 +390,12 @@ class Sink(ABC):
         """Return the committer of one subtask; None for a sink that makes records visible as it writes."""
         return None
 
-    def create_global_committer(self) -> GlobalCommitter | None:
-        """Return the committer on the driver, if there is one; each checkpoint is then committed there."""
-        return None
+    commits_globally = False
+    """Whether there is a committer on the driver, too."""
+
+    def create_global_committer(self) -> GlobalCommitter:
+        """Return the committer on the driver, for a sink that `commits_globally`."""
+        raise TypeError(f"{type(self).__name__} says that it commits globally, and has no global committer")
 
 
 class StreamTransformer(ABC):

@@ -127,7 +127,7 @@ class Checkpointing(RuleBasedStateMachine):
         self.notices, self.completed, self.failures = [], [], 0
         self.begun, self.ended, self.files = 0, None, 0
         self.covered = []
-        self.made.on_complete = self.covered.append
+        self.made.on_complete = lambda checkpoint, epoch: self.covered.append(epoch)
         self.made.start(0)
 
     # --- what happens ---
@@ -456,7 +456,7 @@ class TestWhatIsKept:
     def test_what_a_complete_one_says(self):
         made = coordinator()
         epochs = []
-        made.on_complete = epochs.append
+        made.on_complete = lambda checkpoint, epoch: epochs.append(epoch)
         made.order(100, 41, {"source-1": ("position", 3)})
         made.receive(answers(1, "store://chk-1/f"), 130)
         (kept,) = made.kept

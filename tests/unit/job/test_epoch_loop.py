@@ -7,7 +7,8 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.submission import plan_of
 from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
-from penstock.job.driver import KEEP_ALIVE_MILLIS, LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions, job_failed
+from penstock.job.driver import KEEP_ALIVE_MILLIS, LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions
+from penstock.job.driver_parts import job_failed
 from penstock.job.submission import deployment_of
 from penstock.runtime.failures import Failure
 from penstock.runtime.protocol import Report

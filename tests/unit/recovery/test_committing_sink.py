@@ -92,7 +92,7 @@ class Commits(Committer):
 class Outside(Sink):
     def create_writer(self, context, restored):
         hit("create")
-        return Writer(context.get_index_of_this_subtask(), restored)
+        return Writer(context.runtime.get_index_of_this_subtask(), restored)
 
     def create_committer(self):
         return Commits()

@@ -1,0 +1,113 @@
+"""What sources and sinks have on the driver: enumerators that hand out what to read, committers for all subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock import errors
+from penstock.datastream.connectors.base import GlobalCommitter
+from penstock.errors import JobFailed, PenstockError
+from penstock.graph.plan import Node, Plan
+from penstock.runtime.committing import AT_THE_END, CommittingSink
+from penstock.runtime.failures import USER_ERRORS, Failure, failure_of
+from penstock.runtime.protocol import Report
+from penstock.runtime.source import Enumerator, SourceOperator
+
+
+class DriverParts:
+    """Those of one job. Their errors are told as those of their operators."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._enumerators: dict[int, Enumerator] = {}
+        self._committers: dict[str, GlobalCommitter] = {}
+        self._waiting: dict[tuple[int, str], list[Any]] = {}
+
+    def open(self, positions: dict[str, Any]) -> None:
+        """Make them anew, enumerators at their positions by source uid."""
+        self.close()
+        for node in self._plan.nodes:
+            operator = node.operator
+            if isinstance(operator, SourceOperator):
+                with _told_as_of(node):
+                    self._enumerate(node, operator.source, positions)
+            elif isinstance(operator, CommittingSink) and operator.sink.commits_globally:
+                with _told_as_of(node):
+                    self._committers[node.uid] = operator.sink.create_global_committer()
+
+    def _enumerate(self, node: Node, source: Any, positions: dict[str, Any]) -> None:
+        enumerator = source.enumerator()
+        if enumerator is not None:
+            self._enumerators[node.id] = enumerator
+            if node.uid in positions:
+                enumerator.resume(positions[node.uid])
+
+    # --- sources ---
+    def assignments(self, max_records: int) -> dict[int, list[Any]]:
+        """By source node: a payload per subtask."""
+        assigned = {}
+        for number, enumerator in self._enumerators.items():
+            node = self._plan.nodes[number]
+            with _told_as_of(node):
+                assigned[number] = enumerator.assign(node.parallelism, max_records)
+        return assigned
+
+    def has_more(self) -> bool:
+        """Whether some enumerator has more to hand out at once."""
+        return any(not enumerator.exhausted for enumerator in self._enumerators.values())
+
+    def positions(self) -> dict[str, Any]:
+        """Where the enumerators are once this epoch has read what was assigned to it."""
+        return {self._plan.nodes[node].uid: e.position() for node, e in self._enumerators.items()}
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        """A checkpoint was published."""
+        for number, enumerator in self._enumerators.items():
+            with _told_as_of(self._plan.nodes[number]):
+                enumerator.checkpoint_complete(checkpoint)
+
+    # --- sinks ---
+    def commit(self, reports: list[Report]) -> None:
+        """Commit what the slots handed over, one checkpoint after the other, before a later one can complete.
+
+        In a job without checkpoints the slots hand over at their ends, and it waits for the last of them.
+        """
+        for report in reports:
+            for uid, checkpoint, items in report.committables:
+                self._waiting.setdefault((checkpoint, uid), []).extend(items)
+        over = all(report.finished for report in reports)
+        due = sorted(entry for entry in self._waiting if entry[0] != AT_THE_END or over)
+        for checkpoint, uid in due:
+            node = next(node for node in self._plan.nodes if node.uid == uid)
+            with _told_as_of(node):
+                self._committers[uid].commit(self._waiting.pop((checkpoint, uid)))
+
+    def close(self) -> None:
+        parts: list[Enumerator | GlobalCommitter] = [*self._enumerators.values(), *self._committers.values()]
+        self._enumerators, self._committers, self._waiting = {}, {}, {}
+        for part in parts:
+            part.close()
+
+
+@contextmanager
+def _told_as_of(node: Node) -> Iterator[None]:
+    """Errors inside are told as those of an operator."""
+    try:
+        yield
+    except USER_ERRORS as error:
+        raise job_failed(failure_of(error, node.name, node.uid, 0)) from error
+
+
+def job_failed(failure: Failure) -> JobFailed:
+    """The exception for a failure, which is also of the failure's own class where Penstock has one."""
+    known = getattr(errors, failure.known_as, None) if failure.known_as else None
+    kind = errors.job_failed_as(known) if known is not None and known is not PenstockError else JobFailed
+    return kind(
+        failure.describe(),
+        operator=failure.operator,
+        uid=failure.uid,
+        record=failure.record,
+        cause=failure.traceback,
+    )

@@ -1,0 +1,280 @@
+"""Runs a connector's Source: its enumerator on the driver, its readers in the slots, event time split by split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.connectors import base
+from penstock.datastream.connectors.base import BadRecord, BadRecords, Boundedness, Fetched, ReaderContext
+from penstock.datastream.functions import RuntimeContext
+from penstock.errors import UndecodableRecord
+from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.elements import Receiver
+from penstock.runtime.operator import OperatorContext
+from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
+from penstock.runtime.split_times import SplitTimes
+from penstock.state.key_groups import shortened
+
+WHOLE = ""
+"""Stands for all splits of a source that has only one event time."""
+Assignment = tuple[list[Any], bool]
+"""New splits for a subtask, and whether more may follow."""
+
+
+@dataclass
+class SplitSource(Source):
+    """A connector's source with its watermark strategy."""
+
+    connector: base.Source
+    strategy: WatermarkStrategy
+    bad_records: BadRecords = field(default_factory=BadRecords)
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return self.connector.get_boundedness() is Boundedness.BOUNDED
+
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        return SplitsReader(self, context, position)
+
+    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
+        """Splits go to the subtasks that the connector says, each with its event time."""
+        shares: list[dict[str, Any]] = [{"splits": [], "times": {}, "reached": None} for _ in range(parallelism)]
+        splits = sorted((split for before in positions for split in before["splits"]), key=lambda s: str(s.split_id))
+        times = {name: progress for before in positions for name, progress in before["times"].items()}
+        for turn, split in enumerate(splits):
+            share = shares[self.connector.owner(split, turn, parallelism) % parallelism]
+            share["splits"].append(split)
+            if split.split_id in times:
+                share["times"][split.split_id] = times[split.split_id]
+        return shares
+
+    def enumerator(self) -> Enumerator | None:
+        return SplitAssigner(self.connector)
+
+
+class SplitsReader(Reader):
+    """Reads the splits of one subtask. Its position is the splits at their places, each with its event time."""
+
+    def __init__(self, source: SplitSource, context: OperatorContext, position: Any) -> None:
+        self._per_split = source.connector.watermarks_per_split
+        self._context = context
+        self._source = source
+        self._times: SplitTimes | None = None
+        self._position = position
+        self._open: set[str] = set()
+        self._may_get_more = True
+        self._rejects = _SlotReaderContext(source.bad_records, context)
+        self._reader = source.connector.create_reader(self._rejects)
+        if position is not None:
+            self._take(position["splits"])
+
+    def bind(self, output: Receiver) -> None:
+        """Know where records and watermarks go, before the first epoch."""
+        self._times = SplitTimes(self._source.strategy, self._context, output)
+        restored, position = self._context.restored, self._position
+        self._position = None
+        if position is not None and restored is not None and not restored.drained:
+            self._times.resume(position["times"], position["reached"] if restored.continued else None)
+
+    def _take(self, splits: Sequence[Any]) -> None:
+        if splits:
+            self._open.update(split.split_id for split in splits)
+            self._reader.add_splits(splits)
+
+    def poll(self, output: Receiver, budget: Budget) -> int:
+        self._accept(budget)
+        taken = 0
+        while not taken and self._open:
+            fetched = self._reader.fetch(max(1, min(CHUNK_RECORDS, budget.records)), budget.wait)
+            budget.wait = 0.0
+            self._rejects.emit()
+            if not fetched:
+                break
+            taken = sum(self._emit(part) for part in fetched)
+            if budget.spent():
+                break
+        self.finished = not self._open and not self._may_get_more
+        return taken
+
+    def _accept(self, budget: Budget) -> None:
+        """Take over what the driver has assigned."""
+        if budget.payload is None:
+            return
+        (splits, self._may_get_more), budget.payload = budget.payload, None
+        self._take(splits)
+        if not self._reader.reads_in_turn and self._per_split and self._times is not None:
+            for split in splits:
+                self._times.add(split.split_id)
+
+    def _emit(self, fetched: Fetched) -> int:
+        assert self._times is not None
+        name = fetched.split_id if self._per_split else WHOLE
+        if fetched.values:
+            self._times.records(name, fetched.values, fetched.timestamps)  # type: ignore[arg-type]
+        if fetched.last:
+            self._open.discard(fetched.split_id)
+            if self._per_split:
+                self._times.remove(name)
+        return len(fetched.values)
+
+    def end_epoch(self) -> None:
+        if self._times is not None:
+            self._times.end_epoch()
+
+    def next_due(self) -> int | None:
+        return self._times.next_due() if self._times is not None else None
+
+    def waits_for_input(self) -> bool:
+        return self._may_get_more or self._reader.waits()
+
+    # --- checkpoints ---
+    def position(self) -> dict[str, Any]:
+        assert self._times is not None
+        splits = list(self._reader.snapshot_state())
+        return {"splits": splits, "times": self._times.progress(), "reached": self._times.reached()}
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        self._reader.notify_checkpoint_complete(checkpoint)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _SlotReaderContext(ReaderContext):
+    """Decodes, and deals with what cannot be decoded."""
+
+    def __init__(self, policy: BadRecords, context: OperatorContext) -> None:
+        self._policy = policy
+        self._context = context
+        self._aside: list[BadRecord] = []
+        self._count = context.metrics.counter("numBadRecords")
+
+    @property
+    def runtime(self) -> RuntimeContext:
+        return SlotRuntimeContext(self._context, None)
+
+    def decode(
+        self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
+    ) -> tuple[list[Any], list[int] | None]:
+        try:
+            values = [decode(message) for message in messages]
+        except Exception:
+            # Some message is bad: which ones, the slower way tells.
+            return self._decode_each(decode, messages, position)
+        if None not in values:
+            return values, None
+        return _without_none(values, range(len(values)))
+
+    def _decode_each(
+        self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
+    ) -> tuple[list[Any], list[int] | None]:
+        values, kept = [], []
+        for index, message in enumerate(messages):
+            try:
+                value = decode(message)
+            except Exception as error:
+                self.reject(message, error, position(index))
+            else:
+                values.append(value)
+                kept.append(index)
+        return _without_none(values, kept)
+
+    def reject(self, message: Any, error: Exception, position: str) -> None:
+        if self._policy.action == "fail":
+            raise UndecodableRecord(
+                f"the record at {position} cannot be decoded: {error}: {shortened(message)}"
+            ) from error
+        self._count.inc()
+        if self._policy.tag is not None:
+            self._aside.append(BadRecord(message, f"{type(error).__name__}: {error}", position))
+
+    def emit(self) -> None:
+        """Send what was put aside to its side output."""
+        if self._aside and self._policy.tag is not None:
+            aside, self._aside = self._aside, []
+            receiver = self._context.side_outputs.get(self._policy.tag.tag_id)
+            if receiver is not None:
+                receiver.records(aside, None)
+
+
+def _without_none(values: list[Any], indices: Sequence[int]) -> tuple[list[Any], list[int]]:
+    kept = [(value, index) for value, index in zip(values, indices, strict=True) if value is not None]
+    return [value for value, _ in kept], [index for _, index in kept]
+
+
+class SplitAssigner(Enumerator):
+    """Hands the splits that an enumerator finds to the subtasks.
+
+    The first look is taken at once, since its errors are the program's; later ones in a thread of their own, so that a
+    slow answer from outside does not hold up the job. With an interval of 0 every look is taken at once.
+    """
+
+    def __init__(self, connector: base.Source) -> None:
+        self._connector = connector
+        self._enumerator = connector.create_enumerator()
+        self._turn = 0
+        self._looked = False
+        self._told = False
+        self._next_look = 0.0
+        self._looking: Future[Sequence[Any]] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._state: Any = None
+
+    @property
+    def exhausted(self) -> bool:  # type: ignore[override]
+        return self._told
+
+    def assign(self, parallelism: int, max_records: int) -> list[Any]:
+        found = self._found()
+        interval = self._enumerator.discovery_interval
+        if not found and self._told:
+            return [None] * parallelism
+        self._told = True
+        shares: list[Assignment] = [([], interval is not None) for _ in range(parallelism)]
+        for split in found:
+            shares[self._connector.owner(split, self._turn, parallelism) % parallelism][0].append(split)
+            self._turn += 1
+        return shares
+
+    def _found(self) -> Sequence[Any]:
+        """New splits. The enumerator's state is taken with them: in its thread it may move on before they are out."""
+        interval = self._enumerator.discovery_interval
+        found: Sequence[Any] = ()
+        if not self._looked:
+            self._looked = True
+            found = self._enumerator.discover()
+        elif interval == 0:
+            found = self._enumerator.discover()
+        elif self._looking is not None and self._looking.done():
+            found, self._looking = self._looking.result(), None
+        elif self._looking is not None or interval is None or time.monotonic() < self._next_look:
+            return found
+        else:
+            self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="discovery")
+            self._looking = self._thread.submit(self._enumerator.discover)
+            return found
+        self._state = self._enumerator.snapshot_state()
+        self._next_look = time.monotonic() + (interval or 0)
+        return found
+
+    def position(self) -> Any:
+        return {"state": self._state, "turn": self._turn}
+
+    def resume(self, position: Any) -> None:
+        """The readers know the splits that were found before."""
+        self._state, self._turn = position["state"], position["turn"]
+        self._looked = True
+        self._enumerator.restore_state(self._state)
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        self._enumerator.notify_checkpoint_complete(checkpoint)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+        self._enumerator.close()
