@@ -11,6 +11,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.collecting import CloseableIterator
 from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
+from penstock.datastream.connectors.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -329,10 +330,12 @@ class DataStream(Settings):
         """Print on the driver, with the identifier and the subtask's number before each record."""
         return self._sink("Print to Std. Out", PrintSink(sink_identifier or "", self._type))
 
-    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], None]) -> DataStreamSink:
+    def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | Sink | Callable[[Any], None]) -> DataStreamSink:
         """Call a SinkFunction, or a plain function, for every record; sink connectors are taken, too."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction):
+            return self.sink_to(as_sink(sink_func))
         check_function(sink_func, SinkFunction, "add_sink")
         return self._sink("Sink", FunctionSink(sink_func))
 

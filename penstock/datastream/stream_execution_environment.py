@@ -330,11 +330,27 @@ class StreamExecutionEnvironment:
             stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
         return stream
 
-    def from_spark(self, data_frame: Any, type_info: TypeInformation | None = None) -> DataStream:
-        """The rows of a batch Spark DataFrame, as Rows with the names of its columns."""
+    def from_spark(
+        self,
+        data_frame: Any,
+        type_info: TypeInformation | None = None,
+        *,
+        watermark_strategy: WatermarkStrategy | None = None,
+        staging_directory: str | None = None,
+        trigger: dict[str, Any] | None = None,
+    ) -> DataStream:
+        """The rows of a Spark DataFrame, as Rows with the names of its columns.
+
+        Those of a streaming one arrive exactly once: Spark's query puts its micro-batches into `staging_directory`, any
+        fsspec URL that driver and slots can reach, and they are read from there. `trigger` has the arguments of Spark's
+        `DataStreamWriter.trigger`; with `{"availableNow": True}` the stream ends.
+        """
+        strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
         if getattr(data_frame, "isStreaming", False):
-            raise UnsupportedOperation("from_spark takes a batch DataFrame in this version; this one is streaming")
-        return self._source("Spark Source", submission.data_frame_source(data_frame), type_info)
+            source = submission.streaming_frame_source(data_frame, staging_directory, trigger)
+            return self._split_source(source, strategy, "Spark Source", type_info)
+        stream = self._source("Spark Source", submission.data_frame_source(data_frame), type_info)
+        return stream if watermark_strategy is None else stream.assign_timestamps_and_watermarks(strategy)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
         """Flink's Java input formats have no counterpart."""

@@ -11,6 +11,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.job import JobID
 from penstock.common.types import Row
 from penstock.datastream.collecting import CloseableIterator
+from penstock.datastream.connectors import base
 from penstock.datastream.durable_jobs import checkpoint_settings, durability, has_ended
 from penstock.datastream.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
 from penstock.datastream.execution_mode import RuntimeExecutionMode
@@ -170,6 +171,13 @@ def data_frame_source(data_frame: Any) -> FedSource:
         return IteratorEnumerator(_rows(data_frame))
 
     return FedSource(enumerator)
+
+
+def streaming_frame_source(data_frame: Any, staging: str | None, trigger: dict[str, Any] | None) -> base.Source:
+    """What a streaming DataFrame gives, staged by Spark's own query."""
+    from penstock.spark.streaming_source import SparkStreamSource
+
+    return SparkStreamSource(data_frame, staging, trigger)
 
 
 def _rows(data_frame: Any) -> Iterator[Row]:

@@ -65,6 +65,9 @@ class Reader(ABC):
         """A context in which the position does not move, for readers that read in a thread of their own."""
         return nullcontext()
 
+    def begin_checkpoint(self, checkpoint: int) -> None:  # noqa: B027 - few need to know which
+        """The position will be asked for a checkpoint."""
+
     def snapshot(self, into: SubtaskSnapshot) -> None:  # noqa: B027 - most have nothing but a position
         """Add state beside the position to a checkpoint."""
 
@@ -251,6 +254,7 @@ class SourceOperator(Operator):
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:
         with self.reader.steady():
+            self.reader.begin_checkpoint(into.checkpoint)
             self.reader.snapshot(into)
             into.own("position", self.reader.position())
             into.own("finished", self.reader.finished or self._ended_before)

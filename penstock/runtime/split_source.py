@@ -133,6 +133,9 @@ class SplitsReader(Reader):
         return self._may_get_more or self._reader.waits()
 
     # --- checkpoints ---
+    def begin_checkpoint(self, checkpoint: int) -> None:
+        self._reader.checkpoint_id = checkpoint
+
     def position(self) -> dict[str, Any]:
         assert self._times is not None
         splits = list(self._reader.snapshot_state())
@@ -219,7 +222,8 @@ class SplitAssigner(Enumerator):
         self._enumerator = connector.create_enumerator()
         self._turn = 0
         self._looked = False
-        self._told = False
+        self._told: bool | None = None
+        """Whether the readers were told that more may follow; None if they were told nothing yet."""
         self._next_look = 0.0
         self._looking: Future[Sequence[Any]] | None = None
         self._thread: ThreadPoolExecutor | None = None
@@ -227,15 +231,15 @@ class SplitAssigner(Enumerator):
 
     @property
     def exhausted(self) -> bool:  # type: ignore[override]
-        return self._told
+        return self._told is not None
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
         found = self._found()
-        interval = self._enumerator.discovery_interval
-        if not found and self._told:
+        more = self._enumerator.discovery_interval is not None
+        if not found and self._told is more:
             return [None] * parallelism
-        self._told = True
-        shares: list[Assignment] = [([], interval is not None) for _ in range(parallelism)]
+        self._told = more
+        shares: list[Assignment] = [([], more) for _ in range(parallelism)]
         for split in found:
             shares[self._connector.owner(split, self._turn, parallelism) % parallelism][0].append(split)
             self._turn += 1

@@ -78,6 +78,8 @@ class SourceReader(ABC):
 
     reads_in_turn = False
     """Whether splits wait for each other, so that one holds back event time only once its first record was read."""
+    checkpoint_id: int | None = None
+    """The checkpoint that is being taken; set before `snapshot_state`."""
 
     @abstractmethod
     def add_splits(self, splits: Sequence[Any]) -> None:

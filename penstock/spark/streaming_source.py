@@ -1,0 +1,247 @@
+"""A streaming DataFrame as an exactly-once source: any source that Structured Streaming can read.
+
+Spark's own query writes each micro-batch into a folder of its own, once, and Penstock reads the folders in order. What
+Spark has read is in Spark's checkpoint, beside the folders; what Penstock has read of them is in Penstock's. A batch
+that Spark runs again after a crash holds the same rows, so a folder that is complete is left as it is. Files go when a
+complete checkpoint lies behind them; the newest folder keeps its mark until there is a newer one. Timestamps are UTC.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import fsspec
+
+from penstock.datastream.connectors.base import (
+    Boundedness,
+    Fetched,
+    ReaderContext,
+    Source,
+    SplitEnumerator,
+    SplitReader,
+    SplitsInTurn,
+)
+from penstock.errors import ConnectorError, NotFound
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.datastream.connectors.file_formats import FormatReader
+
+DISCOVERY_SECONDS = 0.1
+MOST_WAITING = 64
+"""How many batches may wait for a checkpoint behind them before Spark's query is held up."""
+COMPLETE = "_SUCCESS"
+"""Spark writes this file into a folder when all the others are there."""
+DONE = "done"
+"""The position of a file that has been read and still has to be deleted."""
+
+
+@dataclass(frozen=True)
+class BatchFile:
+    """A file of one micro-batch, and how much of it has been read."""
+
+    path: str
+    position: Any = None
+
+    @property
+    def split_id(self) -> str:
+        return self.path
+
+
+class SparkStreamSource(Source):
+    """Reads what a streaming DataFrame gives, as Rows with the names of its columns."""
+
+    watermarks_per_split = False
+
+    def __init__(self, frame: DataFrame, staging_directory: str | None, trigger: dict[str, Any] | None) -> None:
+        self._frame: DataFrame | None = frame
+        self._trigger = trigger or {}
+        self._staging = (staging_directory or tempfile.mkdtemp(prefix="penstock-staged-")).rstrip("/")
+
+    def get_boundedness(self) -> Boundedness:
+        ends = any(self._trigger.get(name) for name in ("availableNow", "once"))
+        return Boundedness.BOUNDED if ends else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def create_enumerator(self) -> SplitEnumerator:
+        assert self._frame is not None
+        return StagedBatches(self._frame, self._staging, self._trigger)
+
+    def create_reader(self, context: ReaderContext) -> BatchReader:
+        return BatchReader(context)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The DataFrame stays with the driver."""
+        return {**self.__dict__, "_frame": None}
+
+
+class StagedBatches(SplitEnumerator):
+    """Runs Spark's query, and finds the files of the batches that it has completed."""
+
+    discovery_interval: float | None = DISCOVERY_SECONDS
+
+    def __init__(self, frame: DataFrame, staging: str, trigger: dict[str, Any]) -> None:
+        self._frame = frame
+        self._trigger = trigger
+        self._folder = f"{staging}/{uuid4().hex}"
+        self._next = 0
+        self._query: Any = None
+        self._kept = False
+        self._room = threading.Condition()
+        self._closed = False
+        self._error: Exception | None = None
+
+    def discover(self) -> Sequence[BatchFile]:
+        if self._query is None:
+            self._start()
+        # Asked first: what a query that has ended wrote before its end is then there to be found.
+        over = not self._query.isActive
+        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
+        found: list[BatchFile] = []
+        while files.exists(f"{base}/{_name(self._next)}/{COMPLETE}"):
+            names = sorted(files.ls(f"{base}/{_name(self._next)}", detail=False))
+            found.extend(BatchFile(files.unstrip_protocol(name)) for name in names if name.endswith(".parquet"))
+            self._next += 1
+        if over:
+            self._check()
+            self.discovery_interval = None
+        return found
+
+    def _start(self) -> None:
+        writer = self._frame.writeStream.foreachBatch(self._stage)
+        writer = writer.trigger(**self._trigger) if self._trigger else writer
+        self._query = writer.option("checkpointLocation", f"{self._folder}/spark").start()
+
+    def _check(self) -> None:
+        error = self._error or self._query.exception()
+        if error is not None and not self._closed:
+            raise ConnectorError(f"Spark's streaming query failed: {str(error).splitlines()[0]}") from error
+
+    def _stage(self, batch: DataFrame, number: int) -> None:
+        """Called by Spark for every batch, in order, and again for one of which it does not know whether it is done."""
+        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
+        if files.exists(f"{base}/{_name(number)}/{COMPLETE}"):
+            return
+        self._wait_for_room(files, base)
+        batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        try:
+            batch.write.mode("overwrite").parquet(f"{self._folder}/batches/{_name(number)}")
+        except Exception as error:
+            # Spark's query fails with it too, but tells it in a hundred lines of another language.
+            self._error = error
+            raise
+
+    def _wait_for_room(self, files: Any, base: str) -> None:
+        with self._room:
+            while self._kept and not self._closed and len(_batches(files, base)) > MOST_WAITING:
+                self._room.wait(1.0)
+
+    def snapshot_state(self) -> Any:
+        return {"folder": self._folder, "next": self._next}
+
+    def restore_state(self, state: Any) -> None:
+        self._folder, self._next = state["folder"], state["next"]
+        self._kept = True
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Folders whose files the readers have deleted go, but for the newest."""
+        self._kept = True
+        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
+        for name in _batches(files, base)[:-1]:
+            left = [path for path in files.ls(f"{base}/{name}", detail=False) if path.endswith(".parquet")]
+            if not left and int(name) < self._next:
+                files.rm(f"{base}/{name}", recursive=True)
+        with self._room:
+            self._room.notify_all()
+
+    def close(self) -> None:
+        self._closed = True
+        with self._room:
+            self._room.notify_all()
+        if self._query is not None:
+            self._query.stop()
+
+
+class BatchReader(SplitsInTurn):
+    """Reads files one after the other, and deletes those that a complete checkpoint lies behind."""
+
+    def __init__(self, context: ReaderContext) -> None:
+        super().__init__(lambda split: _FileReader(split, context))
+        self._read: list[str] = []
+        self._covered: dict[int, list[str]] = {}
+
+    def fetch(self, most: int, wait: float) -> Sequence[Fetched]:
+        fetched = super().fetch(most, wait)
+        self._read.extend(part.split_id for part in fetched if part.last)
+        if not fetched and wait > 0:
+            time.sleep(min(wait, DISCOVERY_SECONDS))
+        return fetched
+
+    def snapshot_state(self) -> Sequence[Any]:
+        if self.checkpoint_id is not None:
+            self._covered[self.checkpoint_id], self._read = self._read, []
+        read = [BatchFile(path, DONE) for paths in self._covered.values() for path in paths]
+        return [*super().snapshot_state(), *read]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        for number in sorted(number for number in self._covered if number <= checkpoint_id):
+            for path in self._covered.pop(number):
+                files, name = fsspec.core.url_to_fs(path)
+                if files.exists(name):
+                    files.rm(name)
+
+
+class _FileReader(SplitReader):
+    """Reads one file."""
+
+    def __init__(self, split: BatchFile, context: ReaderContext) -> None:
+        from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+
+        self._split = split
+        self._rows: FormatReader | None = None
+        self.finished = split.position == DONE
+        if self.finished:
+            return
+        files, name = fsspec.core.url_to_fs(split.path)
+        if not files.exists(name):
+            raise NotFound(
+                f"{split.path} has been deleted, since a complete checkpoint lay behind it: a streaming DataFrame goes "
+                "on from the last checkpoint only, not from older ones"
+            )
+        self._file = files.open(name, "rb")
+        reject: Callable[[Any, Exception, str], None] = context.reject
+        self._rows = ParquetColumnarRowInputFormat().open(self._file, 0, files.size(name), split.position, reject)
+        self.finished = self._rows.finished
+
+    def read(self, most: int) -> list[Any]:
+        if self._rows is None:
+            return []
+        rows = self._rows.read(most)
+        self.finished = self._rows.finished
+        return rows
+
+    def position(self) -> BatchFile:
+        return self._split if self._rows is None else replace(self._split, position=self._rows.position())
+
+    def close(self) -> None:
+        if self._rows is not None:
+            self._rows.close()
+            self._file.close()
+
+
+def _name(number: int) -> str:
+    return f"{number:020d}"
+
+
+def _batches(files: Any, base: str) -> list[str]:
+    if not files.exists(base):
+        return []
+    return sorted(
+        name for path in files.ls(base, detail=False) if (name := path.rstrip("/").rsplit("/", 1)[-1]).isdigit()
+    )

@@ -1,0 +1,104 @@
+"""A streaming DataFrame as a source: every row once, whatever fails on the way."""
+
+import json
+import time
+from collections import Counter
+from datetime import datetime
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.functions import MapFunction
+from penstock.errors import ConnectorError
+from penstock.spark import session
+
+pytestmark = pytest.mark.spark
+SCHEMA = "number INT, name STRING, at TIMESTAMP, parts ARRAY<INT>"
+
+
+@pytest.fixture
+def spark():
+    return session.session("local[2]", "tests", {})
+
+
+def put(folder, name, numbers):
+    lines = [
+        json.dumps({"number": n, "name": f"n{n}", "at": "2024-05-01T10:00:00Z", "parts": [n, n + 1]}) for n in numbers
+    ]
+    (folder / f".{name}").write_text("\n".join(lines))
+    (folder / f".{name}").rename(folder / name)
+
+
+def frame(spark, folder, per_batch=1):
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", per_batch).json(str(folder))
+
+
+def environment(parallelism=2, **options):
+    made = Configuration()
+    for name, value in options.items():
+        made.set_string(name, value)
+    return StreamExecutionEnvironment(made).set_parallelism(parallelism)
+
+
+def test_a_query_that_takes_what_is_there_ends_with_it(spark, tmp_path):
+    for n in range(4):
+        put(tmp_path, f"{n}.json", range(n * 10, n * 10 + 10))
+    stream = environment().from_spark(frame(spark, tmp_path), trigger={"availableNow": True})
+    with stream.execute_and_collect() as results:
+        rows = list(results)
+    assert sorted(row.number for row in rows) == list(range(40))
+    row = next(row for row in rows if row.number == 7)
+    assert (row.name, row.parts) == ("n7", [7, 8])
+    assert row.at == datetime(2024, 5, 1, 10)
+
+
+class FailingAt(MapFunction):
+    """Fails the first time it meets a number, in this job."""
+
+    def __init__(self, folder, number):
+        self.marker = folder / "failed"
+        self.number = number
+
+    def map(self, value):
+        if value.number == self.number and not self.marker.exists():
+            self.marker.touch()
+            raise RuntimeError("once")
+        return value.number
+
+
+def test_rows_arrive_once_through_a_restart_and_what_was_read_is_deleted(spark, tmp_path):
+    arriving, staging = tmp_path / "arriving", tmp_path / "staged"
+    arriving.mkdir()
+    put(arriving, "0.json", range(10))
+    env = environment(
+        **{
+            "execution.checkpointing.interval": "100 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "3",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+    )
+    source = env.from_spark(frame(spark, arriving), staging_directory=str(staging)).uid("frame")
+    found = []
+    with source.map(FailingAt(tmp_path, 33)).execute_and_collect() as results:
+        for n in range(1, 6):
+            put(arriving, f"{n}.json", range(n * 10, n * 10 + 10))
+        for number in results:
+            found.append(number)
+            if len(found) == 60:
+                break
+        deadline = time.monotonic() + 30
+        while list(staging.rglob("*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = list(staging.rglob("*.parquet"))
+    assert (tmp_path / "failed").exists()
+    assert Counter(found) == Counter(range(60))
+    assert not left
+
+
+def test_an_error_of_the_query_is_the_errors_of_the_source(spark, tmp_path):
+    put(tmp_path, "0.json", range(3))
+    bad = frame(spark, tmp_path).selectExpr("raise_error('no such thing') AS x")
+    with pytest.raises(ConnectorError, match=r"Spark Source .*no such thing"):
+        list(environment().from_spark(bad, trigger={"availableNow": True}).execute_and_collect())
