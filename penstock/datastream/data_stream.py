@@ -330,7 +330,9 @@ class DataStream(Settings):
         """Print on the driver, with the identifier and the subtask's number before each record."""
         return self._sink("Print to Std. Out", PrintSink(sink_identifier or "", self._type))
 
-    def add_sink(self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | Sink | Callable[[Any], None]) -> DataStreamSink:
+    def add_sink(
+        self, sink_func: SinkFunction | TwoPhaseCommitSinkFunction | Sink | Callable[[Any], None]
+    ) -> DataStreamSink:
         """Call a SinkFunction, or a plain function, for every record; sink connectors are taken, too."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)

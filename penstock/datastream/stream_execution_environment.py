@@ -17,11 +17,14 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.collecting import CloseableIterator
 from penstock.datastream.connectors.base import BadRecords, Source
+from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.socket import SocketTextSource
 from penstock.datastream.data_stream import DataStream, check_instance
 from penstock.datastream.environment_settings import EnvironmentSettings, default_parallelism
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.formats.avro import AvroInputFormat
+from penstock.datastream.formats.text import TextLineFormat
 from penstock.datastream.functions import SourceFunction
 from penstock.datastream.python_dependencies import PythonDependencies
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -31,7 +34,7 @@ from penstock.errors import UnsupportedOperation
 from penstock.graph import explain
 from penstock.graph.plan import Plan
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.runtime.readers import CollectionSource, RateSource, SequenceSource, TextFileSource, file_splits
+from penstock.runtime.readers import CollectionSource, RateSource, SequenceSource
 from penstock.runtime.sinks import CollectSink
 from penstock.runtime.source import ReadLimits, SourceOperator
 from penstock.runtime.source import Source as RuntimeSource
@@ -259,8 +262,8 @@ class StreamExecutionEnvironment:
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, of the files in a directory, or of those that match a pattern; any fsspec URL."""
-        source = TextFileSource(file_splits(file_path), charset_name)
-        return self._source("Text File Source", source, Types.STRING(), check=False)
+        source = FileSource.for_record_stream_format(TextLineFormat(charset_name), file_path).build()
+        return self._split_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
         """Lines from a TCP server, as long as it sends; see SocketTextSource for what happens when it stops."""
@@ -353,10 +356,13 @@ class StreamExecutionEnvironment:
         return stream if watermark_strategy is None else stream.assign_timestamps_and_watermarks(strategy)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
-        """Flink's Java input formats have no counterpart."""
-        raise UnsupportedOperation(
-            "create_input reads Java input formats; use read_text_file, from_spark or add_source"
-        )
+        """The records of an AvroInputFormat; Flink's other input formats are Java's alone."""
+        if not isinstance(input_format, AvroInputFormat):
+            raise UnsupportedOperation(
+                f"create_input reads an AvroInputFormat, not {input_format!r}: use from_source with a FileSource"
+            )
+        source = FileSource.for_bulk_file_format(input_format.format, input_format.path).build()
+        return self._split_source(source, WatermarkStrategy.no_watermarks(), "Avro Source", type_info)
 
     # --- running ---
     def execute(self, job_name: str | None = None) -> JobExecutionResult:

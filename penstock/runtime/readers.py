@@ -1,18 +1,12 @@
-"""The sources that come with the engine: collections, sequences, rates, text files, and what the driver feeds."""
+"""The sources that come with the engine: collections, sequences, rates, and what the driver feeds."""
 
 from __future__ import annotations
 
-import glob
-import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import fsspec
-
-from penstock.errors import ProgramError
 from penstock.runtime.elements import Receiver
 from penstock.runtime.operator import Clock, OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
@@ -171,122 +165,6 @@ class _RateReader(Reader):
 
     def position(self) -> list[tuple[int, int]]:
         return list(self._steps)
-
-
-@dataclass(frozen=True)
-class FileSplit:
-    """A byte range of a file: the lines that begin in it."""
-
-    path: str
-    start: int
-    end: int
-    at_line: bool = False
-    """Whether a line is known to begin at the start."""
-
-
-SPLIT_BYTES = 32 << 20
-
-
-@dataclass
-class TextFileSource(Source):
-    """The lines of a file, or of the files in a directory or matching a pattern, without their line ends."""
-
-    splits: list[FileSplit]
-    charset: str = "UTF-8"
-
-    def __post_init__(self) -> None:
-        if "\n".encode(self.charset) != b"\n":
-            raise ProgramError(f"text files are cut at line ends of one byte, and {self.charset} has longer ones")
-
-    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
-        splits = self.splits[context.subtask :: context.parallelism] if position is None else position
-        return _TextFileReader(splits, self.charset)
-
-    def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        return dealt_out([split for position in positions for split in position], parallelism)
-
-
-def file_splits(path: str, split_bytes: int = SPLIT_BYTES) -> list[FileSplit]:
-    """The byte ranges that together hold every line under `path`; hidden files are passed over."""
-    filesystem, root = fsspec.core.url_to_fs(path)
-    names = _files_under(filesystem, root)
-    if not names:
-        raise ProgramError(f"there is no file at '{path}'")
-    splits: list[FileSplit] = []
-    for name in names:
-        size = filesystem.size(name)
-        url = filesystem.unstrip_protocol(name)
-        starts = range(0, size, split_bytes)
-        splits.extend(FileSplit(url, start, min(start + split_bytes, size)) for start in starts)
-    return splits
-
-
-def _files_under(filesystem: Any, root: str) -> list[str]:
-    if filesystem.isdir(root):
-        found = filesystem.ls(root, detail=False)
-    elif filesystem.exists(root):
-        found = [root]
-    else:
-        found = filesystem.glob(root) if glob.has_magic(root) else []
-    visible = [name for name in found if not os.path.basename(name.rstrip("/")).startswith((".", "_"))]
-    return sorted(name for name in visible if filesystem.isfile(name))
-
-
-class _TextFileReader(Reader):
-    """Reads splits one after the other; its position is what is left of them."""
-
-    def __init__(self, splits: list[FileSplit], charset: str) -> None:
-        self._splits = deque(splits)
-        self._charset = charset
-        self._file: Any = None
-        self._at = 0
-
-    def poll(self, output: Receiver, budget: Budget) -> int:
-        wanted = min(CHUNK_RECORDS, budget.records)
-        chunk: list[str] = []
-        while self._splits and len(chunk) < wanted:
-            self._read(chunk, wanted)
-        if chunk:
-            output.records(chunk, None)
-        self.finished = not self._splits
-        return len(chunk)
-
-    def _read(self, chunk: list[str], wanted: int) -> None:
-        """Lines of the first split, which goes when it is through. A line belongs where its first byte lies."""
-        split = self._splits[0]
-        if self._file is None:
-            self._file, self._at = _opened(split)
-        while self._at < split.end and len(chunk) < wanted:
-            line = self._file.readline()
-            if not line:
-                self._at = split.end
-                break
-            self._at += len(line)
-            chunk.append(line.removesuffix(b"\n").removesuffix(b"\r").decode(self._charset))
-        if self._at >= split.end:
-            self._file.close()
-            self._file = None
-            self._splits.popleft()
-
-    def position(self) -> list[FileSplit]:
-        left = list(self._splits)
-        if left and self._file is not None:
-            left[0] = FileSplit(left[0].path, self._at, left[0].end, at_line=True)
-        return left
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def _opened(split: FileSplit) -> tuple[Any, int]:
-    """The file at the first line that begins in the split, and where that is."""
-    file = fsspec.open(split.path, "rb").open()
-    if split.start == 0 or split.at_line:
-        file.seek(split.start)
-        return file, split.start
-    file.seek(split.start - 1)
-    return file, split.start - 1 + len(file.readline())
 
 
 @dataclass
