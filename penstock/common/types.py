@@ -56,7 +56,7 @@ class Row:
     _names: tuple[str, ...] | None
     _values: tuple[Any, ...]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, /, *args: Any, **kwargs: Any) -> None:
         if kwargs:
             if args:
                 raise ValueError("a Row has either positional or named fields, not both")
@@ -68,7 +68,7 @@ class Row:
         self._kind = _INSERT
 
     @staticmethod
-    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+    def of_kind(row_kind: RowKind, /, *args: Any, **kwargs: Any) -> Row:
         row = Row(*args, **kwargs)
         row._kind = row_kind
         return row

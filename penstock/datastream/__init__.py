@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.datastream.async_data_stream import AsyncDataStream
     from penstock.datastream.checkpoint_config import (
         CheckpointConfig,
         ExternalizedCheckpointCleanup,
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from penstock.datastream.functions import (
         AggregateFunction,
         AllWindowFunction,
+        AsyncFunction,
+        AsyncFunctionDescriptor,
+        AsyncRetryPredicate,
+        AsyncRetryStrategy,
         BaseBroadcastProcessFunction,
         BroadcastProcessFunction,
         CheckpointedFunction,
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
         ProcessJoinFunction,
         ProcessWindowFunction,
         ReduceFunction,
+        ResultFuture,
         RichAggregateFunction,
         RichCoFlatMapFunction,
         RichCoGroupFunction,
@@ -133,6 +139,11 @@ __all__ = [
     "AllWindowFunction",
     "AllWindowedStream",
     "AppendingState",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -202,6 +213,7 @@ __all__ = [
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
+    "ResultFuture",
     "RichAggregateFunction",
     "RichCoFlatMapFunction",
     "RichCoGroupFunction",
@@ -243,6 +255,7 @@ __all__ = [
 ]
 
 _NAMES_OF_MODULES = {
+    "async_data_stream": "AsyncDataStream",
     "checkpoint_config": "CheckpointConfig ExternalizedCheckpointCleanup ExternalizedCheckpointRetention",
     "checkpoint_storage": """
         CheckpointStorage CustomCheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage
@@ -255,7 +268,8 @@ _NAMES_OF_MODULES = {
     "windowed_stream": "AllWindowedStream WindowedStream",
     "execution_mode": "RuntimeExecutionMode",
     "functions": """
-        AggregateFunction AllWindowFunction BaseBroadcastProcessFunction BroadcastProcessFunction
+        AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate
+        AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture
         CheckpointListener CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed
         CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction FilterFunction FlatJoinFunction
         FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction

@@ -1,5 +1,12 @@
 """The functions that users write and the contexts they are given, under the names of PyFlink's module."""
 
+from penstock.datastream._async_functions import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+    ResultFuture,
+)
 from penstock.datastream._checkpointed_functions import (
     CheckpointedFunction,
     CheckpointListener,
@@ -63,6 +70,10 @@ from penstock.datastream._window_functions import (
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointListener",
@@ -93,6 +104,7 @@ __all__ = [
     "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
+    "ResultFuture",
     "RichAggregateFunction",
     "RichCoFlatMapFunction",
     "RichCoGroupFunction",

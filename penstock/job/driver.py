@@ -63,6 +63,25 @@ class EpochOptions:
     """The shortest time between the starts of two epochs that are not catching up."""
 
 
+class Pace:
+    """How many records an epoch may read, so that those behind slow operators do not last much longer than they should.
+
+    What has been read is processed to the end, and checkpoints wait for that.
+    """
+
+    def __init__(self, options: EpochOptions) -> None:
+        self._most = options.max_records
+        self._millis = options.max_millis
+        self.records = options.max_records
+
+    def ran(self, millis: float, read: int) -> None:
+        """An epoch took so long, and a slot has read so much in it."""
+        if read and millis > 2 * self._millis:
+            self.records = max(1, min(self.records, int(read * self._millis / millis)))
+        elif self.records < self._most and millis < self._millis:
+            self.records = min(self._most, 2 * self.records)
+
+
 class WallClock:
     """Processing time of a real job."""
 
@@ -113,6 +132,7 @@ class EpochLoop:
         self.watermarks: dict[str, int] = {}
         self._reached: dict[tuple[str, str, int], int] = {}
         self._driver_parts = DriverParts(plan)
+        self._pace = Pace(options)
 
     # --- from other threads ---
     def stop(self) -> None:
@@ -221,7 +241,9 @@ class EpochLoop:
             self._wake.clear()
             started = self._clock.now()
             command = self._command(started, reports)
+            began = time.monotonic()
             reports = self._cluster.run(command)
+            self._pace.ran(1000 * (time.monotonic() - began), max((report.read for report in reports), default=0))
             self.epoch += 1
             self._absorb(command.epoch, reports)
             self._check(reports)
@@ -264,7 +286,7 @@ class EpochLoop:
             epoch=self.epoch,
             attempt=self._deployment.attempt,
             now=now,
-            max_records=self._options.max_records,
+            max_records=self._pace.records,
             max_millis=self._options.max_millis,
             wait_millis=0 if order is not None else self._wait_millis(now, reports),
             assignments=assignments,

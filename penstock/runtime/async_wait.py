@@ -272,7 +272,6 @@ class AsyncWaitOperator(Operator):
         return failed
 
     def _emit_ready(self) -> None:
-        mark: Mark | None = None
         while True:
             ready, mark = self._queue.take()
             if ready:

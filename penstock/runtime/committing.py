@@ -15,7 +15,7 @@ from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.restore import RestoredOperator, split_evenly
 from penstock.runtime.sinks import SinkContext
-from penstock.runtime.snapshots import SubtaskSnapshot
+from penstock.runtime.snapshots import Extent, SubtaskSnapshot
 
 Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
@@ -102,6 +102,7 @@ class CommittingSink(Operator):
     def snapshot(self, into: SubtaskSnapshot) -> None:
         assert self._writer is not None
         self._writer.checkpoint_id, self._writer.checkpoint_timestamp = into.checkpoint, into.timestamp
+        self._writer.is_savepoint = into.extent is Extent.SEPARATE
         self._writer.flush(False)
         self._pending[into.checkpoint] = self._writer.prepare_commit()
         into.own("pending", dict(self._pending))

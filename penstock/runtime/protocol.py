@@ -121,6 +121,8 @@ class Report:
     finished: bool = False
     backlog: bool = False
     """A source stopped at its budget, not for lack of input."""
+    read: int = 0
+    """How many records the busiest source of the slot has read."""
     waits_for_input: bool = False
     next_due: int | None = None
     results: list[tuple[str, Any]] = field(default_factory=list)

@@ -191,6 +191,7 @@ class SourceOperator(Operator):
         self._out = _SourceOutput(self)
         self.reader.bind(self._out)
         self.backlog = False
+        self.read = 0
         self._allowance = Allowance(self.limits, context)
 
     def _reader(self) -> Reader:
@@ -213,6 +214,7 @@ class SourceOperator(Operator):
     def run(self, budget: Budget) -> None:
         """One epoch's reading."""
         self.backlog = False
+        self.read = 0
         if self._announces_idle:
             self._announces_idle = False
             self._out.status(True)
@@ -224,6 +226,7 @@ class SourceOperator(Operator):
             except USER_ERRORS as error:
                 raise self.failed(error, []) from error
             budget.records -= taken
+            self.read += taken
             self._allowance.use(taken)
             if self.reader.finished:
                 self._end()

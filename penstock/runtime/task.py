@@ -332,6 +332,7 @@ class Slot:
             process=os.getpid(),
             finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
             backlog=any(source.backlog for source in sources),
+            read=max((source.read for source in sources), default=0),
             waits_for_input=any(source.waits_for_input() for source in sources),
             next_due=min(due, default=None),
             results=results,

@@ -26,6 +26,19 @@ to 2
 """
 
 EXPECTED = {
+    "async_lookups": """\
+book: Ann, Oslo
+lamp: Cy, Graz
+pen: Bo, Rome
+rug: Ann, Oslo
+jar: the service does not answer
+""",
+    "files_exactly_once": """\
+shop=Bergen: 200 orders, 200 of them different
+shop=Oslo: 200 orders, 200 of them different
+shop=Tromsø: 200 orders, 200 of them different
+attempts: 2
+""",
     "word_count": WORD_COUNT,
     "state_processor": """\
 savepoint 0 of job 'state processor', 2 slots

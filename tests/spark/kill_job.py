@@ -120,9 +120,8 @@ class FolderCommitter(Committer):
                 os.rename(Path(self.folder, "prepared", name), Path(self.folder, "visible", name))
 
 
-def main(folder, master):
-    for part in ("prepared", "visible"):
-        Path(folder, part).mkdir(parents=True, exist_ok=True)
+def environment(folder, master):
+    """Checkpoints below the folder, restarts without end, and recovery of the driver."""
     configuration = Configuration()
     for name, value in {
         "spark.master": master,
@@ -135,12 +134,21 @@ def main(folder, master):
         "restart-strategy.fixed-delay.delay": "10 ms",
     }.items():
         configuration.set_string(name, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    numbers = env.add_source(Numbers(folder)).uid("numbers")
+    return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
+
+
+def count(numbers, folder):
+    """The counts of the numbers by key, checked by a second operator."""
+    for part in ("prepared", "visible"):
+        Path(folder, part).mkdir(parents=True, exist_ok=True)
     counted = numbers.key_by(lambda number: number % KEYS).process(Count()).uid("count")
     checked = counted.key_by(lambda pair: pair[0]).process(CheckTransitions()).uid("check")
     checked.sink_to(FolderSink(folder)).uid("sink")
+
+
+def main(folder, master):
+    env = environment(folder, master)
+    count(env.add_source(Numbers(folder)).uid("numbers"), folder)
     env.execute("counting")
     Path(folder, "ended").touch()
 

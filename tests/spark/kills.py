@@ -16,7 +16,8 @@ from pathlib import Path
 
 import psutil
 
-SCRIPT = Path(__file__).with_name("kill_job.py")
+SCRIPT = "kill_job"
+ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
 
 
@@ -26,14 +27,15 @@ class Victim:
 
     folder: Path
     master: str
+    script: str = SCRIPT
     process: subprocess.Popen[bytes] | None = None
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill to the next complete checkpoint."""
 
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
-        arguments = [str(self.folder), self.master]
-        self.process = subprocess.Popen([sys.executable, str(SCRIPT), *arguments], stdout=log, stderr=log)
+        command = [sys.executable, "-m", f"tests.spark.{self.script}", str(self.folder), self.master]
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
 
     def has_ended(self) -> bool:
         return (self.folder / "ended").exists()
@@ -114,6 +116,11 @@ class Victim:
             raise AssertionError(f"the job does not end:\n{self.log()}") from None
         assert code == 0, self.log()
 
+    def emitted(self) -> list[int]:
+        """Every number that the source has emitted."""
+        counts = [int((self.folder / f"emitted-{subtask}").read_text()) for subtask in (0, 1)]
+        return [subtask + 2 * n for subtask in (0, 1) for n in range(counts[subtask])]
+
     def check(self, keys: int) -> None:
         """Every count of every key is there once, and nothing alarmed."""
         counts: dict[str, list[int]] = defaultdict(list)
@@ -122,8 +129,7 @@ class Victim:
                 assert not line.startswith("ALARM"), line
                 key, count = line.split()
                 counts[key].append(int(count))
-        emitted = [int((self.folder / f"emitted-{subtask}").read_text()) for subtask in (0, 1)]
-        expected = Counter((subtask + 2 * n) % keys for subtask in (0, 1) for n in range(emitted[subtask]))
+        expected = Counter(number % keys for number in self.emitted())
         assert len(counts) == keys
         for key, found in counts.items():
             assert sorted(found) == list(range(1, expected[int(key)] + 1)), f"key {key}"
@@ -141,11 +147,11 @@ def _arguments(process: psutil.Process) -> list[str]:
     return []
 
 
-def run_rounds(folder: Path, what: str, rounds: int, seed: int) -> Victim:
+def run_rounds(folder: Path, what: str, rounds: int, seed: int, script: str = SCRIPT) -> Victim:
     """One job through so many kills of a slot's worker, an executor or the driver."""
     chance = random.Random(seed)
     master = "local-cluster[2,1,1024]" if what == "executor" else "local[2]"
-    victim = Victim(folder, master)
+    victim = Victim(folder, master, script)
     victim.start()
     try:
         for _ in range(rounds):

@@ -1,16 +1,39 @@
-"""Real processes, really killed: ten rounds each for a slot's worker, an executor and the driver."""
+"""Real processes, really killed, ten rounds each.
+
+A slot's worker and the driver are those of a job with every exactly-once sink, each against the real system.
+"""
 
 import pytest
 
+from tests.services.kafka import Kafka
+from tests.services.postgres import Postgres
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import run_rounds
+from tests.spark.sinks_kills import kill_sinks
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROUNDS = 10
 
 
-@pytest.mark.parametrize("what", ["slot", "executor", "driver"])
-def test_kill_9(what, tmp_path):
-    victim = run_rounds(tmp_path, what, ROUNDS, seed=7)
+@pytest.fixture(scope="module")
+def systems():
+    kafka, postgres = Kafka(), Postgres()
+    try:
+        kafka.start()
+        postgres.start()
+        yield kafka, postgres
+    finally:
+        kafka.remove()
+        postgres.remove()
+
+
+@pytest.mark.parametrize("what", ["slot", "driver"])
+def test_kill_9_with_every_exactly_once_sink(what, systems, tmp_path):
+    victim = kill_sinks(tmp_path, *systems, what, ROUNDS, seed=7)
+    assert len(victim.recoveries) == ROUNDS
+
+
+def test_kill_9_of_executors(tmp_path):
+    victim = run_rounds(tmp_path, "executor", ROUNDS, seed=7)
     assert len(victim.recoveries) == ROUNDS
     victim.check(KEYS)

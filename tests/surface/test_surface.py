@@ -27,6 +27,18 @@ MODULES = [
     "pyflink.datastream.data_stream",
     "pyflink.datastream.output_tag",
     "pyflink.datastream.window",
+    "pyflink.common.serialization",
+    "pyflink.datastream.connectors.base",
+    "pyflink.datastream.connectors.cassandra",
+    "pyflink.datastream.connectors.file_system",
+    "pyflink.datastream.connectors.jdbc",
+    "pyflink.datastream.connectors.kafka",
+    "pyflink.datastream.connectors.number_seq",
+    "pyflink.datastream.connectors.rabbitmq",
+    "pyflink.datastream.formats.avro",
+    "pyflink.datastream.formats.csv",
+    "pyflink.datastream.formats.json",
+    "pyflink.datastream.formats.parquet",
 ]
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 NOTHING = object()

@@ -335,6 +335,8 @@ class SinkWriter(ABC):
     checkpoint_id: int | None = None
     """The checkpoint that is being prepared; set before `flush` and `prepare_commit`, None at the end of a job without."""
     checkpoint_timestamp: int | None = None
+    is_savepoint = False
+    """Whether a savepoint is being prepared, which others may start from later; set before `prepare_commit`."""
 
     @abstractmethod
     def write(self, value: Any, context: SinkFunction.Context) -> None:

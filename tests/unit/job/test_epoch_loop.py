@@ -7,7 +7,7 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.submission import plan_of
 from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
-from penstock.job.driver import KEEP_ALIVE_MILLIS, LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions
+from penstock.job.driver import KEEP_ALIVE_MILLIS, LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions, Pace
 from penstock.job.driver_parts import job_failed
 from penstock.job.submission import deployment_of
 from penstock.runtime.failures import Failure
@@ -285,3 +285,21 @@ def test_a_failure_with_a_class_of_its_own_is_caught_as_either():
     assert isinstance(error, UnsupportedKey) and isinstance(error, JobFailed)
     plain = job_failed(Failure("Sum", "s", 0, "", "PenstockError", "x", "", known_as="PenstockError"))
     assert type(plain) is JobFailed
+
+
+# --- the pace ---
+def test_epochs_that_last_too_long_read_less_and_quick_ones_more_again():
+    pace = Pace(EpochOptions(max_records=10_000, max_millis=1000))
+    pace.ran(1900, 10_000)
+    assert pace.records == 10_000
+    pace.ran(20_000, 4_000)
+    assert pace.records == 200
+    pace.ran(1500, 200)
+    assert pace.records == 200
+    for _ in range(10):
+        pace.ran(100, pace.records)
+    assert pace.records == 10_000
+    pace.ran(60_000, 0)
+    assert pace.records == 10_000
+    pace.ran(1e9, 1)
+    assert pace.records == 1

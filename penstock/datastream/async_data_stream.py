@@ -1,0 +1,117 @@
+"""AsyncDataStream: asks outside systems about the elements of a stream, with many requests in flight at a time."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+from typing import Any
+
+from penstock.common.time import Duration, Time, to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.runtime.async_requests import required_parameters
+from penstock.runtime.async_wait import AsyncWaitOperator
+
+__all__ = ["AsyncDataStream"]
+
+Timeout = Time | Duration | datetime.timedelta | int
+_ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
+
+
+class AsyncDataStream:
+    """Applies an AsyncFunction to a stream.
+
+    `timeout` bounds each request from its first attempt to its result, in real time. `capacity` bounds the requests
+    of a subtask that have been made and whose results have not been emitted: with that many, input waits. Results have
+    the timestamp of the element that was asked about. They never overtake a watermark, nor it them.
+    """
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction,
+        timeout: Timeout,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Emit results as they come."""
+        once = AsyncRetryStrategy.no_restart()
+        descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _UNORDERED)
+        return _applied(data_stream, descriptor, output_type, "unordered_wait")
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction,
+        timeout: Timeout,
+        async_retry_strategy: AsyncRetryStrategy,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Emit results as they come; attempts that fail are repeated as the strategy says."""
+        descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _UNORDERED)
+        return _applied(data_stream, descriptor, output_type, "unordered_wait_with_retry")
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream,
+        async_function: AsyncFunction,
+        timeout: Timeout,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Emit results in the order of the elements that were asked about."""
+        once = AsyncRetryStrategy.no_restart()
+        descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _ORDERED)
+        return _applied(data_stream, descriptor, output_type, "ordered_wait")
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream,
+        async_function: AsyncFunction,
+        timeout: Timeout,
+        async_retry_strategy: AsyncRetryStrategy,
+        capacity: int = 100,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Emit results in the order of the elements; attempts that fail are repeated as the strategy says."""
+        descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
+        return _applied(data_stream, descriptor, output_type, "ordered_wait_with_retry")
+
+
+def _applied(
+    stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None, method: str
+) -> DataStream:
+    check_instance(stream, DataStream, method)
+    _check_function(descriptor.async_function, method)
+    check_instance(descriptor.async_retry_strategy, AsyncRetryStrategy, method)
+    _check_capacity(descriptor.capacity)
+    timeout = to_millis(descriptor.timeout)
+    if timeout <= 0:
+        raise ValueError(f"the timeout of a request must be above 0 ms, not {timeout} ms")
+    return stream._then("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
+
+
+def _check_capacity(capacity: Any) -> None:
+    if isinstance(capacity, bool) or not isinstance(capacity, int):
+        raise TypeError(f"capacity must be a whole number, not {capacity!r}")
+    if capacity < 1:
+        raise ValueError(f"capacity must be at least 1, not {capacity}")
+
+
+def _check_function(function: Any, method: str) -> None:
+    if isinstance(function, type) and issubclass(function, AsyncFunction):
+        raise TypeError(f"{method} takes an object, not the class {function.__name__}: write {function.__name__}()")
+    check_instance(function, AsyncFunction, method)
+    name = type(function).__name__
+    taken = required_parameters(function.async_invoke)
+    if taken not in (1, 2):
+        raise TypeError(f"async_invoke of {name} takes (value) or (value, result_future), not {taken} parameters")
+    if taken == 1 and not inspect.iscoroutinefunction(function.async_invoke):
+        raise TypeError(
+            f"async_invoke(value) of {name} must be a coroutine: declare it with 'async def', or let it take "
+            "(value, result_future)"
+        )
+    if inspect.iscoroutinefunction(function.timeout):
+        raise TypeError(f"timeout of {name} must be a plain method, not a coroutine: it returns its results at once")

@@ -1,0 +1,184 @@
+"""A sink into files, exactly once: what a reader sees is whole, and belongs to a complete checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.common.time import Duration, Time, to_millis
+from penstock.datastream.connectors._file_access import Files
+from penstock.datastream.connectors._file_buckets import (
+    BucketAssigner,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.datastream.connectors._file_compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
+from penstock.datastream.connectors._file_parts import FileCommitter
+from penstock.datastream.connectors._file_writer import FileSettings, FileWriter
+from penstock.datastream.connectors.base import (
+    Committer,
+    Sink,
+    SinkWriter,
+    StreamTransformer,
+    SupportsPreprocessing,
+    WriterContext,
+)
+
+B = TypeVar("B", bound="Builder")
+C = TypeVar("C", bound="CompactingBuilder")
+
+
+# --- builders ---
+class Builder:
+    """What all builders of file sinks have in common."""
+
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
+
+    def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
+        """Say into which folder a record goes; by default into one for every hour of processing time."""
+        return self._with(bucket_assigner=_a(BucketAssigner, bucket_assigner))
+
+    def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
+        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        return self._with(rolling_policy=_a(RollingPolicy, rolling_policy))
+
+    def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
+        """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
+        millis = to_millis(interval)
+        if millis <= 0:
+            raise ValueError(f"files are looked at with more than no time between, not {interval!r}")
+        return self._with(bucket_check_interval=millis)
+
+    def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
+        """Say what the names of files begin and end with."""
+        return self._with(output_file_config=_a(OutputFileConfig, output_file_config))
+
+    def _with(self: B, **changes: Any) -> B:
+        self._settings = replace(self._settings, **changes)
+        return self
+
+
+class CompactingBuilder(Builder):
+    """Builds a FileSink, which can compact."""
+
+    def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
+        """Put small files together before readers see them."""
+        _a(FileCompactStrategy, strategy)
+        _a(FileCompactor, compactor)
+        if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
+            raise ValueError(
+                "files of a bulk format cannot be put together byte by byte: use "
+                "FileCompactor.record_wise_file_compactor(format)"
+            )
+        return self._with(strategy=strategy, compactor=compactor)
+
+    def disable_compact(self: C) -> C:
+        """Show files as they were written: the default. Files that wait to be compacted are shown as they are."""
+        return self._with(strategy=None, compactor=None)
+
+    def build(self) -> FileSink:
+        return FileSink(self._settings)
+
+
+class RowBuilder(CompactingBuilder):
+    """Builds a FileSink for a row format."""
+
+
+class BulkBuilder(CompactingBuilder):
+    """Builds a FileSink for a bulk format."""
+
+
+class StreamingBuilder(Builder):
+    def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
+        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        return self._with(rolling_policy=_a(RollingPolicy, policy))
+
+    def build(self) -> StreamingFileSink:
+        return StreamingFileSink(self._settings)
+
+
+class StreamingRowBuilder(StreamingBuilder):
+    """Builds a StreamingFileSink for a row format."""
+
+
+class StreamingBulkBuilder(StreamingBuilder):
+    """Builds a StreamingFileSink for a bulk format."""
+
+
+def _a(kind: type, given: Any) -> Any:
+    if not isinstance(given, kind):
+        raise TypeError(f"expected {kind.__name__}, not {given!r}")
+    return given
+
+
+def _for_rows(base_path: str, encoder: Encoder) -> FileSettings:
+    return FileSettings(_usable(base_path), encoder=_a(Encoder, encoder))
+
+
+def _for_bulk(base_path: str, factory: BulkWriterFactory) -> FileSettings:
+    policy = OnCheckpointRollingPolicy()
+    return FileSettings(_usable(base_path), writer_factory=_a(BulkWriterFactory, factory), rolling_policy=policy)
+
+
+def _usable(base_path: str) -> str:
+    """The whole URL of a base path: slots run in other folders than the program."""
+    files = Files(str(base_path))
+    return files.url(files.root)
+
+
+# --- sinks ---
+class IntoFiles(Sink, SupportsPreprocessing):
+    """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    def __init__(self, settings: FileSettings) -> None:
+        self.settings = settings
+
+    def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
+        return FileWriter(self.settings, context, restored)
+
+    def create_committer(self) -> Committer:
+        return FileCommitter()
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return None: files take records as they come."""
+        return None
+
+
+class FileSink(IntoFiles):
+    """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    BaseBuilder = CompactingBuilder
+    RowFormatBuilder = RowBuilder
+    BulkFormatBuilder = BulkBuilder
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> RowBuilder:
+        """Start to build a sink whose files are one encoded record behind the other."""
+        return RowBuilder(_for_rows(base_path, encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkBuilder:
+        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        return BulkBuilder(_for_bulk(base_path, writer_factory))
+
+
+class StreamingFileSink(IntoFiles):
+    """The older name of FileSink, without compaction."""
+
+    BaseBuilder = StreamingBuilder
+    DefaultRowFormatBuilder = StreamingRowBuilder
+    DefaultBulkFormatBuilder = StreamingBulkBuilder
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> StreamingRowBuilder:
+        """Start to build a sink whose files are one encoded record behind the other."""
+        return StreamingRowBuilder(_for_rows(base_path, encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingBulkBuilder:
+        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        return StreamingBulkBuilder(_for_bulk(base_path, writer_factory))

@@ -1,0 +1,47 @@
+"""Dates and times as text."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from penstock.common.time import Instant
+
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def as_utc(value: datetime.datetime) -> datetime.datetime:
+    """A time without a zone as it is, one with a zone as of UTC."""
+    return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def written_timestamp(value: datetime.datetime) -> str:
+    """ISO 8601 without a zone, as of UTC, with no more digits than needed."""
+    text = as_utc(value).isoformat()
+    return text.rstrip("0") if value.microsecond else text
+
+
+def written_time(value: datetime.time) -> str:
+    text = value.replace(tzinfo=None).isoformat()
+    return text.rstrip("0") if value.microsecond else text
+
+
+def read_date(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text)
+
+
+def read_time(text: str) -> datetime.time:
+    return datetime.time.fromisoformat(text.removesuffix("Z"))
+
+
+def read_timestamp(text: str) -> datetime.datetime:
+    return as_utc(datetime.datetime.fromisoformat(text))
+
+
+def instant_from(text: str) -> Instant:
+    found = _INSTANT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a moment such as 2024-05-01T10:00:00Z")
+    whole = datetime.datetime.fromisoformat(found[1]) - _EPOCH
+    return Instant(whole.days * 86_400 + whole.seconds, int((found[2] or "").ljust(9, "0")))
