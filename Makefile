@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format kills soak bench bench-checkpoints bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-checkpoints bench-connectors bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -40,20 +40,34 @@ format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch on their usual ports (SERVICES="kafka postgres" for some)
+	@$(BIN)/python -m tests.services start $(SERVICES)
+
+services-stop: $(STAMP)  ## stop them again
+	@$(BIN)/python -m tests.services stop $(SERVICES)
+
 kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times
 	@$(BIN)/python -m benchmarks.kills
 
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)
 
+soak-kafka: $(STAMP)  ## ten minutes from Kafka through windows to Kafka, with a broker that goes away and a new partition
+	@$(BIN)/python -m tests.connectors.kafka_soak.windows $(SECONDS)
+
 bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in benchmarks/results
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(MAKE) bench-checkpoints
+	$(MAKE) bench-connectors
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; make bench ends with it
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/checkpoints.py $(CHECKPOINTS)
+
+bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; make bench ends with it
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python -m benchmarks.connectors $(CONNECTORS)
 
 bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
 	@$(BIN)/python -m pip install -q -e '.[bench]'
@@ -68,4 +82,4 @@ docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) .venvs site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venvs .services site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -70,6 +70,9 @@ class CommittingSink(Operator):
         try:
             if self._writer.write_all(values, timestamps, context):
                 return
+        except USER_ERRORS as error:
+            raise self.failed(error, values) from error
+        try:
             for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
                 context.record_timestamp = timestamp
                 write(value, context)

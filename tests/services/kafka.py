@@ -1,13 +1,9 @@
-"""One Apache Kafka broker that is its own controller (KRaft).
-
-By hand: `python -m tests.services.kafka [port] [folder]` starts one and keeps it until it is interrupted.
-"""
+"""One Apache Kafka broker that is its own controller (KRaft)."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,6 +35,7 @@ class Kafka(Service):
         self.controller_port = free_port()
         self.password_port = free_port()
         self.settings = {name.replace("__", "."): value for name, value in settings.items()}
+        self._clients: dict[str, Any] = {}
 
     @property
     def bootstrap(self) -> str:
@@ -100,7 +97,7 @@ class Kafka(Service):
             "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "2097152",
-            "log.retention.check.interval.ms": "1000",
+            "log.retention.ms": "-1",
             "log.segment.delete.delay.ms": "1000",
             "num.network.threads": "2",
             "num.io.threads": "4",
@@ -110,14 +107,22 @@ class Kafka(Service):
         }
 
     def answers(self) -> bool:
-        return bool(self._admin({"log_level": "0"}).list_topics(timeout=1).brokers)
+        asking = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        return bool(asking.list_topics(timeout=1).brokers)
 
     # --- what tests do with it ---
     def admin(self) -> AdminClient:
-        return self._admin({})
+        return self._client("admin", AdminClient)
 
-    def _admin(self, more: dict[str, str]) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap, **more})
+    def _client(self, name: str, kind: Any) -> Any:
+        """A client that is kept until the server stops: each new one takes a moment to connect."""
+        if name not in self._clients:
+            self._clients[name] = kind({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        return self._clients[name]
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> None:
+        self._clients.clear()
+        super().stop(signal_number)
 
     def create_topic(self, name: str, partitions: int = 1, **config: str) -> str:
         """Create a topic and wait until clients can see it. `config` has "__" for each dot."""
@@ -164,7 +169,7 @@ class Kafka(Service):
 
     def send(self, topic: str, values: Iterable[bytes | str | None], partition: int | None = None, **more: Any) -> None:
         """Write values; `more` goes to each produce call: key, headers, timestamp."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        producer = self._client("producer", Producer)
         if partition is not None:
             more["partition"] = partition
         failed: list[KafkaError] = []
@@ -209,6 +214,9 @@ class Kafka(Service):
             consumer.close()
 
     def values(self, topic: str, isolation: str = "read_committed") -> list[str]:
+        """All values as text. A transaction that has just ended is waited for; one that stays open is passed over."""
+        if isolation == "read_committed":
+            self.is_settled(topic)
         return [message.value().decode() for message in self.read(topic, isolation)]
 
     def end_offsets(self, topic: str) -> dict[int, int]:
@@ -229,6 +237,15 @@ class Kafka(Service):
         finally:
             consumer.close()
 
+    def is_settled(self, topic: str, patience: float = 5.0) -> bool:
+        """Whether no transaction is open. One that has just ended takes a moment to end in all partitions."""
+        until = time.monotonic() + patience
+        while self.stable_offsets(topic) != self.end_offsets(topic):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """The offsets a group has committed, partition by partition."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
@@ -238,14 +255,3 @@ class Kafka(Service):
             return {one.partition: one.offset for one in found if one.offset >= 0}
         finally:
             consumer.close()
-
-
-if __name__ == "__main__":
-    given = sys.argv[1:]
-    broker = Kafka(Path(given[1]) if len(given) > 1 else None, int(given[0]) if given else None)
-    broker.start()
-    print(broker.bootstrap, flush=True)
-    try:
-        signal.pause()
-    except KeyboardInterrupt:
-        broker.stop()

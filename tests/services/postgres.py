@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import os
 import pwd
 import shutil
@@ -15,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from tests.services.service import Service
+from tests.services.service import NotInstalled, Service
 
 
 class Postgres(Service):
@@ -93,7 +91,7 @@ def _binary(name: str) -> str:
     installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     found = str(installed[-1]) if installed else shutil.which(name)
     if found is None:
-        raise RuntimeError(f"{name} is not installed; with Debian's packages: apt install postgresql")
+        raise NotInstalled(f"{name} is not installed; with Debian's packages: apt install postgresql")
     return found
 
 
@@ -111,12 +109,3 @@ def _as_other() -> list[str]:
 
 def _arguments(settings: dict[str, object]) -> list[str]:
     return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-
-
-@functools.cache
-def running() -> Postgres:
-    """One server for the whole test run. A test that stops it starts it again."""
-    server = Postgres()
-    atexit.register(server.remove)
-    server.start()
-    return server

@@ -22,6 +22,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class NotInstalled(RuntimeError):
+    """A server that comes with the system's packages is not there; the message says how to get it."""
+
+
 class Service(ABC):
     """A server in a process group of its own, with its data in a folder that goes with it."""
 
@@ -37,7 +41,7 @@ class Service(ABC):
 
     @abstractmethod
     def install(self) -> None:
-        """Get what is needed, if it is not there; raise RuntimeError with what to do if that is impossible."""
+        """Get what is needed, if it is not there; raise NotInstalled with what to do if that is impossible."""
 
     @abstractmethod
     def launch(self) -> subprocess.Popen[bytes]:

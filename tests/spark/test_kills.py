@@ -5,6 +5,7 @@ A slot's worker and the driver are those of a job with every exactly-once sink, 
 
 import pytest
 
+from tests.services.fixtures import started
 from tests.services.kafka import Kafka
 from tests.services.postgres import Postgres
 from tests.spark.kill_job import KEYS
@@ -16,20 +17,18 @@ ROUNDS = 10
 
 
 @pytest.fixture(scope="module")
-def systems():
-    kafka, postgres = Kafka(), Postgres()
-    try:
-        kafka.start()
-        postgres.start()
-        yield kafka, postgres
-    finally:
-        kafka.remove()
-        postgres.remove()
+def kafka():
+    yield from started(Kafka())
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    yield from started(Postgres())
 
 
 @pytest.mark.parametrize("what", ["slot", "driver"])
-def test_kill_9_with_every_exactly_once_sink(what, systems, tmp_path):
-    victim = kill_sinks(tmp_path, *systems, what, ROUNDS, seed=7)
+def test_kill_9_with_every_exactly_once_sink(what, kafka, postgres, tmp_path):
+    victim = kill_sinks(tmp_path, kafka, postgres, what, ROUNDS, seed=7)
     assert len(victim.recoveries) == ROUNDS
 
 

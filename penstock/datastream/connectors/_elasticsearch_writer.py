@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.connectors.base import DeliveryGuarantee, SinkWriter, WriterContext
+from penstock.datastream.connectors.base import DeliveryGuarantee, SinkWriter
 from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.functions import SinkFunction
 from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch, TypeMismatch
@@ -111,7 +111,7 @@ class Encoding:
 class BulkWriter(SinkWriter):
     """Buffers actions and sends them together, each request after the answer to the one before."""
 
-    def __init__(self, sink: ElasticsearchSink, context: WriterContext | None = None) -> None:
+    def __init__(self, sink: ElasticsearchSink) -> None:
         self._settings = sink.settings
         self._emitter = sink.emitter
         self._encoding = Encoding()
@@ -175,14 +175,14 @@ class BulkWriter(SinkWriter):
         except client_package().ApiError as error:
             raise self._refused(error) from error
         results = [next(iter(item.values())) for item in answer.body["items"]]
-        failed = [result.get("status", 200) not in _accepted(action) for action, result in _pairs(waiting, results)]
-        for action, result in _pairs(waiting, results):
-            if result["status"] not in _accepted(action) and result["status"] not in BUSY:
+        refused = [result["status"] not in _accepted(action) for action, result in zip(waiting, results, strict=True)]
+        for action, result, was_refused in zip(waiting, results, refused, strict=True):
+            if was_refused and result["status"] not in BUSY:
                 raise _not_taken(action, result)
-        busy = [result for result, has_failed in zip(results, failed, strict=True) if has_failed]
-        waiting[:] = _again(waiting, failed)
-        if busy:
-            raise _Busy(f"{len(busy)} documents were refused for now, the first with: {_reason(busy[0])}")
+        waiting[:] = _again(waiting, refused)
+        if waiting:
+            first = results[refused.index(True)]
+            raise _Busy(f"{sum(refused)} documents were refused for now, the first with: {_reason(first)}")
 
     def _refused(self, error: Any) -> Exception:
         status = error.meta.status
@@ -200,10 +200,6 @@ class _Busy(Exception):
 def is_transient(error: Exception) -> bool:
     lost = client_package("elastic_transport")
     return isinstance(error, (_Busy, lost.ConnectionError, lost.ConnectionTimeout))
-
-
-def _pairs(actions: list[Action], results: list[dict[str, Any]]) -> Any:
-    return zip(actions, results, strict=True)
 
 
 def _accepted(action: Action) -> tuple[int, ...]:

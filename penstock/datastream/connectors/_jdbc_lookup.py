@@ -45,6 +45,7 @@ class JdbcLookup:
 
     async def lookup(self, *parameters: Any) -> list[Any]:
         """Return the rows of the query with its `?` filled with the parameters."""
+        self._opened()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._capacity, thread_name_prefix="jdbc-lookup")
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.lookup_now, *parameters)
@@ -53,9 +54,14 @@ class JdbcLookup:
         """Return the same, and wait for it."""
         if len(parameters) != self._sql.placeholders:
             raise ValueError(f"the query has {self._sql.placeholders} parameters, not {len(parameters)}")
+        return self._opened().run(lambda connection: self._ask(connection, parameters), "looking up in")
+
+    def _opened(self) -> Database:
+        """The database, made before there are threads that could make it twice."""
         if self._database is None:
             self._database = Database(self._options, self._retries, self._capacity)
-        return self._database.run(lambda connection: self._ask(connection, parameters), "looking up in")
+            self._database.engine  # noqa: B018
+        return self._database
 
     def _ask(self, connection: Connection, parameters: tuple[Any, ...]) -> list[Any]:
         (bound,) = bindable([parameters], connection.dialect.name)

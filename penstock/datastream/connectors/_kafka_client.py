@@ -170,7 +170,7 @@ class Client:
             return sorted(known.partitions)
 
         try:
-            return Retries(attempts=4, delay=0.2).call(found, f"topic {topic!r}", lambda e: isinstance(e, _NotYet))
+            return Retries(attempts=3, delay=0.2).call(found, f"topic {topic!r}", lambda e: isinstance(e, _NotYet))
         except ConnectorError as error:
             missing = error.__cause__
             if not isinstance(missing, _NotYet):

@@ -179,7 +179,9 @@ class Sending:
         self._partitions: dict[str, tuple[float, list[int]]] = {}
 
     def _undelivered(self, error: Any, message: Any) -> None:
-        if error is None:
+        code = library().KafkaError
+        if error is None or error.code() in (code._PURGE_QUEUE, code._PURGE_INFLIGHT):
+            # What is purged was given up because of something else.
             return
         if self._logs_only:
             log.error("a record for topic %r was not delivered: %s", message.topic(), error.str())

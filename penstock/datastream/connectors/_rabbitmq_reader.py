@@ -78,8 +78,8 @@ class QueueReader(SourceReader):
 class QueueConsumer:
     """Takes messages from a queue in the order in which the broker sends them.
 
-    With ids, three sets matter: the batches hold the ids whose messages can be acknowledged on this connection; the
-    leftovers are those of a connection that is gone, which the broker will send again and which are then dropped.
+    The ids of messages that were read on this connection are in batches, to be acknowledged. Those of a connection that
+    is gone are leftovers: the broker will send their messages again, which are then dropped.
     """
 
     def __init__(self, source: RMQSource, context: ReaderContext, split: Consumer) -> None:

@@ -1,0 +1,163 @@
+"""Exactly once: whatever dies whenever, each record is in the table once."""
+
+import json
+import threading
+from collections import Counter
+
+import pytest
+import sqlalchemy
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream.connectors._jdbc_database import database_url
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcSink,
+    JdbcSource,
+)
+from penstock.datastream.connectors.prepared import MARKERS_KEPT, Prepared
+from tests.connectors.crashing import RECORDS, Fragile, check_seeds, make_fragile, once_each
+from tests.connectors.sql.conftest import END_OTHERS, Store
+from tests.connectors.sql.test_jdbc_sink import Context
+
+pytestmark = pytest.mark.usefixtures("quiet")
+NUMBER = Types.ROW([Types.INT()])
+
+
+def two_sinks(environment, options):
+    """One sink with the user's statement, one upsert; a source that reads from the database itself."""
+    environment.set_parallelism(2)
+    source = JdbcSource(options, "SELECT n FROM numbers", Types.INT(), key="n", partitions=3, fetch_size=4)
+    numbers = environment.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    rows = (
+        numbers.map(Fragile(), Types.INT()).uid("fragile").map(lambda n: (n,), Types.TUPLE([Types.INT()])).uid("rows")
+    )
+    rows.sink_to(JdbcSink.exactly_once_sink("INSERT INTO a VALUES (?)", NUMBER, options)).uid("a")
+    once = JdbcExactlyOnceOptions("own_markers")
+    counts = "INSERT INTO b VALUES (?, 1) ON CONFLICT (n) DO UPDATE SET times = b.times + 1"
+    rows.sink_to(JdbcSink.exactly_once_sink(counts, NUMBER, options, exactly_once_options=once)).uid("b")
+
+
+def prepare(store):
+    store.run("CREATE TABLE a (n INTEGER)", "CREATE TABLE b (n INTEGER PRIMARY KEY, times INTEGER)")
+    store.run("CREATE TABLE numbers (n INTEGER)")
+    store.run("INSERT INTO numbers VALUES " + ", ".join(f"({n})" for n in range(RECORDS)))
+
+
+def check(store, what):
+    expected = once_each([(n,) for n in range(RECORDS)])
+    assert Counter(store.rows("SELECT n FROM a")) == expected, what
+    assert sorted(store.rows("SELECT n, times FROM b")) == [(n, 1) for n in range(RECORDS)], what
+
+
+def simulated(monkeypatch, seeds, new_store):
+    make_fragile(monkeypatch)
+    current = []
+
+    def fresh(name):
+        current[:] = [new_store(name)]
+        prepare(current[0])
+
+    def build(environment):
+        two_sinks(environment, current[0].options)
+
+    return check_seeds(seeds, build, lambda what: check(current[0], what), fresh)
+
+
+@pytest.mark.parametrize("first", range(1, 61, 20))
+def test_crashes_on_sqlite(monkeypatch, tmp_path, first):
+    def new_store(name):
+        options = JdbcConnectionOptions(f"jdbc:sqlite:{tmp_path}/{name}.db")
+        return Store(options, sqlalchemy.create_engine(database_url(options), poolclass=sqlalchemy.NullPool))
+
+    simulated(monkeypatch, range(first, first + 20), new_store)
+
+
+def test_crashes_on_postgres(monkeypatch, postgres_store):
+    tables = ["a", "b", "numbers", "penstock_commits", "own_markers"]
+
+    def new_store(name):
+        postgres_store.run(END_OTHERS, *(f"DROP TABLE IF EXISTS {table}" for table in tables))
+        return postgres_store
+
+    simulated(monkeypatch, range(1, 13), new_store)
+
+
+# --- the commit itself ---
+def prepared(identifier, *numbers, origin="jdbc-sink-0"):
+    return Prepared(identifier, origin, [(number,) for number in numbers], 1, 1000)
+
+
+@pytest.fixture
+def sink(store):
+    store.run("CREATE TABLE a (n INTEGER)")
+    return JdbcSink.exactly_once_sink("INSERT INTO a VALUES (?)", NUMBER, store.options)
+
+
+def test_what_has_its_marker_is_not_written_again(store, sink):
+    for _ in range(3):
+        committer = sink.create_committer()
+        committer.commit([prepared("x", 1, 2), prepared("y", 3)])
+        committer.commit([prepared("x", 1, 2)])
+    committer.commit([prepared("x", 9, origin="another")])
+    assert store.rows("SELECT n FROM a ORDER BY n") == [(1,), (2,), (3,), (9,)]
+    assert sorted(store.rows("SELECT origin, ids FROM penstock_commits")) == [
+        ("another", '["x"]'),
+        ("jdbc-sink-0", '["x", "y"]'),
+    ]
+
+
+def test_the_last_markers_are_kept(store, sink):
+    committer = sink.create_committer()
+    committer.commit([prepared(f"id{number}", number) for number in range(MARKERS_KEPT + 5)])
+    ((ids,),) = store.rows("SELECT ids FROM penstock_commits")
+    assert json.loads(ids) == [f"id{number}" for number in range(5, MARKERS_KEPT + 5)]
+
+
+def test_writers_of_all_subtasks_make_the_table_of_markers_at_the_same_time(store, sink):
+    errors = []
+
+    def start(subtask):
+        try:
+            sink.create_writer(Context(subtask), [])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=start, args=(subtask,)) for subtask in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert errors == []
+    assert store.rows("SELECT COUNT(*) FROM penstock_commits") == [(0,)]
+
+
+def test_two_that_commit_the_same_at_the_same_time(store, sink):
+    """A process that was thought dead may be alive: one waits for the other, and then sees its marker."""
+    sink.create_writer(Context(), [])
+    errors = []
+
+    def commit():
+        try:
+            sink.create_committer().commit([prepared("x", 1, 2)])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=commit) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert errors == []
+    assert store.rows("SELECT n FROM a ORDER BY n") == [(1,), (2,)]
+
+
+def test_writers_prepare_what_came_since_the_last_checkpoint(store, sink):
+    writing = sink.create_writer(Context(3), [])
+    writing.checkpoint_id = 7
+    writing.write((1,), None)
+    writing.write_all([(2,), (3,)], None, None)
+    (first,) = writing.prepare_commit()
+    assert (first.origin, first.records, first.checkpoint_id) == ("jdbc-sink-3", [(1,), (2,), (3,)], 7)
+    assert writing.prepare_commit() == []
+    assert store.rows("SELECT n FROM a") == []

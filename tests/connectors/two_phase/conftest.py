@@ -1,0 +1,22 @@
+"""A quiet server."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.fixtures import started
+from tests.services.postgres import Postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    yield from started(Postgres())
+
+
+@pytest.fixture
+def quiet():
+    """Something dies, and says so each time."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
