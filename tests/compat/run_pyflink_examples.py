@@ -5,15 +5,30 @@
 The examples are taken from the apache-flink package, which is installed into a virtual environment of its own under
 .venvs/ (or found in the folder that PENSTOCK_BENCH_VENVS names). Lines are compared without the number of the subtask
 that printed them and without regard to order; numbers may differ in the last bits.
+
+The Kafka examples write to a broker at localhost:9092 and then read for ever; they get a broker of their own there and
+are stopped when the rows have come. Of these, what they wrote into the topic is compared, too, byte by byte. PyFlink
+cannot run them as they are: the jars they name, under /path/to, are for the reader to fill in. So PyFlink's environment
+is given the real ones, from Maven Central, and those in the program are passed over; the program itself is unchanged.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import re
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 FLINK = "apache-flink==2.3.0"
@@ -30,6 +45,50 @@ EXAMPLES = [
     "windowing/session_with_gap_window.py",
     "windowing/session_with_dynamic_gap_window.py",
 ]
+
+
+@dataclass(frozen=True)
+class KafkaExample:
+    name: str
+    topic: str
+    lines: int | None
+    """How many it prints before it only waits; None if it ends by itself."""
+
+
+KAFKA_PORT = 9092
+KAFKA_EXAMPLES = [
+    KafkaExample("connectors/kafka_json_format.py", "test_json_topic", 9),
+    KafkaExample("connectors/kafka_csv_format.py", "test_csv_topic", 9),
+    KafkaExample("connectors/kafka_avro_format.py", "test_avro_topic", 9),
+    KafkaExample("connectors/kafka_bytearray_format.py", "test_bytearray_topic", 5),
+    KafkaExample("connectors/kafka_row_field_extractor_example.py", "row-extractor-example", None),
+]
+KAFKA_JARS = {
+    "flink-kafka-5.0.0-2.2": "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+    "flink-avro-2.3.0": "org.apache.flink:flink-sql-avro:2.3.0",
+}
+"""The newest there are for this version of PyFlink."""
+WITH_JARS = """
+import runpy, sys
+from pyflink.datastream import StreamExecutionEnvironment as Environment
+
+program, *jars = sys.argv[1:]
+make, add_jars = Environment.get_execution_environment, Environment.add_jars
+
+def make_with_jars(*arguments, **named):
+    environment = make(*arguments, **named)
+    add_jars(environment, *jars)
+    return environment
+
+Environment.get_execution_environment = staticmethod(make_with_jars)
+Environment.add_jars = lambda self, *paths: None
+sys.argv = [program]
+runpy.run_path(program, run_name="__main__")
+"""
+"""Runs a program on PyFlink with jars that are there instead of those it names."""
+PATIENCE = 180.0
+A_MOMENT = 2.0
+"""Seconds in which a program could print what it should not, after its last line."""
 
 
 def flink_environment() -> Path:
@@ -53,8 +112,67 @@ def printed(command: list[str], **environment: str) -> list[str]:
     )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-    lines = [re.sub(r"^\d+> ", "", line) for line in done.stdout.splitlines()]
-    return sorted(line for line in lines if line.strip() and not line.startswith(REMARKS))
+    return sorted(map(without_subtask, filter(is_output, done.stdout.splitlines())))
+
+
+def is_output(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith(REMARKS)
+
+
+def without_subtask(line: str) -> str:
+    return re.sub(r"^\d+> ", "", line).rstrip("\n")
+
+
+def printed_until(command: list[str], number: int, **environment: str) -> list[str]:
+    """The sorted lines of a program that does not end: it is stopped when so many have come, and a moment passed."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            start_new_session=True,
+        )
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        assert process.stdout is not None
+        threading.Thread(target=_pass_on, args=(process.stdout, lines), daemon=True).start()
+        try:
+            found = _first(lines, number)
+        finally:
+            _end(process)
+        if len(found) < number:
+            errors.seek(0)
+            raise SystemExit(f"{' '.join(command)} printed only {found}:\n{errors.read()[-5000:]}")
+    return sorted(map(without_subtask, found))
+
+
+def _pass_on(output: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    for line in output:
+        lines.put(line)
+    lines.put(None)
+
+
+def _first(lines: queue.SimpleQueue[str | None], number: int) -> list[str]:
+    found: list[str] = []
+    until = time.monotonic() + PATIENCE
+    with suppress(queue.Empty):
+        while (line := lines.get(timeout=max(0.01, until - time.monotonic()))) is not None:
+            if is_output(line):
+                found.append(line)
+                if len(found) == number:
+                    until = time.monotonic() + A_MOMENT
+    return found
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """As Ctrl-C would; what has not ended after a while is killed."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(30)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def same(ours: str, theirs: str) -> bool:
@@ -66,24 +184,97 @@ def same(ours: str, theirs: str) -> bool:
     return all(abs(float(a) - float(b)) <= 1e-5 * max(1.0, abs(float(b))) for a, b in pairs)
 
 
-def main() -> int:
-    home = flink_environment()
-    folder = examples_folder(home)
-    failed = 0
-    for name in EXAMPLES:
+def on_penstock(program: str) -> list[str]:
+    return [sys.executable, "-m", "penstock", "run", "--pyflink", program]
+
+
+def on_flink(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    return [str(home / "bin" / "python"), *arguments], {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+
+
+def judge(name: str, ours: list[str], theirs: list[str], wrote: str = "") -> bool:
+    """Say whether both printed the same; `wrote` tells what else differs."""
+    fine = len(ours) == len(theirs) > 0 and all(map(same, ours, theirs)) and not wrote
+    print(f"{'ok  ' if fine else 'FAIL'} {name} ({len(ours)} lines)", flush=True)
+    if not fine:
+        print("  Penstock:", *ours, "  PyFlink:", *theirs, wrote, sep="\n    ")
+    return fine
+
+
+def run_examples(home: Path, names: list[str]) -> list[bool]:
+    folder, verdicts = examples_folder(home), []
+    for name in names:
         program = str(folder / name)
-        ours = printed([sys.executable, "-m", "penstock", "run", "--pyflink", program])
-        theirs = printed(
-            [str(home / "bin" / "python"), program], PATH=f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        )
-        fine = len(ours) == len(theirs) > 0 and all(map(same, ours, theirs))
-        failed += not fine
-        print(f"{'ok  ' if fine else 'FAIL'} {name} ({len(ours)} lines)", flush=True)
-        if not fine:
-            print("  Penstock:", *ours, "  PyFlink:", *theirs, sep="\n    ")
-    print(f"{len(EXAMPLES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        command, environment = on_flink(home, program)
+        verdicts.append(judge(name, printed(on_penstock(program)), printed(command, **environment)))
+    return verdicts
+
+
+# --- Kafka ---
+Records = list[tuple[bytes, bytes]]
+Outcome = tuple[list[str], Records]
+"""What an example printed, and the keys and values it wrote."""
+
+
+def run_kafka_examples(home: Path, examples: list[KafkaExample]) -> list[bool]:
+    """All examples on Penstock with one broker, and on PyFlink with another."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", KAFKA_PORT)) == 0:
+            print(f"skip the Kafka examples: something else listens at port {KAFKA_PORT}, where they expect a broker")
+            return []
+    folder = examples_folder(home)
+    ours = with_broker(examples, lambda example: (on_penstock(str(folder / example.name)), {}))
+    jars = [f"file://{jar}" for jar in kafka_jars()]
+    theirs = with_broker(examples, lambda example: on_flink(home, "-c", WITH_JARS, str(folder / example.name), *jars))
+    verdicts = []
+    for example in examples:
+        (our_lines, our_records), (their_lines, their_records) = ours[example.name], theirs[example.name]
+        wrote = "" if our_records == their_records else f"wrote {our_records}, PyFlink {their_records}"
+        verdicts.append(judge(example.name, our_lines, their_lines, wrote))
+    return verdicts
+
+
+def kafka_jars() -> list[Path]:
+    from tests.services.maven import jars
+
+    return [jar for name, coordinate in KAFKA_JARS.items() for jar in sorted(jars(name, coordinate).glob("*.jar"))]
+
+
+def with_broker(
+    examples: list[KafkaExample], command_of: Callable[[KafkaExample], tuple[list[str], dict[str, str]]]
+) -> dict[str, Outcome]:
+    from tests.services.kafka import Kafka
+
+    kafka, outcomes = Kafka(port=KAFKA_PORT), {}
+    try:
+        kafka.start()
+        for example in examples:
+            kafka.create_topic(example.topic)
+            command, environment = command_of(example)
+            if example.lines is None:
+                lines = printed(command, **environment)
+            else:
+                lines = printed_until(command, example.lines, **environment)
+            messages = kafka.read(example.topic)
+            outcomes[example.name] = lines, sorted((message.key() or b"", message.value()) for message in messages)
+    finally:
+        kafka.remove()
+    return outcomes
+
+
+def main() -> int:
+    """Runs all examples, or those whose names have one of the arguments in them."""
+    wanted = sys.argv[1:] or [""]
+    names = [name for name in EXAMPLES if any(part in name for part in wanted)]
+    kafka_examples = [example for example in KAFKA_EXAMPLES if any(part in example.name for part in wanted)]
+    home = flink_environment()
+    verdicts = run_examples(home, names)
+    if kafka_examples:
+        verdicts += run_kafka_examples(home, kafka_examples)
+    print(f"{verdicts.count(True)} passed, {verdicts.count(False)} failed")
+    return 0 if all(verdicts) else 1
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main())

@@ -137,6 +137,7 @@ class Kafka(Service):
         admin = self.admin()
         admin.create_partitions([NewPartitions(name, total)])[name].result(30)
         self._wait_for_partitions(admin, name, total)
+        self._clients.pop("producer", None)
 
     def _wait_for_partitions(self, admin: AdminClient, name: str, number: int) -> None:
         deadline = time.monotonic() + 30

@@ -32,7 +32,7 @@ __all__ = ["RMQConnectionConfig", "RMQSink", "RMQSource"]
 class RMQSource(Source):
     """Reads the messages of a queue.
 
-    One consumer reads, whatever the parallelism: the broker sends a message again to any consumer, and only the one that
+    One consumer reads, whatever the parallelism: the broker sends a message again to any of them, and only the one that
     knows its id can drop it. Without correlation ids there may be several `consumers`, which share the messages.
     """
 

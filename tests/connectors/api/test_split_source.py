@@ -257,3 +257,13 @@ def test_only_sources_are_sources(wrong):
         environment().from_source(wrong, WatermarkStrategy.no_watermarks(), "Wrong")
     with pytest.raises(TypeError, match="WatermarkStrategy"):
         environment().from_source(Logs({}), None, "Logs")
+
+
+def test_every_connector_is_found_by_its_name():
+    from penstock.datastream import connectors
+
+    for name, module in connectors._MODULE_OF.items():
+        assert getattr(connectors, name).__module__.startswith("penstock.datastream.connectors"), module
+        assert name in dir(connectors)
+    with pytest.raises(AttributeError, match="no attribute 'PulsarSource'"):
+        _ = connectors.PulsarSource

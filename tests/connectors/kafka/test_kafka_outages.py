@@ -12,7 +12,6 @@ from penstock.datastream.connectors._kafka_source import KafkaSplit
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.errors import ConnectorError
 from penstock.testing import in_process
-from tests.connectors.kafka.conftest import warm_up
 from tests.connectors.kafka.jobs import (
     IMPATIENT,
     Reading,
@@ -26,22 +25,12 @@ from tests.connectors.kafka.jobs import (
 from tests.services.kafka import Kafka
 
 
-@pytest.fixture(scope="module")
-def fragile() -> Iterator[Kafka]:
-    """A broker that only these tests stop and start."""
-    service = Kafka()
-    try:
-        service.start()
-        warm_up(service)
-        yield service
-    finally:
-        service.remove()
-
-
-@pytest.fixture(autouse=True)
-def running(fragile: Kafka) -> None:
-    if fragile.process is None:
-        fragile.start()
+@pytest.fixture
+def fragile(kafka: Kafka) -> Iterator[Kafka]:
+    """The broker of all tests, which these may stop."""
+    yield kafka
+    if kafka.process is None:
+        kafka.start()
 
 
 def restart(kafka, kill=True):

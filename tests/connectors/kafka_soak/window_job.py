@@ -32,7 +32,7 @@ INPUT, OUTPUT, LATE, MARKERS = "readings", "windows", "late", "soak-commits"
 GROUP = "soak"
 WINDOW_SECONDS = 2
 OUT_OF_ORDER_SECONDS = 5
-IDLE_SECONDS = 30
+IDLE_SECONDS = 100
 """Longer than the servers are ever away: partitions that nobody can read must not count as idle."""
 FLUSH = ""
 """The key of records that only move event time on."""
