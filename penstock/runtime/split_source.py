@@ -161,6 +161,10 @@ class _SlotReaderContext(ReaderContext):
     def runtime(self) -> RuntimeContext:
         return SlotRuntimeContext(self._context, None)
 
+    @property
+    def takes_checkpoints(self) -> bool:
+        return self._context.tracks_changes
+
     def decode(
         self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
     ) -> tuple[list[Any], list[int] | None]:

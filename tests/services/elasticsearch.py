@@ -127,6 +127,7 @@ class Elasticsearch(Service):
                 java(),
                 *("-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
                 "-Djava.security.manager=allow",
+                # Without native code it cannot tell that it runs as root, which it would refuse.
                 *("-Djna.nosys=true", "-Djna.noclasspath=true", f"-Djna.boot.library.path={self.folder}"),
                 "-Dlog4j2.disable.jmx=true",
                 "-Dlog4j.shutdownHookEnabled=false",

@@ -181,7 +181,12 @@ class Kafka(Service):
             raise RuntimeError(f"not everything was written to {topic}: {failed[:3]}")
 
     def read(self, topic: str, isolation: str = "read_committed", timeout: float = 30) -> list[Message]:
-        """Everything in a topic, partition by partition, to the last stable offset or the end."""
+        """Everything in a topic, partition by partition, to the last stable offset or the end.
+
+        A transaction that has just ended is waited for; one that stays open is passed over after a while.
+        """
+        if isolation == "read_committed":
+            self.is_settled(topic)
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -215,9 +220,7 @@ class Kafka(Service):
             consumer.close()
 
     def values(self, topic: str, isolation: str = "read_committed") -> list[str]:
-        """All values as text. A transaction that has just ended is waited for; one that stays open is passed over."""
-        if isolation == "read_committed":
-            self.is_settled(topic)
+        """All values as text."""
         return [message.value().decode() for message in self.read(topic, isolation)]
 
     def end_offsets(self, topic: str) -> dict[int, int]:

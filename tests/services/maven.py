@@ -12,7 +12,7 @@ import pyspark
 from tests.services.service import HOME
 
 
-def jars(name: str, *coordinates: str, excludes: tuple[str, ...] = ()) -> Path:
+def jars(name: str, *coordinates: str) -> Path:
     """The folder with the jars of some artifacts ("group:name:version") and of all they depend on."""
     HOME.mkdir(parents=True, exist_ok=True)
     folder = HOME / name
@@ -33,7 +33,8 @@ def _retrieve(folder: Path, coordinate: list[str]) -> None:
         [*command, "-dependency", *coordinate, "-retrieve", pattern], capture_output=True, text=True, check=False
     )
     if done.returncode != 0 or not list(folder.glob(f"{coordinate[1]}-*.jar")):
-        raise RuntimeError(f"{':'.join(coordinate)} could not be fetched:\n{done.stdout[-3000:]}\n{done.stderr[-2000:]}")
+        said = f"{done.stdout[-3000:]}\n{done.stderr[-2000:]}"
+        raise RuntimeError(f"{':'.join(coordinate)} could not be fetched:\n{said}")
 
 
 def java() -> str:

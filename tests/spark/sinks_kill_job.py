@@ -3,7 +3,7 @@
     python sinks_kill_job.py FOLDER MASTER
 
 FOLDER/systems.json says where the systems are. Numbers are counted as in kill_job.py, and go to files, a Kafka topic,
-and two tables of PostgreSQL, one through an exactly-once JdbcSink and one through transactions that PostgreSQL prepares.
+and two tables of PostgreSQL, one through an exactly-once JdbcSink and one through transactions that it prepares.
 """
 
 import json

@@ -87,7 +87,7 @@ class QueueConsumer:
         self._source = source
         self._context = context
         self._name = split.split_id
-        self._commits = bool(getattr(context, "takes_checkpoints", True))
+        self._commits = context.takes_checkpoints
         self._cancelled = False
         self._arrived: deque[tuple[int, str | None, bytes]] = deque()
         self._current = _Batch()

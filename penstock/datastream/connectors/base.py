@@ -1,8 +1,8 @@
 """What every connector is made of.
 
-A source is plain data with two halves. Its enumerator lives with the driver and finds splits: the partitions of a topic,
-the pieces of a file. Its readers live in the slots and read the splits that fell to them; where they are in each is part
-of every checkpoint.
+A source is plain data with two halves. Its enumerator lives with the driver and finds splits: the partitions of a
+topic, the pieces of a file. Its readers live in the slots and read the splits that fell to them; where they are in each
+is part of every checkpoint.
 
 A sink is plain data with a writer in every slot. The writer writes during an epoch and prepares at a checkpoint; the
 committer makes visible what was prepared once the checkpoint is complete.
@@ -206,6 +206,11 @@ class ReaderContext(ABC):
     def runtime(self) -> RuntimeContext:
         """Who this subtask is: its name, index and metrics."""
 
+    @property
+    @abstractmethod
+    def takes_checkpoints(self) -> bool:
+        """Whether the job takes checkpoints, so that `notify_checkpoint_complete` will be called."""
+
     @abstractmethod
     def decode(
         self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
@@ -333,7 +338,7 @@ class SinkWriter(ABC):
     """Writes the records of one subtask."""
 
     checkpoint_id: int | None = None
-    """The checkpoint that is being prepared; set before `flush` and `prepare_commit`, None at the end of a job without."""
+    """The checkpoint that is being prepared; set before `flush` and `prepare_commit`. None in a job without."""
     checkpoint_timestamp: int | None = None
     is_savepoint = False
     """Whether a savepoint is being prepared, which others may start from later; set before `prepare_commit`."""

@@ -37,6 +37,14 @@ def test_from_one_queue_to_another(queues, queue, tmp_path):
     assert queues.contents(queue) == []
 
 
+def test_a_job_without_checkpoints_acknowledges_as_it_reads(queues, queue):
+    queues.publish(queue, "a", "b", END)
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration()).set_parallelism(1)
+        assert sorted(env.add_source(queues.source(queue), "queue").execute_and_collect()) == ["a", "b"]
+    assert queues.contents(queue) == []
+
+
 def test_a_broker_that_restarts_in_the_middle(broker, queues, queue, tmp_path):
     first, second = [f"a{n}" for n in range(50)], [f"b{n}" for n in range(50)]
     queues.publish(queue, *first)

@@ -1,0 +1,460 @@
+"""Connectors beside those of the peers, and lookups against their limit: `python benchmarks/connectors.py --help`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import importlib.util
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import environments
+import launch
+from peers import files_jobs, kafka_jobs, workloads
+from peers.kafka_jobs import AT_LEAST_ONCE, EXACTLY_ONCE
+from report import about, quick_warning, table, times
+from run import RESULTS, attempt, machine, say
+
+sys.path.insert(0, str(environments.ROOT))
+
+FLINK_CONNECTOR = "5.0.0-2.2"
+environments.REQUIREMENTS["quix"], environments.MEASURED["quix"] = ["quixstreams==3.28.1"], ["quixstreams"]
+NOTHING = "—"
+
+
+@dataclass(frozen=True)
+class KafkaPeer:
+    """A program that counts from topic to topic. One that is endless is ended once it has written everything."""
+
+    label: str
+    program: str
+    environment: str
+    records: int
+    mode: str = ""
+    endless: bool = False
+
+
+PENSTOCK = KafkaPeer("Penstock", "kafka_penstock.py", "", 1_000_000)
+KAFKA_PEERS = (
+    PENSTOCK,
+    KafkaPeer("PyFlink, thread mode", "kafka_pyflink.py", "flink", 500_000, "thread"),
+    KafkaPeer("PyFlink, process mode", "kafka_pyflink.py", "flink", 500_000, "process"),
+    KafkaPeer("Quix Streams", "kafka_quix.py", "quix", 200_000, endless=True),
+)
+PARTITIONS = 4
+INTERVAL_MILLIS = 1000
+UNMEASURED = 0.2  # of the output, before the rate is taken
+SAMPLE_SECONDS = 0.1
+SETTLED_SECONDS = 3
+KAFKA_TIMEOUT = 240
+
+FILE_PARTS = 4
+FILE_PEERS = {"penstock": ["read", "copy"], "pyspark": ["count", "read", "read_rows", "copy", "copy_rows"]}
+FILE_TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Sizes:
+    kafka_records: int | None = None
+    """None for those of each peer."""
+    kafka_rounds: int = 2
+    file_rows: int = 2_000_000
+    file_warm_up_rows: int = 20_000
+    file_repeats: int = 3
+    quick: bool = False
+
+
+QUICK = Sizes(20_000, 1, 20_000, 1_000, 1, quick=True)
+
+
+# --- Kafka ---
+def kafka_part(sizes: Sizes) -> dict:
+    """Kafka to keyed count to Kafka, with both guarantees."""
+    from tests.services.kafka import Kafka
+
+    broker = Kafka(group__initial__rebalance__delay__ms="3000")
+    try:
+        broker.start()
+        return {guarantee: KafkaRuns(broker, guarantee, sizes).all() for guarantee in (AT_LEAST_ONCE, EXACTLY_ONCE)}
+    finally:
+        broker.remove()
+
+
+class KafkaRuns:
+    """The runs of all peers with one guarantee, one after the other on one broker, with topics of their own."""
+
+    def __init__(self, broker, guarantee: str, sizes: Sizes) -> None:
+        self.broker = broker
+        self.guarantee = guarantee
+        self.sizes = sizes
+        self.samples: list[tuple[float, int]] = []
+
+    def all(self) -> dict:
+        return {peer.label: attempt(f"{peer.label}, {self.guarantee}", self.best, peer) for peer in KAFKA_PEERS}
+
+    def best(self, peer: KafkaPeer) -> dict:
+        records = self.sizes.kafka_records or peer.records
+        source = self.source(records)
+        rates = [self.rate(peer, source, records) for _ in range(self.sizes.kafka_rounds)]
+        return {"records": records, "rate": max(rates), "rates": rates}
+
+    def source(self, records: int) -> str:
+        topic = f"numbers-{records}"
+        if topic not in self.broker.topics():
+            self.broker.create_topic(topic, PARTITIONS)
+            values = list(kafka_jobs.values(records))
+            for partition in range(PARTITIONS):
+                self.broker.send(topic, values[partition::PARTITIONS], partition)
+        return topic
+
+    def rate(self, peer: KafkaPeer, source: str, records: int) -> float:
+        """Of one run, whose results are checked."""
+        target = self.broker.create_topic(f"counts-{time.time_ns()}", PARTITIONS)
+        settings = {
+            "servers": self.broker.bootstrap,
+            "source": source,
+            "target": target,
+            "guarantee": self.guarantee,
+            "interval_millis": INTERVAL_MILLIS,
+            "mode": peer.mode,
+            "jar": flink_connector() if peer.environment == "flink" else "",
+        }
+        started = time.monotonic()
+        try:
+            with running(environments.python_of(peer.environment), peer.program, settings) as program:
+                self.watch(program, target, records, peer.endless)
+            self.check(target, records)
+        finally:
+            self.forget()
+        rate = records / (self.samples[-1][0] - started) if self.sizes.quick else steady_rate(self.samples, records)
+        say(f"{peer.label}, {self.guarantee}: {rate:,.0f} records/s")
+        return rate
+
+    def watch(self, program: Program, target: str, records: int, endless: bool) -> None:
+        """Look at what readers of the target can see until the program has ended, or has nothing more to do."""
+        self.samples, deadline = [(time.monotonic(), 0)], time.monotonic() + KAFKA_TIMEOUT
+        with contextlib.closing(Watch(self.broker.bootstrap, target)) as watch:
+            ended = False
+            while not ended:
+                ended = program.has_ended()
+                seen = watch.end()
+                if seen > self.samples[-1][1]:
+                    self.samples.append((time.monotonic(), seen))
+                idle = time.monotonic() - self.samples[-1][0]
+                ended = ended or (endless and seen >= records and idle > SETTLED_SECONDS)
+                if time.monotonic() > deadline:
+                    raise launch.RunFailed(f"{seen:,} of {records:,} records within {KAFKA_TIMEOUT} s")
+                time.sleep(SAMPLE_SECONDS)
+
+    def check(self, target: str, records: int) -> None:
+        results = [message.value() for message in self.broker.read(target, timeout=120)]
+        if len(results) != records:
+            raise launch.RunFailed(f"{len(results):,} results for {records:,} records")
+        if wrong := kafka_jobs.wrong(records, results):
+            raise launch.RunFailed(wrong)
+
+    def forget(self) -> None:
+        """Delete what a run has written, so that the next finds the same disk."""
+        for topic in self.broker.topics():
+            if not topic.startswith(("numbers-", "__", "penstock-")):
+                self.broker.delete_topic(topic)
+
+
+class Watch:
+    """The ends of a topic's partitions, for readers of committed records."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        from confluent_kafka import Consumer, TopicPartition
+
+        self.client = Consumer({"bootstrap.servers": servers, "group.id": "watch", "isolation.level": "read_committed"})
+        self.partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+
+    def end(self) -> int:
+        """All of them together; 0 while the broker is not ready to tell."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return sum(self.client.get_watermark_offsets(one, 10)[1] for one in self.partitions)
+        except KafkaException:
+            return 0
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def steady_rate(samples: list[tuple[float, int]], records: int) -> float:
+    """Records a second after the first fifth of the output. Markers of transactions are counted, too: few."""
+    (begin, first), *_ = [sample for sample in samples if sample[1] >= UNMEASURED * records]
+    end, last = samples[-1]
+    if last <= first:
+        raise launch.RunFailed("too short to tell: everything was written at once")
+    return (last - first) / (end - begin)
+
+
+def flink_connector() -> str:
+    from tests.services.maven import jars
+
+    folder = jars(f"flink-kafka-{FLINK_CONNECTOR}", f"org.apache.flink:flink-sql-connector-kafka:{FLINK_CONNECTOR}")
+    return str(next(folder.glob("flink-sql-connector-kafka-*.jar")))
+
+
+class Program:
+    """A program that is running."""
+
+    def __init__(self, process: subprocess.Popen, errors) -> None:
+        self.process = process
+        self.errors = errors
+
+    def has_ended(self) -> bool:
+        """Fails with what the program said if it did not end well."""
+        code = self.process.poll()
+        if code:
+            self.errors.seek(0)
+            launch.read_result(code, "", self.errors.read())
+        return code is not None
+
+
+@contextlib.contextmanager
+def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
+    """A program in an empty folder and a process group of its own, which is ended in any case."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [str(python), str(launch.HERE / "peers" / program), json.dumps(settings)],
+            cwd=folder,
+            env=launch.environment_for(python),
+            stdout=errors,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            yield Program(process, errors)
+        finally:
+            launch.end_group(process)
+
+
+def kafka_section(results: dict) -> str:
+    caption = (
+        f"A topic with {PARTITIONS} partitions, {kafka_jobs.KEYS:,} keys that lie in all of them, values like "
+        "`1234,56`; key by the first part, a process function that counts in a ValueState and emits `1234,count` for "
+        f"every record, into another topic; parallelism {workloads.PARALLELISM}, one broker on the same machine. "
+        "Penstock and PyFlink take a checkpoint every second, Quix Streams commits as often; it runs in "
+        f"{workloads.PARALLELISM} processes and brings the records of a key together through a topic, Penstock and "
+        "PyFlink through their own exchange. The rate is that of output records as readers of committed records "
+        f"see them, from the moment a fifth of them is there to the last, so start-up is not in it; the best of the "
+        "rounds, whose rates are all given. Slower peers get fewer records. All results were checked: every key has "
+        f"each of its counts once. PyFlink's connector is flink-sql-connector-kafka {FLINK_CONNECTOR}.\n"
+    )
+    head = ["", "guarantee", "Penstock's rate / this", "records/s", "each round", "records"]
+    rows = []
+    for guarantee, runs in results.items():
+        ours = runs[PENSTOCK.label].get("rate")
+        rows += [[label, guarantee, *kafka_cells(run, ours)] for label, run in runs.items()]
+    return "\n".join([caption, table(head, rows)])
+
+
+def kafka_cells(run: dict, ours: float | None) -> list[str]:
+    if "rate" not in run:
+        return ["**failed**", *[NOTHING] * 3]
+    rounds = ", ".join(f"{rate:,.0f}" for rate in run["rates"])
+    return [times(ours / run["rate"] if ours else None), f"{run['rate']:,.0f}", rounds, f"{run['records']:,}"]
+
+
+# --- files ---
+def files_part(sizes: Sizes) -> dict:
+    """JSON lines and Parquet, read and written again."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        return {format: formats_runs(folder, format, sizes) for format in (files_jobs.JSON, files_jobs.PARQUET)}
+    finally:
+        shutil.rmtree(folder)
+
+
+def formats_runs(folder: Path, format: str, sizes: Sizes) -> dict:
+    inputs = {"input": sizes.file_rows, "warm_up": sizes.file_warm_up_rows}
+    settings = {name: str(write_files(folder / format / name, format, rows)) for name, rows in inputs.items()}
+    measured: dict = {"rows": sizes.file_rows}
+    for peer, jobs in FILE_PEERS.items():
+        output = folder / format / peer
+        given = {**settings, "format": format, "jobs": jobs, "output": str(output), "repeats": sizes.file_repeats}
+        measured[peer] = attempt(f"{peer}, {format}", files_run, peer, given, sizes.file_rows)
+        shutil.rmtree(output, ignore_errors=True)
+    return measured
+
+
+def write_files(folder: Path, format: str, rows: int) -> Path:
+    """The input, in files of the same size."""
+    import pyarrow
+    import pyarrow.parquet
+
+    folder.mkdir(parents=True)
+    share = rows // FILE_PARTS
+    for part in range(FILE_PARTS):
+        chosen = files_jobs.rows(part * share, share)
+        if format == files_jobs.JSON:
+            lines = (json.dumps(dict(zip(files_jobs.NAMES, row, strict=True)), separators=(",", ":")) for row in chosen)
+            (folder / f"{part}.json").write_text("\n".join(lines) + "\n")
+        else:
+            columns = dict(zip(files_jobs.NAMES, map(list, zip(*chosen, strict=True)), strict=True))
+            pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"{part}.parquet")
+    return folder
+
+
+def files_run(peer: str, settings: dict, rows: int) -> dict:
+    launch.TIMEOUT = FILE_TIMEOUT
+    arguments = [json.dumps(settings)]
+    result = launch.run_program(environments.python_of(""), launch.HERE / "peers" / f"files_{peer}.py", arguments)
+    for job, seconds in result["seconds"].items():
+        say(f"{peer}: {settings['format']}, {job}, {rows:,} rows in {min(seconds):.2f} s")
+        if job.startswith("copy"):
+            check_files(Path(settings["output"], f"{job}-0"), settings["format"], rows)
+    return result
+
+
+def check_files(folder: Path, format: str, rows: int) -> None:
+    """Every id is there once."""
+    import pyarrow.compute
+    import pyarrow.dataset
+
+    ids = pyarrow.dataset.dataset(folder, format=format).to_table(columns=["id"])["id"]
+    found = len(ids), pyarrow.compute.count_distinct(ids).as_py()
+    if found != (rows, rows):
+        raise launch.RunFailed(f"{found[0]:,} rows in {folder.name}, {found[1]:,} of them different, of {rows:,}")
+
+
+FILE_LABELS = {
+    ("penstock", "read"): "Penstock: FileSource, rows dropped",
+    ("pyspark", "read"): "PySpark: read, rows dropped (noop)",
+    ("pyspark", "count"): "PySpark: read and count()",
+    ("pyspark", "read_rows"): "PySpark: read, rows through Python (rdd.map), count",
+    ("penstock", "copy"): "Penstock: FileSource to FileSink",
+    ("pyspark", "copy"): "PySpark: read to write",
+    ("pyspark", "copy_rows"): "PySpark: read, rows through Python (rdd.map), write",
+}
+
+
+def files_section(results: dict) -> str:
+    rows_of = next(iter(results.values()))["rows"]
+    caption = (
+        f"{rows_of:,} rows (id, key, value, text) in {FILE_PARTS} files, whole jobs in a session that has run the same "
+        f"job on a few rows before: the best time of the repeats. Both on `local[{workloads.PARALLELISM}]`, "
+        "with the schema given and without checkpoints. PySpark's plain jobs never leave the JVM and make no Python "
+        "object of a row, which every row of Penstock is; those with rdd.map show what that costs PySpark. For "
+        "count() Spark decodes no column. What was written is checked: every id once.\n"
+    )
+    rows = [
+        [label, format, *file_cells(runs, peer, job)]
+        for format, runs in results.items()
+        for (peer, job), label in FILE_LABELS.items()
+    ]
+    return "\n".join([caption, table(["", "format", "this one's time / Penstock's", "seconds", "rows/s"], rows)])
+
+
+def file_cells(runs: dict, peer: str, job: str) -> list[str]:
+    seconds = best_seconds(runs, peer, job)
+    if seconds is None:
+        return ["**failed**", NOTHING, NOTHING]
+    ours = best_seconds(runs, "penstock", "copy" if job.startswith("copy") else "read")
+    return [times(seconds / ours if ours else None), f"{seconds:.2f}", f"{runs['rows'] / seconds:,.0f}"]
+
+
+def best_seconds(runs: dict, peer: str, job: str) -> float | None:
+    return min(runs[peer].get("seconds", {}).get(job, []), default=None)
+
+
+# --- lookups ---
+def lookups_part(sizes: Sizes) -> dict:
+    """Lookups with a latency through AsyncDataStream."""
+    if importlib.util.find_spec("async_lookups") is None:
+        return {"error": "benchmarks/async_lookups.py is not there"}
+    return attempt("lookups", measured_lookups, sizes)
+
+
+def measured_lookups(sizes: Sizes) -> dict:
+    import async_lookups
+
+    figures = async_lookups.measure(quick=sizes.quick)
+    return {"table": async_lookups.table(figures), "method": async_lookups.__doc__.split("\n\n")[1]}
+
+
+def lookups_section(results: dict) -> str:
+    if "error" in results:
+        return "**Failed.**\n"
+    return "\n".join([" ".join(results["method"].split("\n")[1:]) + "\n", results["table"], ""])
+
+
+# --- all ---
+@dataclass(frozen=True)
+class Part:
+    title: str
+    measure: Callable[[Sizes], dict]
+    section: Callable[[dict], str]
+
+
+PARTS = {
+    "kafka": Part("Kafka", kafka_part, kafka_section),
+    "files": Part("Files", files_part, files_section),
+    "lookups": Part("Asynchronous lookups", lookups_part, lookups_section),
+}
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to prove that everything runs")
+    parser.add_argument("--only", metavar="PARTS", help=f"measure these alone: {','.join(PARTS)}")
+    options = parser.parse_args()
+    options.chosen = options.only.split(",") if options.only else list(PARTS)
+    if unknown := set(options.chosen) - set(PARTS):
+        parser.error(f"unknown parts {sorted(unknown)}, choose from {','.join(PARTS)}")
+    return options
+
+
+def run_all(options: argparse.Namespace) -> dict:
+    results = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "quick": options.quick,
+        "machine": machine(),
+    }
+    for name in options.chosen:
+        results[name] = attempt(name, PARTS[name].measure, QUICK if options.quick else Sizes())
+    results["versions"] = {name or "penstock": environments.versions(name) for name in ("", "flink", "quix")}
+    return results
+
+
+def page(results: dict) -> str:
+    parts = ["# Connectors: benchmark results\n", quick_warning(results), about(results)]
+    for name, part in PARTS.items():
+        if name in results:
+            broken = "**Failed.**\n" if "error" in results[name] else part.section(results[name])
+            parts += [f"## {part.title}\n", broken]
+    return "\n".join(part for part in [*parts, failures(results)] if part)
+
+
+def failures(results: dict) -> str:
+    from checkpoints_report import errors_in
+
+    lines = [f"- {where}: {error}" for name in PARTS for where, error in errors_in(results.get(name), name)]
+    return "## Failures\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that no server is left behind
+    options = parse_arguments()
+    results = run_all(options)
+    folder = RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "connectors.json").write_text(json.dumps(results, indent=2) + "\n")
+    (folder / "connectors.md").write_text(page(results))
+    say(f"written: {folder / 'connectors.md'}")
+
+
+if __name__ == "__main__":
+    main()
