@@ -9,7 +9,7 @@ from typing import IO, Any
 from penstock.common.typeinfo import TypeInformation
 
 Reject = Callable[[Any, Exception, str], None]
-"""Called with a record that cannot be decoded, the error, and where in the file it is; raises, or lets it be skipped."""
+"""Called with a record that cannot be decoded, the error, and where it is; it raises, or lets the record be skipped."""
 
 
 class FormatReader(ABC):
