@@ -2,7 +2,7 @@
 
 Plain Python without dependencies: it is imported in the environment of every peer. A program is called with its
 settings in JSON (`servers`, `source`, `target`, `guarantee`, `interval_millis`, and `mode` where there are several),
-works in the current folder, and ends when it has read what was in the source at its start, or when it is ended.
+works in the current folder, reads committed records, and runs until it is ended.
 
 An input record is the text "key,number"; the output record for it is "key,how many of this key so far".
 """

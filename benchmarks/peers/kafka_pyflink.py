@@ -58,7 +58,7 @@ def source(settings):
         .set_topics(settings["source"])
         .set_group_id(settings["target"])
         .set_starting_offsets(KafkaOffsetsInitializer.earliest())
-        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_property("isolation.level", "read_committed")
         .set_value_only_deserializer(SimpleStringSchema())
         .build()
     )

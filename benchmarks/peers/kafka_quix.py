@@ -1,6 +1,6 @@
 """Quix Streams: Kafka to keyed count to Kafka, two processes of one consumer group, state in RocksDB with changelogs.
 
-Records of a key lie in all partitions, so `group_by` writes them to another topic first. It reads on until it is ended.
+Records of a key lie in all partitions, so `group_by` writes them to another topic first.
 """
 
 import multiprocessing
@@ -22,6 +22,7 @@ def run(settings, process):
         broker_address=settings["servers"],
         consumer_group=settings["target"],
         auto_offset_reset="earliest",
+        consumer_extra_config={"isolation.level": "read_committed"},
         commit_interval=settings["interval_millis"] / 1000,
         processing_guarantee=settings["guarantee"].replace(" ", "-"),
         state_dir=os.path.join(os.getcwd(), f"state-{process}"),

@@ -114,10 +114,10 @@ class Kafka(Service):
     def admin(self) -> AdminClient:
         return self._client("admin", AdminClient)
 
-    def _client(self, name: str, kind: Any) -> Any:
+    def _client(self, name: str, kind: Any, **more: str) -> Any:
         """A client that is kept until the server stops: each new one takes a moment to connect."""
         if name not in self._clients:
-            self._clients[name] = kind({"bootstrap.servers": self.bootstrap, "log_level": 0})
+            self._clients[name] = kind({"bootstrap.servers": self.bootstrap, "log_level": 0, **more})
         return self._clients[name]
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
@@ -232,14 +232,9 @@ class Kafka(Service):
 
     def stable_offsets(self, topic: str) -> dict[int, int]:
         """The last stable offset of each partition: where the first open transaction begins, or the end."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap, "group.id": "tests-stable", "isolation.level": "read_committed"}
-        )
-        try:
-            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in partitions}
-        finally:
-            consumer.close()
+        consumer = self._client("stable", Consumer, **{"group.id": "tests-stable", "isolation.level": "read_committed"})
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in partitions}
 
     def is_settled(self, topic: str, patience: float = 5.0) -> bool:
         """Whether no transaction is open. One that has just ended takes a moment to end in all partitions."""

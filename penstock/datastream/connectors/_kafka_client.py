@@ -115,9 +115,12 @@ class Client:
 
     def call(self, action: Callable[[Any], T], what: str, retries: Retries | None = None) -> T:
         """Call the client until it works, or fails in a way that will not change."""
-        return (retries or self.retries).call(
-            lambda: self._try(action, what), f"{what}, asked of Kafka at {self.servers},", is_transient
-        )
+        try:
+            return (retries or self.retries).call(
+                lambda: self._try(action, what), f"{what}, asked of Kafka at {self.servers},", is_transient
+            )
+        except library().KafkaException as error:
+            raise ConnectorError(f"{what}, asked of Kafka at {self.servers}, failed: {error.args[0].str()}") from error
 
     def _try(self, action: Callable[[Any], T], what: str) -> T:
         try:

@@ -52,6 +52,9 @@ class KafkaCommitter(Committer):
             by_origin.setdefault(prepared.origin, []).append(prepared)
         if self._markers is None:
             self._markers = Markers(self._sink)
+        for origin in [origin for origin in self._origins if origin not in by_origin]:
+            # It was restored from a job with more subtasks, and has nothing more to say.
+            self._origins.pop(origin).close()
         new = [origin for origin in by_origin if origin not in self._origins]
         for origin in new:
             self._origins[origin] = OriginCommitter(self._sink, origin, self._markers)

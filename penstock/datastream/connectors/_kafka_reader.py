@@ -14,6 +14,7 @@ from penstock.common.serialization import DeserializationSchema
 from penstock.datastream.connectors._kafka_client import Client, is_transient, library
 from penstock.datastream.connectors._kafka_offsets import EARLIEST, LATEST, KafkaTopicPartition, OffsetFinder
 from penstock.datastream.connectors._kafka_source import (
+    ONE_TRY,
     KafkaRecord,
     KafkaRecordDeserializationSchema,
     KafkaSource,
@@ -26,15 +27,11 @@ from penstock.errors import ConnectorError, OffsetOutOfRange
 log = logging.getLogger("penstock.connectors.kafka")
 MOST = 2000
 """How many records to take from the library at once; more make it slower."""
-ONE_TRY = Retries(attempts=1)
 Key = tuple[str, int]
 
 
 class KafkaReader(SourceReader):
     """One consumer with its partitions assigned, never subscribed: Penstock knows who reads what."""
-
-    checkpoint_id: int | None = None
-    """The checkpoint that `snapshot_state` is called for, if it is known."""
 
     def __init__(self, source: KafkaSource, context: ReaderContext) -> None:
         self._source = source

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors._kafka_client import RETRIES, Client, client_settings, library
-from penstock.datastream.connectors.base import Committer, DeliveryGuarantee, Sink, SinkWriter, WriterContext
+from penstock.datastream.connectors.base import (
+    Committer,
+    DeliveryGuarantee,
+    Sink,
+    SinkWriter,
+    StreamTransformer,
+    SupportsPreprocessing,
+    WriterContext,
+)
 from penstock.datastream.connectors.prepared import PreparingWriter
 from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.functions import SinkFunction
@@ -112,7 +120,7 @@ def _is_plain(schema: KafkaRecordSerializationSchema) -> bool:
 
 
 @dataclass(frozen=True)
-class KafkaSink(Sink):
+class KafkaSink(Sink, SupportsPreprocessing):
     """Writes records to Kafka topics: at least once, exactly once, or without a promise."""
 
     properties: dict[str, str]
@@ -142,6 +150,10 @@ class KafkaSink(Sink):
         from penstock.datastream.connectors._kafka_commit import KafkaCommitter
 
         return KafkaCommitter(self)
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """The stream is written as it is: topics are selected by the writer."""
+        return None
 
     def producer(self, **more: Any) -> Client:
         """A producer, with settings for throughput unless told otherwise."""

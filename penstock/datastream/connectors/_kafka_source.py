@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ log = logging.getLogger("penstock.connectors.kafka")
 NO_GROUP = "penstock"
 """The library wants a group even of those who never commit."""
 DISCOVERY_MILLIS = 300_000
+ONE_TRY = Retries(attempts=1)
 
 
 class KafkaRecord(NamedTuple):
@@ -167,8 +169,19 @@ class KafkaEnumerator(SplitEnumerator):
         self.discovery_interval = source.discovery_interval
         self._known: set[KafkaTopicPartition] | None = None
         self._client: Client | None = None
+        self._busy = threading.Lock()
+        self._closed = False
 
     def discover(self) -> Sequence[KafkaSplit]:
+        """May run in another thread than `close`, and a client must not be closed while it is asked."""
+        with self._busy:
+            try:
+                return self._discover()
+            finally:
+                if self._closed:
+                    self._disconnect()
+
+    def _discover(self) -> Sequence[KafkaSplit]:
         if self._known is None:
             found, self._known = self._look(), set()
             return self._splits(found, self._source.starting)
@@ -182,6 +195,8 @@ class KafkaEnumerator(SplitEnumerator):
     def _look(self) -> list[KafkaTopicPartition]:
         if self._client is None:
             self._client = self._source.connect("enumerator")
+        if self._known is not None:
+            self._client.retries = ONE_TRY
         if self._source.pattern is not None:
             return self._matching(self._client, re.compile(self._source.pattern))
         topics = self._source.topics or {where.topic for where in self._source.partitions}
@@ -222,6 +237,14 @@ class KafkaEnumerator(SplitEnumerator):
             self._known = {KafkaTopicPartition(topic, partition) for topic, partition in state}
 
     def close(self) -> None:
+        self._closed = True
+        if self._busy.acquire(blocking=False):
+            try:
+                self._disconnect()
+            finally:
+                self._busy.release()
+
+    def _disconnect(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None

@@ -161,11 +161,16 @@ class _Shape:
 
 
 def _record(row: Any, fields: list[tuple[str, Convert]]) -> dict[str, Any]:
-    if isinstance(row, Row) and row._names is not None:
+    """Fields by name; by position, as in Flink, if the row has only the names that unnamed fields get: f0, f1, …"""
+    if isinstance(row, Row) and row._names is not None and not _are_default(row._names, fields):
         row = row.as_dict()
     if isinstance(row, dict):
         return {name: convert(row[name]) for name, convert in fields}
     return {name: convert(value) for (name, convert), value in zip(fields, row, strict=True)}
+
+
+def _are_default(names: tuple[str, ...], fields: list[tuple[str, Convert]]) -> bool:
+    return names[0] == "f0" != fields[0][0] and names == tuple(f"f{index}" for index in range(len(names)))
 
 
 def _contained(kind: str, convert: Convert | None) -> Convert | None:

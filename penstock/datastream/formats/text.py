@@ -98,7 +98,7 @@ def _text_lines(file: IO[bytes], charset: str) -> Iterator[str]:
         block = file.read(BLOCK_BYTES)
         try:
             text = rest + decoder.decode(block, final=not block)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             raise UndecodableRecord(f"the file is not {charset}: {error}") from None
         *lines, rest = text.split("\n")
         for line in lines:

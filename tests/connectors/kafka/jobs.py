@@ -69,6 +69,7 @@ class Reading(ReaderContext):
     """For a reader outside of a job."""
 
     runtime = Runtime()  # type: ignore[assignment]
+    takes_checkpoints = True
 
     def decode(self, decode, messages, position):  # type: ignore[no-untyped-def]
         return [decode(message) for message in messages], None

@@ -1,5 +1,6 @@
 """What goes wrong is named: servers, topics, partitions, offsets and rights."""
 
+import sys
 import time
 
 import pytest
@@ -16,7 +17,14 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
-from penstock.errors import AccessDenied, ConfigurationError, ConnectorError, NotFound, OffsetOutOfRange
+from penstock.errors import (
+    AccessDenied,
+    ConfigurationError,
+    ConnectorError,
+    MissingDependency,
+    NotFound,
+    OffsetOutOfRange,
+)
 from penstock.testing import in_process
 from tests.connectors.kafka.jobs import IMPATIENT, Reading, collect, environment, read_until, strings, text_sink
 from tests.services.kafka import PASSWORD, USER
@@ -146,6 +154,23 @@ def test_too_few_rights_to_write(kafka, name, guarantee, password):
     for key, value in secured(password).items():
         builder.set_property(key, value)
     with in_process(), pytest.raises(AccessDenied):
+        env = environment()
+        env.from_collection(["a"], Types.STRING()).sink_to(builder.set_transactional_id_prefix(name).build())
+        env.execute()
+
+
+def test_the_package_that_is_missing_is_named(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    source = KafkaSource.builder().set_bootstrap_servers("x:1").set_topics(name)
+    with pytest.raises(MissingDependency, match=r"penstock\[kafka\]"):
+        source.set_value_only_deserializer(SimpleStringSchema()).build().create_enumerator().discover()
+
+
+def test_a_transaction_that_kafka_does_not_allow(kafka, name):
+    kafka.create_topic(name)
+    builder = text_sink(kafka, name).set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    builder.set_property("transaction.timeout.ms", "3600000")
+    with in_process(), pytest.raises(ConnectorError, match=f"(?i){kafka.bootstrap}.*timeout"):
         env = environment()
         env.from_collection(["a"], Types.STRING()).sink_to(builder.set_transactional_id_prefix(name).build())
         env.execute()

@@ -117,12 +117,14 @@ def test_a_job_goes_on_after_a_restart(fragile, name, tmp_path):
         "restart__strategy_fixed__delay_attempts": "20",
         "restart__strategy_fixed__delay_delay": "200 ms",
     }
-    with in_process(epoch_records=20):
-        env = environment(2, **options)
-        stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Kafka")
-        stream.map(slowly, Types.STRING()).sink_to(builder.set_transactional_id_prefix(name).build())
-        env.execute()
-    killing.join()
+    try:
+        with in_process(epoch_records=20):
+            env = environment(2, **options)
+            stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "Kafka")
+            stream.map(slowly, Types.STRING()).sink_to(builder.set_transactional_id_prefix(name).build())
+            env.execute()
+    finally:
+        killing.join()
     assert sorted(fragile.values(f"{name}-out"), key=int) == [str(n) for n in range(300)]
 
 
@@ -135,7 +137,7 @@ def test_readers_and_writers_give_up_in_the_end(fragile, name):
     reader = source.create_reader(Reading())
     reader.add_splits([KafkaSplit(name, 0, 0)])
     read_until(reader, 1)
-    fragile.kill()
+    fragile.stop()
     writer.write_all(["b"], None, None)
     with pytest.raises(ConnectorError, match=f"{fragile.bootstrap} did not answer 2 times"):
         read_until(reader, 1)

@@ -298,6 +298,7 @@ def test_a_bounded_source_ends_though_its_last_offsets_hold_no_records(kafka, na
         producer.produce(name, b"dropped", partition=partition)
     producer.flush(20)
     producer.abort_transaction(20)
+    assert kafka.is_settled(name)
     assert kafka.end_offsets(name) == {0: 4, 1: 2}
     assert collect(strings(kafka, name).build()) == ["kept"]
     uncommitted = strings(kafka, name).set_property("isolation.level", "read_uncommitted").build()
@@ -317,6 +318,7 @@ def test_an_open_transaction_is_not_read_and_not_waited_for(kafka, name):
     kafka.send(name, ["behind"])
     assert collect(strings(kafka, name).build()) == ["before"]
     producer.commit_transaction(20)
+    assert kafka.is_settled(name)
     assert collect(strings(kafka, name).build()) == ["before", "open", "behind"]
 
 

@@ -59,7 +59,7 @@ class CountAndSum(AggregateFunction):
         return a[0] + b[0], a[1] + b[1]
 
 
-class WithWindow(ProcessWindowFunction):
+class WithWindow(ProcessWindowFunction[tuple[int, int], Row, str, Any]):
     def process(self, key: str, context: Any, elements: Iterable[tuple[int, int]]) -> Iterator[Row]:
         for count, total in elements:
             yield Row(key, context.window().start, count, total)

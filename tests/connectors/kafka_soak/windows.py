@@ -12,6 +12,7 @@ and no transaction may be open.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,16 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.connectors.kafka_soak.readings import KEYS, Readings, Windows
-from tests.connectors.kafka_soak.window_job import GROUP, IDLE_SECONDS, INPUT, LATE, MARKERS, OUTPUT, WINDOW_SECONDS
+from tests.connectors.kafka_soak.window_job import (
+    GROUP,
+    IDLE_SECONDS,
+    INPUT,
+    LATE,
+    MARKERS,
+    OUT_OF_ORDER_SECONDS,
+    OUTPUT,
+    WINDOW_SECONDS,
+)
 from tests.services.kafka import Kafka
 from tests.spark.kills import ROOT, Victim
 
@@ -36,6 +46,8 @@ SILENT = 1
 LONG = 480
 LONG_OUTAGE = 60.0
 PATIENCE = 120.0
+UP_TO_DATE = OUT_OF_ORDER_SECONDS + 3 * WINDOW_SECONDS
+"""Seconds that results are behind records when nothing is wrong, at most."""
 
 
 class Job(Victim):
@@ -98,6 +110,8 @@ class Run:
     folder: Path
     seconds: float
     say: Callable[[str], None] = print
+    both: bool = False
+    """Whether a worker of the job is killed, too, while the killed broker is away."""
     kafka: Kafka = field(default_factory=Kafka)
     outages: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -138,7 +152,7 @@ class Run:
     def _schedule(self) -> list[tuple[float, Callable[[], None]]]:
         """When what happens, in seconds."""
         happens = [(0.22, self._restart_broker), (0.44, self._kill_broker), (0.61, self._add_partition)]
-        happens += [(0.75, self._kill_slot)]
+        happens += [(0.75, self._kill_slot_when_partition_is_known)]
         if self.seconds >= LONG:
             happens += [(0.24, self._fall_silent), (0.43, self._speak_again)]
         return sorted(((self.seconds * when, what) for when, what in happens), key=lambda it: it[0])
@@ -151,7 +165,7 @@ class Run:
                 schedule.pop(0)[1]()
             if elapsed >= next_line:
                 self._tell()
-                next_line += every
+                next_line = elapsed + every
             if not self.job.runs():
                 raise AssertionError(f"the job has ended:\n{self.job.log()}")
             time.sleep(0.2)
@@ -189,7 +203,13 @@ class Run:
         self._away("stopped", self.kafka.stop, 0)
 
     def _kill_broker(self) -> None:
-        self._away("killed", self.kafka.kill, LONG_OUTAGE if self.seconds >= LONG else 0)
+        self._away("killed", self._kill_one_or_both, LONG_OUTAGE if self.seconds >= LONG else 0)
+
+    def _kill_one_or_both(self) -> None:
+        self.kafka.kill()
+        if self.both:
+            time.sleep(1)
+            self._kill_slot()
 
     def _away(self, how: str, end: Callable[[], None], pause: float) -> None:
         began = time.monotonic()
@@ -203,6 +223,8 @@ class Run:
             self.wrong.append("the broker was away for too long: partitions may have counted as idle")
 
     def _add_partition(self) -> None:
+        """Only when the job is up to date: its event time may pass a partition that it has not heard of."""
+        self._await(lambda: self._behind() < UP_TO_DATE, "the job does not catch up")
         self.kafka.add_partitions(INPUT, PARTITIONS + 1)
         self.readings.partitions = PARTITIONS + 1
         self._tell("the input topic has a new partition")
@@ -215,9 +237,24 @@ class Run:
         """By now the silent partition is idle, and only the windows of the last seconds may be held back."""
         self.readings.silent = None
         self._tell(f"partition {SILENT} has news again")
-        behind = (len(self.readings.expected) - self.results.count) / len(KEYS) * WINDOW_SECONDS
+        behind = self._behind()
         if behind > IDLE_SECONDS / 2:
             self.wrong.append(f"results were {behind:.0f} s behind: the silent partition held event time back")
+
+    def _behind(self) -> float:
+        """Seconds of event time from the newest result to the newest record."""
+        return (len(self.readings.expected) - self.results.count) / len(KEYS) * WINDOW_SECONDS
+
+    def _kill_slot_when_partition_is_known(self) -> None:
+        self._await(lambda: PARTITIONS in self.kafka.committed(GROUP, INPUT), "the new partition is not found")
+        self._kill_slot()
+
+    def _await(self, condition: Callable[[], bool], complaint: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{complaint} for {PATIENCE:.0f} s:\n{self.job.log()}")
+            time.sleep(0.2)
 
     def _kill_slot(self) -> None:
         slots = self.job.slots()
@@ -290,6 +327,8 @@ def main() -> int:
     print(*wrong, sep="\n") if wrong else print("every window of every key is there once, nothing late, nothing open")
     if wrong:
         print(f"the job's log and checkpoints are in {folder}")
+    else:
+        shutil.rmtree(folder)
     return 1 if wrong else 0
 
 

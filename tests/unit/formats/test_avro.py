@@ -204,6 +204,15 @@ def test_rows_as_messages(record):
     assert reading.get_produced_type() == PERSON_ROW
 
 
+def test_rows_with_other_names_go_by_position():
+    text = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]}'
+    written = AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(f0=1, f1="hi"))
+    assert AvroRowDeserializationSchema(avro_schema_string=text).deserialize(written) == Row(id=1, name="hi")
+    assert AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(name="hi", id=1)) == written
+    with pytest.raises(TypeMismatch, match="name"):
+        AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(id=1, f1="hi"))
+
+
 def test_logical_types_of_rows():
     fields = [
         ("date", {"type": "int", "logicalType": "date"}, datetime.date(2024, 5, 1), Types.SQL_DATE()),
