@@ -170,7 +170,7 @@ def _record(row: Any, fields: list[tuple[str, Convert]]) -> dict[str, Any]:
 
 
 def _are_default(names: tuple[str, ...], fields: list[tuple[str, Convert]]) -> bool:
-    return names[0] == "f0" != fields[0][0] and names == tuple(f"f{index}" for index in range(len(names)))
+    return names == tuple(f"f{index}" for index in range(len(names))) and not any(name in names for name, _ in fields)
 
 
 def _contained(kind: str, convert: Convert | None) -> Convert | None:

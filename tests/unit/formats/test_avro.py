@@ -205,7 +205,8 @@ def test_rows_as_messages(record):
 
 
 def test_rows_with_other_names_go_by_position():
-    text = '{"type": "record", "name": "r", "fields": [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]}'
+    fields = [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
+    text = json.dumps({"type": "record", "name": "r", "fields": fields})
     written = AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(f0=1, f1="hi"))
     assert AvroRowDeserializationSchema(avro_schema_string=text).deserialize(written) == Row(id=1, name="hi")
     assert AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(name="hi", id=1)) == written
