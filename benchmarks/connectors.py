@@ -269,8 +269,9 @@ def kafka_section(results: dict) -> str:
         "PyFlink through their own exchange. The input is committed in one transaction while the job runs and has "
         f"counted {WARM_UP:.0%} as many records before; the time is taken from then until all results can be seen by "
         "readers of committed records, so no start-up is in it. The best of the rounds, whose rates are all given. "
-        "Slower peers get fewer records. All results were checked: every key has each of its counts once. PyFlink's "
-        f"connector is flink-sql-connector-kafka {FLINK_CONNECTOR}.\n"
+        "Slower peers get fewer records. PyFlink's workers may cache the state of all keys. All results were checked: "
+        "every key has each of its counts once. "
+        f"PyFlink's connector is flink-sql-connector-kafka {FLINK_CONNECTOR}.\n"
     )
     head = ["", "guarantee", "Penstock's rate / this", "records/s", "each round", "records"]
     rows = []

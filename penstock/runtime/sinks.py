@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import Any
 
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.functions import SinkFunction
 from penstock.pickling import dumps
 from penstock.runtime.elements import Timestamps, Values
@@ -26,7 +26,7 @@ class PrintSink(Operator):
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
         prefix, feed = self._prefix(), iter(values)
-        text = str if self.input_type is None else self.input_type.text
+        text = _text_of(self.input_type)
         try:
             lines = [f"{prefix}{text(value)}\n" for value in feed]
         except USER_ERRORS as error:
@@ -37,6 +37,15 @@ class PrintSink(Operator):
         number = str(self.context.subtask + 1) if self.context.parallelism > 1 else ""
         label = ":".join(part for part in (self.identifier, number) if part)
         return f"{label}> " if label else ""
+
+
+def _text_of(declared: TypeInformation | None) -> Callable[[Any], str]:
+    """How PyFlink prints: a stream of rows with Python's text for the fields, other declared types with Java's."""
+    if declared is None:
+        return str
+    if isinstance(declared, RowTypeInfo):
+        return lambda row: f"{row.get_row_kind()}[{','.join(map(str, row))}]"
+    return declared.text
 
 
 class CollectSink(Operator):

@@ -217,8 +217,8 @@ def _without_none(values: list[Any], indices: Sequence[int]) -> tuple[list[Any],
 class SplitAssigner(Enumerator):
     """Hands the splits that an enumerator finds to the subtasks.
 
-    The first look is taken at once, since its errors are the program's; later ones in a thread of their own, so that a
-    slow answer from outside does not hold up the job. With an interval of 0 every look is taken at once.
+    The first look is taken at once, also after a restore; later ones in a thread of their own, so that a slow answer
+    from outside does not hold up the job. With an interval of 0 every look is taken at once.
     """
 
     def __init__(self, connector: base.Source) -> None:
@@ -276,8 +276,9 @@ class SplitAssigner(Enumerator):
     def resume(self, position: Any) -> None:
         """The readers know the splits that were found before."""
         self._state, self._turn = position["state"], position["turn"]
-        self._looked = True
         self._enumerator.restore_state(self._state)
+        # What is new since then has to be known before the old splits are read on, or it would be late.
+        self._looked = self._enumerator.discovery_interval is None
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         self._enumerator.notify_checkpoint_complete(checkpoint)

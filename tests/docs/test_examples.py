@@ -74,9 +74,9 @@ minute 1: shop 2
 minute 2: shop 1
 """,
     "batch_totals": """\
-+I[bo, 10.0]
-+I[cy, 1.0]
-+I[ann, 12.5]
++I[bo,10.0]
++I[cy,1.0]
++I[ann,12.5]
 """,
     "from_spark_dataframe": """\
 Oslo 6.0

@@ -1,4 +1,4 @@
-"""Real processes, really killed, ten rounds each.
+"""Real processes, really killed, a few rounds each; `make kills` has ten.
 
 A slot's worker and the driver are those of a job with every exactly-once sink, each against the real system.
 """
@@ -13,7 +13,7 @@ from tests.spark.kills import run_rounds
 from tests.spark.sinks_kills import kill_sinks
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-ROUNDS = 10
+ROUNDS = 4
 
 
 @pytest.fixture(scope="module")

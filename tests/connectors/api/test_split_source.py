@@ -14,8 +14,9 @@ from penstock.datastream.connectors.base import BadRecord, BadRecords, SplitRead
 from penstock.datastream.functions import ProcessFunction, ProcessWindowFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import AccessDenied, JobFailed, NotFound, UndecodableRecord
+from penstock.runtime.split_source import SplitAssigner
 from penstock.testing import ManualClock, in_process
-from tests.connectors.api.logs import FOREVER, Logs, LogSplit, by_record_time
+from tests.connectors.api.logs import FOREVER, LogEnumerator, Logs, LogSplit, by_record_time
 
 TAG = OutputTag("bad")
 
@@ -267,3 +268,18 @@ def test_every_connector_is_found_by_its_name():
         assert name in dir(connectors)
     with pytest.raises(AttributeError, match="no attribute 'PulsarSource'"):
         _ = connectors.PulsarSource
+
+
+def test_after_a_restore_new_splits_are_known_before_old_ones_are_read_on():
+    source = Logs({"old": [(0, 1)], "new": [(0, 2)]}, appears={"new": 1}, bounded=False)
+    enumerator = LogEnumerator(source)
+    enumerator.discovery_interval = 3600.0
+    first = SplitAssigner(source)
+    first._enumerator = enumerator
+    assert [split.split_id for split in first.assign(1, 10)[0][0]] == ["old"]
+    second = SplitAssigner(source)
+    second._enumerator = enumerator
+    second.resume(first.position())
+    assert [split.split_id for split in second.assign(1, 10)[0][0]] == ["new"]
+    first.close()
+    second.close()

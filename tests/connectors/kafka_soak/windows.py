@@ -4,7 +4,7 @@
 
 On the way the broker is stopped and started, killed and started, a partition is added to the input topic and a worker
 process of the job is killed. In runs of eight minutes and more one partition falls silent until it counts as idle, and
-the killed broker is away for longer than the job's clients are patient. In the end every window of every key must be in
+the killed broker is away for a minute. In the end every window of every key must be in
 the output topic once, with the count and the sum of what the producer knows it has written; nothing may have been late,
 and no transaction may be open.
 """

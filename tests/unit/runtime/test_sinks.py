@@ -41,7 +41,7 @@ def test_values_with_a_type_print_as_flink_does(env, capsys):
     pair = Types.TUPLE([Types.STRING(), Types.BOOLEAN()])
     assert printed(env, capsys, values=[("a", True), ("b", None)], type_info=pair) == "(a,true)\n(b,null)\n"
     row = Types.ROW([Types.INT(), Types.DOUBLE()])
-    assert printed(env, capsys, values=[Row(1, 2)], type_info=row) == "+I[1, 2.0]\n"
+    assert printed(env, capsys, values=[Row(1, 2)], type_info=row) == "+I[1,2.0]\n"
 
 
 class Remember(SinkFunction):
