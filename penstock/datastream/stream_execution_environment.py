@@ -10,6 +10,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job import JobClient, JobExecutionResult
 from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.common.time import Duration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import submission
@@ -17,7 +18,8 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.collecting import CloseableIterator
 from penstock.datastream.connectors.base import BadRecords, Source
-from penstock.datastream.connectors.file_system import FileSource
+from penstock.datastream.connectors.file_formats import FileFormat
+from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.socket import SocketTextSource
 from penstock.datastream.data_stream import DataStream, check_instance
@@ -264,6 +266,22 @@ class StreamExecutionEnvironment:
         """The lines of a file, of the files in a directory, or of those that match a pattern; any fsspec URL."""
         source = FileSource.for_record_stream_format(TextLineFormat(charset_name), file_path).build()
         return self._split_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
+
+    def read_file(
+        self,
+        file_format: FileFormat,
+        file_path: str,
+        watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
+        interval: int = -1,
+    ) -> DataStream:
+        """The records of files in some format, once, or also of those that come later, looked for every `interval` ms."""
+        check_instance(file_format, FileFormat, "read_file")
+        builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
+        if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
+            if interval < 1:
+                raise ValueError(f"to watch for files takes an interval of at least 1 ms, not {interval}")
+            builder = builder.monitor_continuously(Duration.of_millis(interval))
+        return self._split_source(builder.build(), WatermarkStrategy.no_watermarks(), "File Source")
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
         """Lines from a TCP server, as long as it sends; see SocketTextSource for what happens when it stops."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from enum import Enum
 from typing import Any
 
 from penstock.common.time import Duration, Time, to_millis
@@ -42,6 +43,13 @@ class FileSplit:
     @property
     def split_id(self) -> str:
         return f"{self.path}@{self.start}"
+
+
+class FileProcessingMode(Enum):
+    """Whether `read_file` reads what is there, or also what comes later."""
+
+    PROCESS_ONCE = "once"
+    PROCESS_CONTINUOUSLY = "continuously"
 
 
 @dataclass(frozen=True)

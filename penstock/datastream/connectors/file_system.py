@@ -18,6 +18,7 @@ from penstock.datastream.connectors._file_compaction import FileCompactor, FileC
 from penstock.datastream.connectors._file_sink import FileSink, StreamingFileSink
 from penstock.datastream.connectors._file_source import (
     FileEnumeratorProvider,
+    FileProcessingMode,
     FileSource,
     FileSourceBuilder,
     FileSplit,
@@ -32,6 +33,7 @@ __all__ = [
     "FileCompactStrategy",
     "FileCompactor",
     "FileEnumeratorProvider",
+    "FileProcessingMode",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",

@@ -13,12 +13,14 @@ from penstock.datastream.connectors.file_system import (
     FileCompactor,
     FileCompactStrategy,
     FileEnumeratorProvider,
+    FileProcessingMode,
     FileSink,
     FileSource,
     RollingPolicy,
     StreamFormat,
     StreamingFileSink,
 )
+from penstock.datastream.formats.json import JsonLinesFormat
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import JobFailed, NotFound, UndecodableRecord
 from penstock.testing import ManualClock, in_process, pause, scripted
@@ -242,3 +244,25 @@ def test_parquet_there_and_back_compacted_record_by_record(stage, tmp_path):
 
     stage.run(read)
     assert Counter(lines(str(tmp_path / "text"))) == Counter(f"{n} name {n}" for n in range(300))
+
+
+# --- read_file ---
+def test_read_file_reads_once_or_goes_on(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        assert list(env.read_file(JsonLinesFormat(), str(tmp_path)).execute_and_collect()) == [{"n": 1}, {"n": 2}]
+        mode = FileProcessingMode.PROCESS_CONTINUOUSLY
+        with env.read_file(JsonLinesFormat(), str(tmp_path), mode, 50).execute_and_collect() as results:
+            found = [next(results), next(results)]
+            (tmp_path / "b.jsonl").write_text('{"n": 3}\n')
+            found.append(next(results))
+    assert found == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+def test_read_file_wants_a_format_and_an_interval_to_watch_in():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    with pytest.raises(TypeError, match="FileFormat"):
+        env.read_file("json", "somewhere")
+    with pytest.raises(ValueError, match="at least 1 ms, not -1"):
+        env.read_file(JsonLinesFormat(), "somewhere", FileProcessingMode.PROCESS_CONTINUOUSLY)
