@@ -274,7 +274,7 @@ class StreamExecutionEnvironment:
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
     ) -> DataStream:
-        """The records of files in some format: those that are there, or also later ones, looked for every `interval`."""
+        """The records of files in some format, or also of those that come later, looked for every `interval` ms."""
         check_instance(file_format, FileFormat, "read_file")
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
