@@ -67,7 +67,7 @@ bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back
 
 bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; make bench ends with it
 	@$(BIN)/python -m pip install -q -e '.[bench]'
-	$(BIN)/python -m benchmarks.connectors $(CONNECTORS)
+	$(BIN)/python benchmarks/connectors.py $(CONNECTORS)
 
 bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
 	@$(BIN)/python -m pip install -q -e '.[bench]'
