@@ -47,7 +47,7 @@ PENSTOCK = KafkaPeer("Penstock", "kafka_penstock.py", "", 1_000_000)
 KAFKA_PEERS = (
     PENSTOCK,
     KafkaPeer("PyFlink, thread mode", "kafka_pyflink.py", "flink", 500_000, "thread"),
-    KafkaPeer("PyFlink, process mode", "kafka_pyflink.py", "flink", 100_000, "process"),
+    KafkaPeer("PyFlink, process mode", "kafka_pyflink.py", "flink", 50_000, "process"),
     KafkaPeer("Quix Streams", "kafka_quix.py", "quix", 200_000),
 )
 PARTITIONS = 4
@@ -444,7 +444,8 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def run_all(options: argparse.Namespace) -> dict:
+def run_all(options: argparse.Namespace) -> Iterator[dict]:
+    """The results after each part, so that none is lost if a later one is ended."""
     results = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "quick": options.quick,
@@ -452,8 +453,8 @@ def run_all(options: argparse.Namespace) -> dict:
     }
     for name in options.chosen:
         results[name] = attempt(name, PARTS[name].measure, QUICK if options.quick else Sizes())
-    results["versions"] = {name or "penstock": environments.versions(name) for name in ("", "flink", "quix")}
-    return results
+        results["versions"] = {name or "penstock": environments.versions(name) for name in ("", "flink", "quix")}
+        yield results
 
 
 def page(results: dict) -> str:
@@ -475,11 +476,11 @@ def failures(results: dict) -> str:
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that no server is left behind
     options = parse_arguments()
-    results = run_all(options)
     folder = RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "connectors.json").write_text(json.dumps(results, indent=2) + "\n")
-    (folder / "connectors.md").write_text(page(results))
+    for results in run_all(options):
+        (folder / "connectors.json").write_text(json.dumps(results, indent=2) + "\n")
+        (folder / "connectors.md").write_text(page(results))
     say(f"written: {folder / 'connectors.md'}")
 
 

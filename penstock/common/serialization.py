@@ -57,7 +57,10 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         return value.encode(self.charset)
 
     def deserialize(self, message: bytes) -> str:
-        return str(message, self.charset, "replace")
+        try:
+            return message.decode(self.charset)
+        except UnicodeDecodeError:
+            return message.decode(self.charset, "replace")
 
     def get_produced_type(self) -> TypeInformation:
         return Types.STRING()
@@ -104,6 +107,11 @@ class Encoder(ABC):
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
         """The bytes of a value; its declared type, when the sink knows it, decides how it is printed."""
 
+    def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
+        """The bytes of many values, one behind the other."""
+        encode = self.encode
+        return b"".join([encode(value, type_info) for value in values])
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """Every value printed on a line of its own."""
@@ -117,6 +125,12 @@ class SimpleStringEncoder(Encoder):
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
         text = str(value) if type_info is None else type_info.text(value)
         return f"{text}\n".encode(self.charset)
+
+    def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
+        if "\n".encode(self.charset) != b"\n":  # a charset that writes a mark in front of each text
+            return super().encode_all(values, type_info)
+        text = str if type_info is None else type_info.text
+        return "".join([f"{text(value)}\n" for value in values]).encode(self.charset)
 
 
 class BulkWriter(ABC):

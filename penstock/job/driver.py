@@ -63,16 +63,20 @@ class EpochOptions:
     """The shortest time between the starts of two epochs that are not catching up."""
 
 
+FIRST_RECORDS = 50_000
+
+
 class Pace:
     """How many records an epoch may read, so that those behind slow operators do not last much longer than they should.
 
-    What has been read is processed to the end, and checkpoints wait for that.
+    What has been read is processed to the end, and checkpoints wait for that. It begins with few, and twice as many
+    after every epoch that was over in time.
     """
 
     def __init__(self, options: EpochOptions) -> None:
         self._most = options.max_records
         self._millis = options.max_millis
-        self.records = options.max_records
+        self.records = min(options.max_records, FIRST_RECORDS)
 
     def ran(self, millis: float, read: int) -> None:
         """An epoch took so long, and a slot has read so much in it."""

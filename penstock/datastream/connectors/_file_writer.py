@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.common.serialization import BulkWriterFactory, Encoder, SimpleStringEncoder
+from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors._file_access import Files, named
 from penstock.datastream.connectors._file_buckets import (
@@ -59,8 +58,8 @@ class FileSettings:
             factory = self.writer_factory
             return lambda stream: BulkContent(stream, factory)
         assert self.encoder is not None
-        encode = encoding(self.encoder, input_type)
-        return lambda stream: RowContent(stream, encode)
+        encoder = self.encoder
+        return lambda stream: RowContent(stream, encoder, input_type)
 
 
 class FileWriter(SinkWriter):
@@ -274,24 +273,16 @@ class RecordContext(SinkFunction.Context):
 
 
 # --- the content of files ---
-def encoding(encoder: Encoder, input_type: TypeInformation | None) -> Callable[[list[Any]], bytes]:
-    """How a chunk of values becomes bytes."""
-    if type(encoder) is SimpleStringEncoder and encoder.charset.upper() == "UTF-8":
-        text = str if input_type is None else input_type.text
-        return lambda values: "".join([f"{text(value)}\n" for value in values]).encode()
-    encode = encoder.encode
-    return lambda values: b"".join([encode(value, input_type) for value in values])
-
-
 class RowContent(Content):
     """Records one behind the other."""
 
-    def __init__(self, stream: Any, encode: Callable[[list[Any]], bytes]) -> None:
+    def __init__(self, stream: Any, encoder: Encoder, input_type: TypeInformation | None) -> None:
         self._stream = stream
-        self._encode = encode
+        self._encode = encoder.encode_all
+        self._type = input_type
 
     def write(self, values: list[Any]) -> None:
-        self._stream.write(self._encode(values))
+        self._stream.write(self._encode(values, self._type))
 
 
 class BulkContent(Content):

@@ -208,7 +208,7 @@ class Sending:
                 if headers is None and not timestamp:
                     produce(topic, value, key, partition)
                 elif headers is None:
-                    produce(topic, value, key, partition, timestamp=timestamp)
+                    produce(topic, value, key, partition, None, None, timestamp)  # by position: half the time
                 else:
                     produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
             except BufferError:

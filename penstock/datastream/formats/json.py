@@ -253,16 +253,19 @@ class JsonLinesEncoder(Encoder):
             fitting_writer_of(self.type_info)
 
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
-        return f"{self._text(value, type_info)}\n".encode()
+        return f"{self._writer(type_info)(value)}\n".encode()
 
-    def _text(self, value: Any, type_info: TypeInformation | None) -> str:
+    def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
+        write = self._writer(type_info)
+        return "".join([f"{write(value)}\n" for value in values]).encode()
+
+    def _writer(self, type_info: TypeInformation | None) -> Callable[[Any], str]:
         declared = self.type_info or type_info
         if declared is None:
-            return plain_text(value)
-        writers = self._writers
-        if declared not in writers:
-            writers[declared] = fitting_writer_of(declared)
-        return writers[declared](value)
+            return plain_text
+        if declared not in self._writers:
+            self._writers[declared] = fitting_writer_of(declared)
+        return self._writers[declared]
 
     @cached_property
     def _writers(self) -> dict[TypeInformation, Callable[[Any], str]]:

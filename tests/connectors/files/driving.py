@@ -161,6 +161,8 @@ def lines(base):
 class Rejecting(ReaderContext):
     """A ReaderContext that keeps what is rejected, or fails."""
 
+    takes_checkpoints = True
+
     def __init__(self, fails=True):
         self.fails = fails
         self.rejected = []

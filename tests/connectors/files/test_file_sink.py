@@ -5,7 +5,6 @@ import re
 import pytest
 
 from penstock.common import Duration, Encoder, Types
-from penstock.datastream.connectors._file_writer import encoding
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
@@ -484,4 +483,4 @@ class TestBuilding:
 def test_a_chunk_is_encoded_as_its_records_are(charset, type_info):
     encoder = Encoder.simple_string_encoder(charset)
     values = ["ä", "b", ""]
-    assert encoding(encoder, type_info)(values) == b"".join(encoder.encode(value, type_info) for value in values)
+    assert encoder.encode_all(values, type_info) == b"".join(encoder.encode(value, type_info) for value in values)

@@ -289,6 +289,7 @@ def test_a_failure_with_a_class_of_its_own_is_caught_as_either():
 
 # --- the pace ---
 def test_epochs_that_last_too_long_read_less_and_quick_ones_more_again():
+    assert Pace(EpochOptions(max_records=1_000_000)).records < 1_000_000
     pace = Pace(EpochOptions(max_records=10_000, max_millis=1000))
     pace.ran(1900, 10_000)
     assert pace.records == 10_000
