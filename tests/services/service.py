@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 
 HOME = Path(os.environ.get("PENSTOCK_SERVICES", Path(__file__).resolve().parents[2] / ".services"))
@@ -17,9 +19,14 @@ HOME = Path(os.environ.get("PENSTOCK_SERVICES", Path(__file__).resolve().parents
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody uses, below those that the system gives to clients.
+
+    Among those, a client that calls for a server that is away may be given the server's own port, and keep it.
+    """
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", random.randrange(15_000, 30_000)))
+            return int(probe.getsockname()[1])
 
 
 class NotInstalled(RuntimeError):

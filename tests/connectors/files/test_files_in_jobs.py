@@ -255,7 +255,8 @@ def test_read_file_reads_once_or_goes_on(tmp_path):
         mode = FileProcessingMode.PROCESS_CONTINUOUSLY
         with env.read_file(JsonLinesFormat(), str(tmp_path), mode, 50).execute_and_collect() as results:
             found = [next(results), next(results)]
-            (tmp_path / "b.jsonl").write_text('{"n": 3}\n')
+            (tmp_path / ".b").write_text('{"n": 3}\n')
+            (tmp_path / ".b").rename(tmp_path / "b.jsonl")
             found.append(next(results))
     assert found == [{"n": 1}, {"n": 2}, {"n": 3}]
 
