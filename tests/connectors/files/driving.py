@@ -141,17 +141,27 @@ class SinkJob:
 
 def shown(base):
     """The files that readers see, by their path below the base."""
-    return {path: data for path, data in everything(base).items() if not path.rpartition("/")[2].startswith(".")}
+    fs, root = fsspec.core.url_to_fs(base)
+    return {path: fs.cat_file(f"{root}/{path}") for path in found(base) if not is_hidden(path)}
 
 
 def hidden(base):
-    return sorted(path for path in everything(base) if path.rpartition("/")[2].startswith("."))
+    return sorted(path for path in found(base) if is_hidden(path))
 
 
 def everything(base):
     fs, root = fsspec.core.url_to_fs(base)
-    found = fs.find(root) if fs.exists(root) else []
-    return {path.removeprefix(f"{root}/"): fs.cat_file(path) for path in found}
+    return {path: fs.cat_file(f"{root}/{path}") for path in found(base)}
+
+
+def found(base):
+    """Paths below the base. A hidden file may get another name before it can be opened."""
+    fs, root = fsspec.core.url_to_fs(base)
+    return [path.removeprefix(f"{root}/") for path in fs.find(root)] if fs.exists(root) else []
+
+
+def is_hidden(path):
+    return path.rpartition("/")[2].startswith(".")
 
 
 def lines(base):
