@@ -13,7 +13,7 @@ import pytest
 from penstock.testing.crashes import Outcome, simulate
 from tests.crash.allround import EVENTS, KEYS, build
 
-SEEDS = 2000
+SEEDS = 700
 BATCH = 100
 
 

@@ -13,7 +13,7 @@ from tests.spark.kills import run_rounds
 from tests.spark.sinks_kills import kill_sinks
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-ROUNDS = 4
+ROUNDS = 2
 
 
 @pytest.fixture(scope="module")
