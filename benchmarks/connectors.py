@@ -66,10 +66,10 @@ FILE_TIMEOUT = 600
 class Sizes:
     kafka_records: int | None = None
     """None for those of each peer."""
-    kafka_rounds: int = 1
+    kafka_rounds: int = 2
     file_rows: int = 2_000_000
     file_warm_up_rows: int = 20_000
-    file_repeats: int = 1
+    file_repeats: int = 2
     quick: bool = False
 
 

@@ -75,7 +75,7 @@ class SplitsReader(Reader):
 
     def bind(self, output: Receiver) -> None:
         """Know where records and watermarks go, before the first epoch."""
-        self._times = SplitTimes(self._source.strategy, self._context, output)
+        self._times = SplitTimes(self._source.strategy, self._context, output, lambda: bool(self._open))
         restored, position = self._context.restored, self._position
         self._position = None
         if position is not None and restored is not None and not restored.drained:
@@ -173,9 +173,11 @@ class _SlotReaderContext(ReaderContext):
         except Exception:
             # Some message is bad: which ones, the slower way tells.
             return self._decode_each(decode, messages, position)
-        if None not in values:
+        # By identity: a value's own idea of equality costs time, and may be no truth value.
+        kept = [value for value in values if value is not None]
+        if len(kept) == len(values):
             return values, None
-        return _without_none(values, range(len(values)))
+        return kept, [index for index, value in enumerate(values) if value is not None]
 
     def _decode_each(
         self, decode: Callable[[Any], Any], messages: list[Any], position: Callable[[int], str]
@@ -187,9 +189,10 @@ class _SlotReaderContext(ReaderContext):
             except Exception as error:
                 self.reject(message, error, position(index))
             else:
-                values.append(value)
-                kept.append(index)
-        return _without_none(values, kept)
+                if value is not None:
+                    values.append(value)
+                    kept.append(index)
+        return values, kept
 
     def reject(self, message: Any, error: Exception, position: str) -> None:
         if self._policy.action == "fail":
@@ -207,11 +210,6 @@ class _SlotReaderContext(ReaderContext):
             receiver = self._context.side_outputs.get(self._policy.tag.tag_id)
             if receiver is not None:
                 receiver.records(aside, None)
-
-
-def _without_none(values: list[Any], indices: Sequence[int]) -> tuple[list[Any], list[int]]:
-    kept = [(value, index) for value, index in zip(values, indices, strict=True) if value is not None]
-    return [value for value, _ in kept], [index for _, index in kept]
 
 
 class SplitAssigner(Enumerator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,18 @@ Progress = dict[str, Any]
 class SplitTimes:
     """Stamps the records of every split and lets the whole source's event time follow."""
 
-    def __init__(self, strategy: WatermarkStrategy, context: OperatorContext, output: Receiver) -> None:
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        context: OperatorContext,
+        output: Receiver,
+        has_splits: Callable[[], bool],
+    ) -> None:
+        """`has_splits` tells whether there are splits that have not been read to their ends, begun or not."""
         self._strategy = strategy
         self._context = context
         self.output = output
+        self._has_splits = has_splits
         self._splits: dict[str, _SplitTime] = {}
         self._watermark = MIN_TIMESTAMP
         self._idle = False
@@ -73,7 +82,8 @@ class SplitTimes:
         if self._deferred:
             return
         active = [split.reached for split in self._splits.values() if not split.idle]
-        self._become(idle=not active)
+        # Between the end of one split and the beginning of the next, event time stands still.
+        self._become(idle=not active and (bool(self._splits) or not self._has_splits()))
         if active and min(active) > self._watermark:
             self._watermark = min(active)
             self.output.watermark(self._watermark)

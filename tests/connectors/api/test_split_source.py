@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Configuration, Duration, Time, WatermarkStrategy
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
-from penstock.datastream.connectors.base import BadRecord, BadRecords, SplitReader, SplitsInTurn, StaticSplits
+from penstock.datastream.connectors.base import BadRecord, BadRecords, Source, SplitReader, SplitsInTurn, StaticSplits
 from penstock.datastream.functions import ProcessFunction, ProcessWindowFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import AccessDenied, JobFailed, NotFound, UndecodableRecord
@@ -156,6 +157,55 @@ def test_the_splits_of_a_static_enumerator_are_found_once():
     enumerator = StaticSplits([LogSplit("a"), LogSplit("b")])
     assert [split.split_id for split in enumerator.discover()] == ["a", "b"]
     assert enumerator.discovery_interval is None
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Records of one key whose event times are `first`, `first` + 10, …"""
+
+    split_id: str
+    key: str
+    first: int
+    next: int = 0
+
+
+class Stretches(Source):
+    """For two subtasks: one reads three stretches of long ago, in turn, the other three of an hour later."""
+
+    def create_enumerator(self):
+        hour = 3_600_000
+        old = [Stretch(f"{n}a", "old", n * 1000) for n in range(3)]
+        new = [Stretch(f"{n}b", "new", hour + n * 1000) for n in range(3)]
+        return StaticSplits([split for pair in zip(old, new, strict=True) for split in pair])
+
+    def create_reader(self, context):
+        return SplitsInTurn(StretchReader)
+
+
+class StretchReader(SplitReader):
+    def __init__(self, split):
+        self.split = split
+
+    def read(self, most):
+        stop = min(self.split.next + most, 20)
+        values = [(self.split.key, self.split.first + n * 10) for n in range(self.split.next, stop)]
+        self.split = replace(self.split, next=stop)
+        self.finished = stop == 20
+        return values
+
+    def position(self):
+        return self.split
+
+
+@pytest.mark.parametrize("epoch_records", [3, 20, 1000])
+def test_between_two_splits_a_subtask_is_not_idle(epoch_records):
+    """If it were, event time would follow the other subtask, and the next split would be late."""
+    strategy = by_record_time().with_timestamp_assigner(lambda value, before: value[1])
+    with in_process(epoch_records=epoch_records, clock=ManualClock(tick=50)):
+        env = environment(2, pipeline_auto__watermark__interval="1 ms")
+        stream = env.from_source(Stretches(), strategy, "Stretches").key_by(lambda value: value[0])
+        found = collected(stream.window(TumblingEventTimeWindows.of(Time.milliseconds(100))).process(CountOf()))
+    assert Counter(found) == Counter({("old", 10): 6, ("new", 10): 6})
 
 
 # --- records that cannot be decoded ---
