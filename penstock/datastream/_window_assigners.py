@@ -316,6 +316,7 @@ def required(timestamp: int | None) -> int:
     if timestamp is None or timestamp == MIN_LONG_VALUE:
         raise MissingTimestamp(
             "an event-time window needs records with timestamps: call assign_timestamps_and_watermarks(...) before it, "
-            "or use processing-time windows"
+            "with a strategy that has a timestamp assigner (with_timestamp_assigner) unless the source attaches "
+            "timestamps; or use processing-time windows"
         )
     return timestamp

@@ -339,7 +339,7 @@ class DataStream(Settings):
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
             return self.sink_to(as_sink(sink_func))
         check_function(sink_func, SinkFunction, "add_sink")
-        return self._sink("Sink", FunctionSink(sink_func))
+        return self._sink("Sink", FunctionSink(sink_func, None, self._keys_for(sink_func)))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write to a sink connector."""

@@ -28,6 +28,7 @@ LINGER_SECONDS = 0.02
 """How long an epoch waits at its end for what is in flight, so that quick answers need no other epoch."""
 IDLE_LINGER_SECONDS = 0.05
 """The same for an epoch in which no input came."""
+_NO_STATE = "in an asynchronous function, where requests for many keys run at once: keep it in a function before it"
 _RECORD, _WATERMARK, _STATUS = "record", "watermark", "idle"
 Element = tuple[str, Any, int | None]
 """In a checkpoint: what it is, its value, its timestamp."""
@@ -199,7 +200,7 @@ class AsyncWaitOperator(Operator):
         try:
             self._loop.serve(self.function, self.strategy)
             self._loop.call(self._participation.initialize, patience=None)
-            self._loop.call(self.function.open, SlotRuntimeContext(context, None), patience=None)
+            self._loop.call(self.function.open, SlotRuntimeContext(context, None, _NO_STATE), patience=None)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 

@@ -21,6 +21,7 @@ Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
 
 
+_NO_STATE = "in a sink that commits behind checkpoints, which has no keys: keep it in a function before the sink"
 AT_THE_END = 1 << 62
 """Stands for the checkpoint at the end of a job that takes none."""
 
@@ -136,7 +137,7 @@ class _SlotWriterContext(WriterContext):
 
     @property
     def runtime(self) -> RuntimeContext:
-        return SlotRuntimeContext(self._context, None)
+        return SlotRuntimeContext(self._context, None, _NO_STATE)
 
     @property
     def uid(self) -> str:

@@ -20,9 +20,16 @@ from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 class SlotRuntimeContext(RuntimeContext):
     """The RuntimeContext of one subtask of one operator."""
 
-    def __init__(self, context: OperatorContext, keyed: KeyedStateBackend | None) -> None:
+    def __init__(
+        self,
+        context: OperatorContext,
+        keyed: KeyedStateBackend | None,
+        without_keys: str = "on a stream without keys: call key_by(...) before this operator",
+    ) -> None:
+        """`without_keys` says why there is no keyed state, for those who ask for it."""
         self._context = context
         self._keyed = keyed
+        self._without_keys = without_keys
 
     def get_task_name(self) -> str:
         return self._context.name
@@ -72,10 +79,7 @@ class SlotRuntimeContext(RuntimeContext):
 
     def _state(self, descriptor: StateDescriptor) -> Any:
         if self._keyed is None:
-            raise KeyedStateRequired(
-                f"keyed state '{descriptor.get_name()}' was asked for on a stream without keys: call key_by(...) "
-                "before this operator"
-            )
+            raise KeyedStateRequired(f"keyed state '{descriptor.get_name()}' was asked for {self._without_keys}")
         return self._keyed.state(descriptor)
 
 
@@ -208,14 +212,14 @@ class KeyedBroadcastContext(FunctionContext):
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Any) -> None:
         """Call function(key, state) for every key that has an entry in this state."""
         apply = function.process if hasattr(function, "process") else function
-        scope, before = self._all_keys.scope, self._all_keys.scope.key
+        scope = self._all_keys.scope
         state = self._all_keys.state(state_descriptor)
         try:
             for key in list(self._all_keys.table(state_descriptor).entries):
                 scope.key = key
                 apply(key, state)
         finally:
-            scope.key = before
+            scope.leave()
 
 
 class KeylessView(KeylessTimerService):

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any, Protocol
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
+
+
+def whole_millis(time: Any) -> int:
+    """A number of milliseconds without its fraction, as PyFlink takes it; what is no number is an error."""
+    if not isinstance(time, (Real, Decimal)):
+        raise TypeError(f"{time!r} is no number")
+    return int(time)
+
 
 Values = list[Any]
 Timestamps = list[int | None] | None

@@ -211,7 +211,8 @@ class IntervalJoinOperator(CoProcessOperator):
     def _element(self, side: int, value: Any, timestamp: int | None) -> None:
         if timestamp is None or timestamp == MIN_TIMESTAMP:
             raise MissingTimestamp(
-                "an interval join needs timestamps: call assign_timestamps_and_watermarks(...) before key_by"
+                "an interval join needs timestamps: call assign_timestamps_and_watermarks(...) before key_by, with a "
+                "strategy that has a timestamp assigner (with_timestamp_assigner) unless the source attaches timestamps"
             )
         assert self.keyed is not None
         if timestamp < self.timers.watermark:

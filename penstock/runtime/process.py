@@ -135,10 +135,10 @@ class ProcessOperator(FunctionOperator):
     # --- BATCH ---
     def finish_key(self, key: Any) -> None:
         """In BATCH mode a key is done: its timers fire as if time had ended, then its state goes."""
-        assert self.keyed is not None and isinstance(self.timers, KeyedTimerService)
+        assert isinstance(self.timers, KeyedTimerService)
         self.timers.finish(self._event_timer, self._processing_timer)
         self.flush()
-        self.keyed.drop_keys()
+        super().finish_key(key)
 
 
 def _spent() -> Iterator[Any]:
@@ -221,7 +221,8 @@ class BroadcastProcessOperator(ProcessOperator):
         return (self.records, self.broadcast_records)
 
     def broadcast_records(self, values: Values, timestamps: Timestamps) -> None:
-        """A chunk of the broadcast side."""
+        """A chunk of the broadcast side: it belongs to no key."""
+        self.leave_key()
         feed = iter(values)
         try:
             self._drive_plain(

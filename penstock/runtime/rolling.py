@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.datastream.functions import Function
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import RecordError
 from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
@@ -26,7 +27,11 @@ class ReduceOperator(FunctionOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
+        assert self.key_selector is not None
         self.table = self.keyed.table(ValueStateDescriptor("_reduce_state"))
+        # Only a function object can hold state of its own; a lambda is spared the current key.
+        has_state = isinstance(self.function, Function)
+        self._key_of = self.keyed.scope.entering(self.key_selector) if has_state else self.key_selector
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         feed = iter(values)
@@ -38,8 +43,7 @@ class ReduceOperator(FunctionOperator):
             self.emit(reduced, timestamps)
 
     def _fold(self, feed: Any) -> Values:
-        assert self.key_selector is not None
-        entries, mark, key_of, reduce = self.table.entries, self.table.changed.add, self.key_selector, self.call()
+        entries, mark, key_of, reduce = self.table.entries, self.table.changed.add, self._key_of, self.call()
         reduced = []
         for value in feed:
             key = key_of(value)
@@ -53,7 +57,8 @@ class ReduceOperator(FunctionOperator):
 
     def finish_key(self, key: Any) -> None:
         """BATCH: the key is complete."""
-        self.emit([self.table.entries.pop(key)], [MAX_TIMESTAMP])
+        self.emit([self.table.entries[key]], [MAX_TIMESTAMP])
+        super().finish_key(key)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -97,15 +97,23 @@ class FunctionSink(FunctionOperator):
         feed = iter(values)
         try:
             if isinstance(self.function, SinkFunction):
-                self._invoke(feed, timestamps)
+                self._invoke(feed, timestamps, self._enter_key())
             else:
                 for value in feed:
                     self.function(value)
         except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
 
-    def _invoke(self, feed: Iterator[Any], timestamps: Timestamps) -> None:
+    def _enter_key(self) -> Callable[[Any], Any] | None:
+        """On a keyed stream: sets the key of a record."""
+        if self.keyed is None or self.key_selector is None:
+            return None
+        return self.keyed.scope.entering(self.key_selector)
+
+    def _invoke(self, feed: Iterator[Any], timestamps: Timestamps, enter: Callable[[Any], Any] | None) -> None:
         invoke, context = self.function.invoke, self._sink_context
         for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
+            if enter is not None:
+                enter(value)
             context.record_timestamp = timestamp
             invoke(value, context)

@@ -54,10 +54,23 @@ class FunctionOperator(Operator):
         return backend
 
     def close(self) -> None:
+        self.leave_key()
         if isinstance(self.function, Function):
             self.function.close()
 
+    def leave_key(self) -> None:
+        """What the function does next, it does for no key: state and timers of the last one are out of its reach."""
+        if getattr(self, "keyed", None) is not None:
+            for backend in self.backends().values():
+                backend.scope.leave()
+
+    def finish_key(self, key: Any) -> None:
+        """BATCH: a key is complete, and its state goes."""
+        assert self.keyed is not None
+        self.keyed.drop_keys()
+
     def end_epoch(self) -> None:
+        self.leave_key()
         for backend in self.backends().values():
             backend.end_epoch(self.context.tracks_changes)
 

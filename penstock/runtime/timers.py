@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.datastream.functions import TimerService
 from penstock.errors import TimersRequireKeys
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, whole_millis
 from penstock.runtime.operator import Clock
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import KeyScope, Layout, Table
@@ -184,9 +184,7 @@ def _table(keyed: KeyedStateBackend, name: str) -> Table:
 
 
 def _whole(timestamp: Any) -> int:
-    if type(timestamp) is int:
-        return timestamp
-    whole = int(timestamp)
-    if whole != timestamp:
-        raise ValueError(f"a timer's time is in whole milliseconds, not {timestamp!r}")
-    return whole
+    try:
+        return timestamp if type(timestamp) is int else whole_millis(timestamp)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"a timer's time is a number of milliseconds, not {timestamp!r}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index, length_hint
+from operator import length_hint
 from typing import Any
 
 from penstock.common.watermark_strategy import (
@@ -14,9 +14,8 @@ from penstock.common.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from penstock.errors import MissingTimestamp
 from penstock.metrics import MetricGroup
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values, whole_millis
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.restore import RestoredOperator
@@ -129,16 +128,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def _stamped(self, values: Values, timestamps: Timestamps) -> list[int]:
         if self._extract is None:
-            if timestamps is not None and None not in timestamps:
-                return timestamps  # type: ignore[return-value]
-            if type(self.generator) is NoWatermarksGenerator:
-                return timestamps  # type: ignore[return-value]
-            position = 0 if timestamps is None else timestamps.index(None)
-            error = MissingTimestamp(
-                "the record has no timestamp: give the WatermarkStrategy a timestamp assigner "
-                "(with_timestamp_assigner), or let the source attach timestamps"
-            )
-            raise self.failed(error, values[: position + 1], iter(())) from None
+            return self._as_they_came(values, timestamps)
         extract, feed = self._extract, iter(values)
         try:
             if timestamps is None:
@@ -152,14 +142,22 @@ class TimestampsAndWatermarksOperator(Operator):
             raise self.failed(error, values, feed) from error
         return stamps if set(map(type, stamps)) <= {int} else self._whole(values, stamps)
 
+    def _as_they_came(self, values: Values, timestamps: Timestamps) -> list[int]:
+        """Without an assigner records keep their timestamps; those without one get the lowest, as in Flink."""
+        if type(self.generator) is NoWatermarksGenerator:
+            return timestamps  # type: ignore[return-value]
+        if timestamps is None:
+            return [MIN_TIMESTAMP] * len(values)
+        return [MIN_TIMESTAMP if t is None else t for t in timestamps] if None in timestamps else timestamps  # type: ignore[return-value]
+
     def _whole(self, values: Values, stamps: list[Any]) -> list[int]:
-        """Timestamps that are no plain ints: whole numbers of other types pass, anything else names its record."""
+        """Timestamps that are no plain ints: other numbers lose their fraction, anything else names its record."""
         feed = iter(values)
         try:
-            return [index(stamp) for _, stamp in zip(feed, stamps, strict=True)]
-        except TypeError:
+            return [whole_millis(stamp) for _, stamp in zip(feed, stamps, strict=True)]
+        except (TypeError, ValueError, OverflowError):
             position = len(values) - length_hint(feed) - 1
-            error = TypeError(f"the timestamp assigner returned {stamps[position]!r}, not whole milliseconds")
+            error = TypeError(f"the timestamp assigner returned {stamps[position]!r}, not milliseconds")
             raise self.failed(error, values, feed) from None
 
     def _one_by_one(self, values: Values, stamps: list[int]) -> None:

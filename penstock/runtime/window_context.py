@@ -40,9 +40,10 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         self.merged: list[Any] = []
 
     def at(self, key: Any, window: Any) -> PaneContext:
-        """Move to a pane."""
+        """Move to a pane. A state that was asked for at another pane follows."""
         self.key = key
         self.window = window
+        self._operator.pane_state.scope.key = (key, window)
         return self
 
     def get_current_processing_time(self) -> int:
@@ -67,9 +68,7 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         self._operator.timers.processing_time.delete(time, self.key, self.window)
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        panes = self._operator.pane_state
-        panes.scope.key = (self.key, self.window)
-        return panes.state(state_descriptor)
+        return self._operator.pane_state.state(state_descriptor)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
         """Fold the merged panes' values into the result's, in the order of the windows."""
@@ -82,7 +81,6 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
             if held is None or window == self.window:
                 continue
             table.remove(address)
-            panes.scope.key = (self.key, self.window)
             _fold(state, table, panes.scope.key, held)
 
 

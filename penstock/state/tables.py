@@ -7,12 +7,14 @@ The address is the key, or holds it: (key, namespace) for a state that lives in 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
 from enum import Enum
 from itertools import islice
 from typing import Any, Protocol
 
 from penstock import pickling
 from penstock.datastream.state import StateDescriptor
+from penstock.errors import KeyedStateRequired
 
 CHUNK_ENTRIES = 4096
 Chunk = bytes
@@ -20,12 +22,34 @@ Chunk = bytes
 
 
 class KeyScope:
-    """The key whose state is in reach. The operator moves it from record to record."""
+    """The key whose state is in reach. The operator moves it from record to record, and takes it away in between.
+
+    Without a key there is no attribute `key`, and whoever asks for it gets an error: never the state of another key.
+    """
 
     __slots__ = ("key",)
+    key: Any
 
-    def __init__(self) -> None:
-        self.key: Any = None
+    def leave(self) -> None:
+        """No key is current until the next one is set."""
+        with suppress(AttributeError):
+            del self.key
+
+    def entering(self, key_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A key selector that also makes the key that it finds the current one."""
+
+        def enter(value: Any) -> Any:
+            self.key = key = key_of(value)
+            return key
+
+        return enter
+
+    def __getattr__(self, name: str) -> Any:
+        """Called only where there is no key, so that those who have one pay nothing."""
+        raise KeyedStateRequired(
+            "there is no current key here: keyed state and timers can be used while a record or a timer of a key is "
+            "being processed, and not in open(), close(), at a checkpoint or for a broadcast record"
+        )
 
 
 class Layout(Enum):

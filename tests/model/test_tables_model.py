@@ -250,6 +250,7 @@ def test_what_a_list_or_map_hands_out_is_no_door_into_the_state():
 
 def test_a_map_may_lose_entries_while_it_is_read():
     backend = KeyedStateBackend()
+    backend.scope.key = "k"
     state = backend.state(MapStateDescriptor("m"))
     state.put_all({1: 1, 2: 2, 3: 3})
     for key in state:
@@ -259,6 +260,7 @@ def test_a_map_may_lose_entries_while_it_is_read():
 
 def test_one_name_is_one_kind_of_state():
     backend = KeyedStateBackend()
+    backend.scope.key = "k"
     backend.state(ValueStateDescriptor("s")).update(1)
     assert backend.state(ValueStateDescriptor("s")).value() == 1
     with pytest.raises(ValueError, match=r"'s' is registered as ValueStateDescriptor .* another name"):
@@ -266,7 +268,9 @@ def test_one_name_is_one_kind_of_state():
 
 
 def test_lists_refuse_none():
-    state = KeyedStateBackend().state(ListStateDescriptor("numbers"))
+    backend = KeyedStateBackend()
+    backend.scope.key = "k"
+    state = backend.state(ListStateDescriptor("numbers"))
     for attempt in (lambda: state.add(None), lambda: state.update([1, None]), lambda: state.add_all([None])):
         with pytest.raises(ValueError, match=r"'numbers' cannot hold None"):
             attempt()

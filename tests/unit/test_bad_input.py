@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import penstock
-from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common import Row, Time, Types, WatermarkStrategy
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import (
     FlatMapFunction,
@@ -14,11 +14,13 @@ from penstock.datastream.functions import (
     MapFunction,
     Partitioner,
     ProcessFunction,
+    ProcessJoinFunction,
     ReduceFunction,
     SinkFunction,
     SourceFunction,
 )
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import (
     DuplicateUid,
     InvalidParallelism,
@@ -260,8 +262,23 @@ def test_a_source_that_does_not_fit(env):
 # --- time ---
 def test_event_time_without_timestamps(env):
     strategy = WatermarkStrategy.for_monotonous_timestamps()
-    env.from_collection(["r"]).assign_timestamps_and_watermarks(strategy).name("Times").discard()
-    with pytest.raises(MissingTimestamp, match=r"Times .*with_timestamp_assigner.*\n  on record 'r'"):
+    stream = env.from_collection(["r"]).assign_timestamps_and_watermarks(strategy).key_by(lambda value: value)
+    stream.window(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(max).name("Greatest").discard()
+    with pytest.raises(MissingTimestamp, match=r"Greatest .*with_timestamp_assigner.*\n  on record 'r'"):
+        env.execute()
+
+
+class Pairs(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield left, right
+
+
+def test_an_interval_join_without_timestamps(env):
+    stream = env.from_collection(["r"]).assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
+    keyed = stream.key_by(lambda value: value)
+    near = keyed.interval_join(keyed).between(Time.seconds(-1), Time.seconds(1))
+    near.process(Pairs()).name("Near").discard()
+    with pytest.raises(MissingTimestamp, match=r"Near .*with_timestamp_assigner.*\n  on record 'r'"):
         env.execute()
 
 

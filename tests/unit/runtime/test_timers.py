@@ -175,15 +175,15 @@ def test_the_clock_stands_still_within_an_epoch():
         assert h.values() == [1234, 1234]
 
 
-@pytest.mark.parametrize(("time", "error"), [(1.5, "whole milliseconds"), ("soon", "invalid literal")])
-def test_times_are_whole_milliseconds(time, error):
-    with harness() as h, pytest.raises(Exception, match=error):
+@pytest.mark.parametrize("time", ["soon", None, float("nan")])
+def test_times_are_numbers(time):
+    with harness() as h, pytest.raises(Exception, match="a timer's time is a number of milliseconds, not "):
         h.push(("a", "register_event", time))
 
 
-def test_a_float_that_is_whole_will_do():
+def test_a_float_loses_its_fraction():
     with harness() as h:
-        h.push_all([("a", "register_event", 10.0), ("a", "register_event", 10)])
+        h.push_all([("a", "register_event", 10.0), ("a", "register_event", 10), ("a", "register_event", 10.7)])
         h.watermark(10)
         assert [repr(t) for _, t, *_ in h.values()] == ["10"]
 

@@ -1,5 +1,7 @@
 """Timestamps and watermarks, as strategies ask for them."""
 
+from decimal import Decimal
+
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
@@ -14,7 +16,7 @@ from penstock.common.watermark_strategy import (
     WatermarkGenerator,
 )
 from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
-from penstock.errors import JobFailed, MissingTimestamp
+from penstock.errors import JobFailed
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
@@ -110,21 +112,6 @@ def test_an_assigner_may_look_at_the_timestamp_there_was():
         assert h.output() == [(1, MIN_TIMESTAMP)]
 
 
-def test_without_an_assigner_the_records_bring_their_timestamps():
-    with harness(WatermarkStrategy.for_monotonous_timestamps()) as h:
-        h.push("a", timestamp=10)
-        assert h.elements() == [("record", "a", 10), ("watermark", 9, None)]
-        with pytest.raises(MissingTimestamp, match=r"with_timestamp_assigner"):
-            h.push("b")
-
-
-def test_no_watermarks_needs_no_timestamps():
-    with harness(WatermarkStrategy.no_watermarks()) as h:
-        h.push("a")
-        h.push("b", timestamp=3)
-        assert h.elements() == [("record", "a", None), ("record", "b", 3)]
-
-
 class Punctuated(WatermarkGenerator):
     """Negative records are watermarks."""
 
@@ -134,6 +121,41 @@ class Punctuated(WatermarkGenerator):
 
     def on_periodic_emit(self, output):
         pass
+
+
+@pytest.mark.parametrize(
+    "strategy", [WatermarkStrategy.for_monotonous_timestamps(), WatermarkStrategy.for_generator(Punctuated)]
+)
+def test_without_an_assigner_records_keep_their_timestamps_or_have_the_lowest(strategy):
+    with harness(strategy) as h:
+        h.push(1)
+        assert h.elements() == [("record", 1, MIN_TIMESTAMP)]
+        h.push(2, timestamp=10)
+        assert h.elements()[0] == ("record", 2, 10)
+        h.push(3)
+        assert h.elements() == [("record", 3, MIN_TIMESTAMP)]
+
+
+@pytest.mark.parametrize("stamp", [1500.75, 1500.0, Decimal("1500.5"), True + 1499])
+def test_other_numbers_lose_their_fraction(stamp):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, before: stamp)
+    with harness(strategy) as h:
+        h.push("a")
+        assert repr(h.elements()) == "[('record', 'a', 1500), ('watermark', 1499, None)]"
+
+
+@pytest.mark.parametrize("stamp", ["1500", float("nan"), float("inf"), None, 1500j])
+def test_what_is_no_number_of_milliseconds_names_its_record(stamp):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, before: stamp)
+    with harness(strategy) as h, pytest.raises(JobFailed, match=r"returned .*, not milliseconds\n  on record 'a'"):
+        h.push("a")
+
+
+def test_no_watermarks_needs_no_timestamps():
+    with harness(WatermarkStrategy.no_watermarks()) as h:
+        h.push("a")
+        h.push("b", timestamp=3)
+        assert h.elements() == [("record", "a", None), ("record", "b", 3)]
 
 
 def test_a_punctuated_generator_speaks_between_the_records():
