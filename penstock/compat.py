@@ -19,8 +19,12 @@ class PyFlinkFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "pyflink" and not fullname.startswith("pyflink."):
             return None
-        if importlib.util.find_spec(_own_name(fullname)) is None:
-            return None
+        try:
+            found = importlib.util.find_spec(_own_name(fullname))
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise ModuleNotFoundError(f"Penstock has no module of PyFlink's name '{fullname}'", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -39,9 +43,17 @@ def _own_name(fullname: str) -> str:
 
 
 def install() -> None:
-    """Let `import pyflink` find Penstock in this process, unless that has been done already."""
-    if not any(isinstance(finder, PyFlinkFinder) for finder in sys.meta_path):
+    """Let `import pyflink` find Penstock in this process, unless that has been done already.
+
+    Jobs that are submitted from now on carry it into their slots.
+    """
+    if not is_installed():
         sys.meta_path.insert(0, PyFlinkFinder())
+
+
+def is_installed() -> bool:
+    """Whether `import pyflink` finds Penstock in this process."""
+    return any(isinstance(finder, PyFlinkFinder) for finder in sys.meta_path)
 
 
 def uninstall() -> None:

@@ -32,6 +32,25 @@ __all__ = [
 ]
 
 
+_PYFLINK_NAMES = {
+    "STRING": "String",
+    "BYTE": "Byte",
+    "BOOLEAN": "Boolean",
+    "SHORT": "Short",
+    "INT": "Integer",
+    "LONG": "Long",
+    "FLOAT": "Float",
+    "DOUBLE": "Double",
+    "CHAR": "Char",
+    "BIG_INT": "BigInteger",
+    "BIG_DEC": "BigDecimal",
+    "INSTANT": "Instant",
+    "SQL_DATE": "DateTypeInfo",
+    "SQL_TIME": "TimeTypeInfo",
+    "SQL_TIMESTAMP": "TimestampTypeInfo",
+}
+
+
 @dataclass(frozen=True, repr=False)
 class _NamedType(TypeInformation):
     """A type whose values are the instances of one Python class."""
@@ -46,8 +65,12 @@ class _NamedType(TypeInformation):
             return column
         raise TypeError
 
-    def __repr__(self) -> str:
+    @property
+    def notation(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return _PYFLINK_NAMES.get(self.name, self.name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,8 +239,12 @@ class PickledBytesTypeInfo(TypeInformation):
     def text(self, value: Any) -> str:
         return str(value)
 
-    def __repr__(self) -> str:
+    @property
+    def notation(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return "PickledByteArrayTypeInfo"
 
 
 @dataclass(frozen=True, repr=False)

@@ -62,16 +62,22 @@ class TupleTypeInfo(TypeInformation):
     def _text(self, value: Any) -> str:
         return f"({','.join(t.text(v) for t, v in zip(self.field_types, value, strict=True))})"
 
+    @property
+    def notation(self) -> str:
+        return f"TUPLE({', '.join(part.notation for part in self.field_types)})"
+
     def __repr__(self) -> str:
-        return f"TUPLE({', '.join(map(repr, self.field_types))})"
+        return f"TupleTypeInfo({', '.join(map(repr, self.field_types))})"
 
 
 @dataclass(frozen=True, repr=False)
 class RowTypeInfo(TypeInformation):
     """A row of a fixed number of fields.
 
-    Tuples, lists and rows without names get the declared names (f0, f1, … when none were declared), dicts and rows with
-    names are brought into the declared order. Where no names were declared, a row keeps the names it has.
+    Tuples, lists and rows without names get the declared names (f0, f1, … when none were declared), rows with names are
+    brought into the declared order. Where no names were declared, a row keeps the names it has. Dicts and objects give
+    the items or attributes that have the declared names; as in PyFlink, one that is missing is None, and others are
+    left out.
     """
 
     field_types: tuple[TypeInformation, ...]
@@ -100,7 +106,7 @@ class RowTypeInfo(TypeInformation):
         try:
             return self._names().index(field_name)
         except ValueError:
-            raise ValueError(f"no field {field_name!r} in {self}") from None
+            raise ValueError(f"no field {field_name!r} in {self.notation}") from None
 
     def _names(self) -> tuple[str, ...]:
         return self.field_names or tuple(f"f{i}" for i in range(len(self.field_types)))
@@ -122,7 +128,6 @@ class RowTypeInfo(TypeInformation):
 
     def _fit_one_by_one(self, column: Sequence[Any]) -> Sequence[Any]:
         """For a mixed chunk, or for rows and dicts whose fields must be put in order."""
-        _require(column, Row, tuple, list, dict)
         names = self._names()
         rows = []
         for value in column:
@@ -133,10 +138,10 @@ class RowTypeInfo(TypeInformation):
         return column if unchanged else rows
 
     def _as_row(self, value: Any, names: tuple[str, ...]) -> Row:
-        if isinstance(value, dict):
-            return make_row(names, _fields_of(value, names))
-        if not isinstance(value, Row):
+        if isinstance(value, (tuple, list)):
             return make_row(names, tuple(value))
+        if not isinstance(value, Row):
+            return make_row(names, _found(value, names))
         if value._names is None:
             return make_row(names, value._values, value._kind)
         if self.field_names is None or value._names == names:
@@ -147,11 +152,29 @@ class RowTypeInfo(TypeInformation):
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
         return f"{kind}[{', '.join(t.text(v) for t, v in zip(self.field_types, value, strict=True))}]"
 
+    @property
+    def notation(self) -> str:
+        names = [f"{name} " for name in self.field_names] if self.field_names else [""] * len(self.field_types)
+        fields = zip(names, self.field_types, strict=True)
+        return f"ROW({', '.join(f'{name}{declared.notation}' for name, declared in fields)})"
+
     def __repr__(self) -> str:
-        if self.field_names is None:
-            return f"ROW({', '.join(map(repr, self.field_types))})"
-        fields = zip(self.field_names, self.field_types, strict=True)
-        return f"ROW({', '.join(f'{name} {declared}' for name, declared in fields)})"
+        names = [f"{name}: " for name in self.field_names] if self.field_names else [""] * len(self.field_types)
+        fields = zip(names, self.field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}{declared}' for name, declared in fields)})"
+
+
+def _found(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What a dict or an object has under these names; one that has nothing of the kind is something else."""
+    if isinstance(value, dict):
+        found = {name: value[name] for name in names if name in value}
+    elif hasattr(value, "__dict__") or hasattr(value, "__slots__"):
+        found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    else:
+        raise TypeError("no row")
+    if not found:
+        raise ValueError("no field of these names")
+    return tuple(map(found.get, names))
 
 
 def _fields_of(fields: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -183,24 +206,36 @@ class ListTypeInfo(TypeInformation):
     def _text(self, value: Iterable[Any]) -> str:
         return f"[{', '.join(map(self.elem_type.text, value))}]"
 
+    @property
+    def notation(self) -> str:
+        return f"LIST({self.elem_type.notation})"
+
     def __repr__(self) -> str:
-        return f"LIST({self.elem_type})"
+        return f"ListTypeInfo<{self.elem_type}>"
 
 
 @dataclass(frozen=True, repr=False)
 class BasicArrayTypeInfo(ListTypeInfo):
     """An array of strings or boxed numbers: a list in Python."""
 
+    @property
+    def notation(self) -> str:
+        return f"BASIC_ARRAY({self.elem_type.notation})"
+
     def __repr__(self) -> str:
-        return f"BASIC_ARRAY({self.elem_type})"
+        return f"BasicArrayTypeInfo<{self.elem_type}>"
 
 
 @dataclass(frozen=True, repr=False)
 class ObjectArrayTypeInfo(ListTypeInfo):
     """An array of objects: a list in Python."""
 
+    @property
+    def notation(self) -> str:
+        return f"OBJECT_ARRAY({self.elem_type.notation})"
+
     def __repr__(self) -> str:
-        return f"OBJECT_ARRAY({self.elem_type})"
+        return f"ObjectArrayTypeInfo<{self.elem_type}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,10 +244,14 @@ class PrimitiveArrayTypeInfo(ListTypeInfo):
 
     def __post_init__(self) -> None:
         if not isinstance(self.elem_type, BasicTypeInfo):
-            raise TypeError(f"a primitive array holds numbers or booleans, not {self.elem_type!r}")
+            raise TypeError(f"a primitive array holds numbers or booleans, not {self.elem_type.notation}")
+
+    @property
+    def notation(self) -> str:
+        return f"PRIMITIVE_ARRAY({self.elem_type.notation})"
 
     def __repr__(self) -> str:
-        return f"PRIMITIVE_ARRAY({self.elem_type})"
+        return f"PrimitiveArrayTypeInfo<{self.elem_type}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -255,5 +294,9 @@ class MapTypeInfo(TypeInformation):
         entries = (f"{self.key_type.text(k)}={self.value_type.text(v)}" for k, v in value.items())
         return f"{{{', '.join(entries)}}}"
 
+    @property
+    def notation(self) -> str:
+        return f"MAP({self.key_type.notation}, {self.value_type.notation})"
+
     def __repr__(self) -> str:
-        return f"MAP({self.key_type}, {self.value_type})"
+        return f"MapTypeInfo<{self.key_type}, {self.value_type}>"

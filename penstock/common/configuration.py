@@ -87,8 +87,16 @@ class Configuration:
     4
     """
 
-    def __init__(self, other: Configuration | None = None) -> None:
+    def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
+        """Settings of its own, or, with what `get_j_env_configuration` gives, those of an environment."""
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
+        self._follow: Callable[[str, Any], None] | None = None
+        if j_configuration is not None:
+            self._values, self._follow = j_configuration._values, j_configuration._follow
+
+    def follow(self, changed: Callable[[str, Any], None]) -> None:
+        """Have `changed(key, value)` called for every setting from now on."""
+        self._follow = changed
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
@@ -146,7 +154,8 @@ class Configuration:
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
         """Take over the settings of another configuration, with the prefix before each key."""
-        self._values.update({(prefix or "") + key: value for key, value in other._values.items()})
+        for key, value in other._values.items():
+            self._put((prefix or "") + key, value)
         return self
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
@@ -178,8 +187,13 @@ class Configuration:
             raise TypeError(f"a configuration key is a string, not {key!r}")
         if value is None:
             raise ValueError(f"{key} needs a value; use remove_config to forget a setting")
-        self._values[key] = value
+        self._put(key, value)
         return self
+
+    def _put(self, key: str, value: Any) -> None:
+        self._values[key] = value
+        if self._follow is not None:
+            self._follow(key, value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self._values == other._values
@@ -191,7 +205,7 @@ class Configuration:
         return Configuration(self)
 
     def __str__(self) -> str:
-        return str(self.to_dict())
+        return f"{{{', '.join(f'{key}={value}' for key, value in self.to_dict().items())}}}"
 
     def __repr__(self) -> str:
         return f"Configuration({self._values})"

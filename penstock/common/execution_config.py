@@ -20,6 +20,10 @@ class ExecutionConfig:
     Nothing is written with Kryo or Avro here, and no closure is cleaned: these switches are kept and have no effect.
     """
 
+    def __hash__(self) -> int:
+        """Equal configurations have the same; of what may change, only what seldom does."""
+        return hash((self._parallelism, self._max_parallelism))
+
     PARALLELISM_DEFAULT: ClassVar[int] = -1
     PARALLELISM_UNKNOWN: ClassVar[int] = -2
 

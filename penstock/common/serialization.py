@@ -80,7 +80,10 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """One field of a row, which must hold bytes; useful for the keys of messages. None becomes no bytes."""
+    """One field of a row, which must hold bytes; useful for the keys of messages.
+
+    No bytes are written for None, be it the row or the field.
+    """
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -88,6 +91,8 @@ class RowFieldExtractorSchema(SerializationSchema):
         self.field_index = field_index
 
     def serialize(self, value: Any) -> bytes:
+        if value is None:
+            return b""
         if not isinstance(value, (Row, tuple, list)) or len(value) <= self.field_index:
             raise mismatch(value, f"a row with a field {self.field_index}")
         extracted = value[self.field_index]

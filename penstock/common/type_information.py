@@ -21,8 +21,13 @@ class TypeInformation:
     """A declared type. Plain data: types with the same parts are equal, and every type can be pickled.
 
     A subclass says in `_fit_all` how a chunk without None is checked, in `_text` how a value that is not None is
-    printed, and in `__repr__` what it is called. `None` fits every type.
+    printed, in `notation` how a program writes it, and in `__repr__` what PyFlink calls it. `None` fits every type.
     """
+
+    @property
+    def notation(self) -> str:
+        """The type as a program writes it, such as TUPLE(STRING, INT): so errors and savepoints call it."""
+        return repr(self)
 
     def fit(self, values: list[Any]) -> list[Any]:
         """Check a chunk of values and give them the form they would have after Flink's serialisers.
@@ -77,11 +82,12 @@ class TypeInformation:
                 return mismatch(value, self)
             except TypeMismatch as error:
                 return error
-        raise AssertionError(f"{self} refused a chunk, but no value of it")
+        raise AssertionError(f"{self.notation} refused a chunk, but no value of it")
 
 
-def mismatch(value: Any, declared: object) -> TypeMismatch:
-    return TypeMismatch(f"{_short.repr(value)} ({type(value).__name__}) does not fit {declared}")
+def mismatch(value: Any, declared: TypeInformation | str) -> TypeMismatch:
+    wanted = declared if isinstance(declared, str) else declared.notation
+    return TypeMismatch(f"{_short.repr(value)} ({type(value).__name__}) does not fit {wanted}")
 
 
 def fit_columns(
@@ -96,7 +102,7 @@ def fit_columns(
         try:
             result = declared.fit_column(column)
         except TypeMismatch as error:
-            raise TypeMismatch(f"{error}, in field {index} of {owner}") from None
+            raise TypeMismatch(f"{error}, in field {index} of {owner.notation}") from None
         changed = changed or result is not column
         fitted.append(result)
     return fitted if changed else None

@@ -81,7 +81,7 @@ class Types:
     """Type information by name.
 
     >>> Types.TUPLE([Types.STRING(), Types.INT()])
-    TUPLE(STRING, INT)
+    TupleTypeInfo(String, Integer)
     """
 
     # ruff: noqa: N802

@@ -37,7 +37,7 @@ class Row:
     >>> row.name, row["age"], row[0]
     ('Ann', 31, 'Ann')
     >>> Row("Ann", 31)
-    Row('Ann', 31)
+    <Row('Ann', 31)>
 
     A row whose values are names makes rows with these names:
 
@@ -163,7 +163,7 @@ class Row:
 
     def __repr__(self) -> str:
         if self._names is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self._values, strict=True))})"
 
 

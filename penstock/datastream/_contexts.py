@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ContextError
 
 if TYPE_CHECKING:
     from penstock.datastream.state import (
@@ -72,6 +75,21 @@ class KeyedStateStore(ABC):
         """Return the state that keeps an accumulator of what was added for each key."""
 
 
+class DistributedCache:
+    """Files that the program brought along, on the machine of this slot."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def get_file(self, name: str) -> str:
+        """Return the path of a file or folder by the name that it was registered under."""
+        try:
+            return self._files[name]
+        except KeyError:
+            known = ", ".join(sorted(self._files)) or "none"
+            raise ContextError(f"there is no cached file '{name}'; registered are: {known}") from None
+
+
 class RuntimeContext(KeyedStateStore):
     """What `Function.open` receives: the place of this subtask in the job, its metrics and its keyed state."""
 
@@ -110,6 +128,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_metrics_group(self) -> Any:
         """Return the group under which this subtask registers its metrics."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files that the program registered with `env.register_cached_file`."""
 
     def get_metric_group(self) -> Any:
         """Return the same group: Java's spelling of `get_metrics_group`."""

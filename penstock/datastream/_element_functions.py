@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from penstock.errors import ContextError
+
 if TYPE_CHECKING:
     from penstock.datastream._contexts import RuntimeContext
 
@@ -20,8 +22,20 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
     recovery, `close` once after the last, also when the job fails.
     """
 
+    _runtime_context: RuntimeContext | None = None
+
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
         """Prepare for elements: bind state, open connections."""
+
+    def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
+        """Called before `open`, with the same context."""
+        self._runtime_context = runtime_context
+
+    def get_runtime_context(self) -> RuntimeContext:
+        """The context that `open` received, for every other method."""
+        if self._runtime_context is None:
+            raise ContextError(f"{type(self).__name__} has no runtime context before it is opened in a slot")
+        return self._runtime_context
 
     def close(self) -> None:  # noqa: B027
         """Release what `open` acquired."""

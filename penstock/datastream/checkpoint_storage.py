@@ -52,7 +52,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     ) -> None:
         if not isinstance(checkpoint_path, str) or not checkpoint_path:
             raise ValueError(f"checkpoint_path must be a path or URL, not {checkpoint_path!r}")
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = checkpoint_path.rstrip("/") if checkpoint_path.strip("/") else checkpoint_path
         self._file_state_size_threshold = self._valid_threshold(file_state_size_threshold)
         self._write_buffer_size = (
             None if write_buffer_size is None else at_least("write_buffer_size", write_buffer_size, 1)

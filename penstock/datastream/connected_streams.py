@@ -30,15 +30,11 @@ from penstock.runtime.process import (
 
 
 class ConnectedStreams:
-    """Two streams, of one type each, that meet in a function and can share its state."""
+    """Two streams, of one type each, that meet in a function, and share its state if both are keyed."""
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         if stream1._environment is not stream2._environment:
             raise UnsupportedOperation("streams of different environments cannot be joined into one job")
-        if isinstance(stream1, KeyedStream) is not isinstance(stream2, KeyedStream):
-            raise UnsupportedOperation(
-                "connect two keyed streams or two that are not keyed: shared state needs both keys"
-            )
         self.stream1 = stream1
         self.stream2 = stream2
 

@@ -202,7 +202,7 @@ class DataStream(Settings):
         if not field_indexes:
             raise ValueError("project needs at least one field index")
         projection = Projection(field_indexes, self._type)
-        return self._then("Project", MapOperator(projection, projection.output_type), projection.output_type)
+        return self._then("Projection", MapOperator(projection, projection.output_type), projection.output_type)
 
     def split(self, output_selector: OutputSelector | Callable[[Any], Sequence[str]]) -> SplitStream:
         """Name the outputs of each record; `select` reads them."""

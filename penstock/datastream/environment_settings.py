@@ -58,9 +58,12 @@ class EnvironmentSettings:
     allow_non_restored: bool = False
     claim: bool = False
     recover_latest: bool = False
+    given: Configuration = field(default_factory=Configuration, compare=False)
+    """Every option as it was given, also those that mean nothing here."""
 
     def read(self, configuration: Configuration) -> None:
         """Take over every option that is known; options of other parts of Flink are left alone."""
+        self.given.add_all(configuration)
         values = configuration.to_dict()
         for name, value in values.items():
             if name in _OPTIONS:

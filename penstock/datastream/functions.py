@@ -1,5 +1,7 @@
 """The functions that users write and the contexts they are given, under the names of PyFlink's module."""
 
+from typing import TypeVar
+
 from penstock.datastream._async_functions import (
     AsyncFunction,
     AsyncFunctionDescriptor,
@@ -14,7 +16,7 @@ from penstock.datastream._checkpointed_functions import (
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from penstock.datastream._contexts import KeyedStateStore, RuntimeContext, TimerService
+from penstock.datastream._contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
 from penstock.datastream._element_functions import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -67,7 +69,20 @@ from penstock.datastream._window_functions import (
     WindowFunction,
 )
 
+W = TypeVar("W")
+IN = TypeVar("IN")
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+"""For the type hints of programs that import them from here, as from PyFlink's module."""
+
 __all__ = [
+    "IN",
+    "IN1",
+    "IN2",
+    "KEY",
+    "OUT",
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",
@@ -82,6 +97,7 @@ __all__ = [
     "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "DistributedCache",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
@@ -123,5 +139,6 @@ __all__ = [
     "SourceContext",
     "SourceFunction",
     "TimerService",
+    "W",
     "WindowFunction",
 ]

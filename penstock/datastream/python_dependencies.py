@@ -18,6 +18,8 @@ class PythonDependencies:
 
     files: list[str] = field(default_factory=list)
     archives: list[tuple[str, str]] = field(default_factory=list)
+    cached: dict[str, str] = field(default_factory=dict)
+    """Paths by the names under which functions ask for them."""
     requirements: tuple[str, str | None] | None = None
     _packages: str | None = None
     _archive_root: str | None = None
@@ -27,6 +29,11 @@ class PythonDependencies:
 
     def add_archive(self, path: str, target: str | None) -> None:
         self.archives.append((_existing(path), target or os.path.basename(path)))
+
+    def cache(self, path: str, name: str) -> None:
+        if name in self.cached:
+            raise ConfigurationError(f"a cached file '{name}' is registered already: {self.cached[name]}")
+        self.cached[name] = _existing(path.removeprefix("file://"))
 
     def set_requirements(self, path: str, cache: str | None) -> None:
         self.requirements = (_existing(path), cache if cache is None else _existing(cache))

@@ -46,6 +46,10 @@ class State(ABC):
     def clear(self) -> None:
         """Remove everything that is kept here."""
 
+    def get_internal_state(self) -> State:
+        """The state itself: PyFlink has another object beneath it, here there is none."""
+        return self
+
 
 class ValueState(State, Generic[T]):
     """Keeps one value."""

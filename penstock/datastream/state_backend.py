@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from enum import Enum
 from typing import Self
+from urllib.parse import urlsplit
 
 from penstock.datastream._settings import Settings, at_least, instance_of
 from penstock.datastream.checkpoint_storage import (
@@ -63,7 +64,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Set the local directories to spread the files over; without any, the temporary directory is used."""
-        self._db_storage_paths = list(paths) or None
+        self._db_storage_paths = [_local_path(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
         """Return the local directories, or None for the temporary directory."""
@@ -167,3 +168,9 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
             self.savepoint_path = checkpoint_stream_backend.savepoint_path
         else:
             raise ValueError("RocksDBStateBackend needs either checkpoint_data_uri or checkpoint_stream_backend")
+
+
+def _local_path(path: str) -> str:
+    """A folder without scheme and slash at its end, as Flink keeps it."""
+    local = urlsplit(path).path if path.startswith("file:") else path
+    return local.rstrip("/") or "/"

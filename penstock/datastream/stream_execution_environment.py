@@ -28,6 +28,7 @@ from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.formats.avro import AvroInputFormat
 from penstock.datastream.formats.text import TextLineFormat
 from penstock.datastream.functions import SourceFunction
+from penstock.datastream.java_environment import JavaEnvironment
 from penstock.datastream.python_dependencies import PythonDependencies
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
@@ -56,6 +57,7 @@ class StreamExecutionEnvironment:
         self._sinks: list[Transformation] = []
         self._groups: dict[str, SlotSharingGroup] = {}
         self._time = TimeCharacteristic.EventTime
+        self._changelog: bool | None = None
         submission.apply_defaults(self._settings)
         if configuration is not None:
             self._settings.read(configuration)
@@ -104,6 +106,10 @@ class StreamExecutionEnvironment:
     def configure(self, configuration: Configuration) -> None:
         """Take options over from a Configuration."""
         self._settings.read(configuration)
+
+    @property
+    def _j_stream_execution_environment(self) -> JavaEnvironment:
+        return JavaEnvironment(self._settings)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """How many subtasks an operator has that does not say otherwise."""
@@ -200,6 +206,15 @@ class StreamExecutionEnvironment:
     def get_restart_strategy(self) -> RestartStrategyConfiguration | None:
         return self._settings.restart
 
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Kept for programs that set it: checkpoints hold only what changed in any case, and need no changelog."""
+        self._changelog = enabled
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """What was set; None if nothing was."""
+        return self._changelog
+
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         self._settings.savepoint_directory = directory
         return self
@@ -219,6 +234,13 @@ class StreamExecutionEnvironment:
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """An archive to unpack into the slots' working directory, under `target_dir` or its own name."""
         self._dependencies.add_archive(archive_path, target_dir)
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """A local file or folder for the functions: `runtime_context.get_distributed_cache().get_file(name)`.
+
+        Every slot finds a copy on its own machine, which may always be executed.
+        """
+        self._dependencies.cache(file_path, name)
 
     def set_python_executable(self, python_exec: str) -> None:
         """The Python that runs the slots, for a session that is still to be created."""
@@ -436,13 +458,24 @@ class StreamExecutionEnvironment:
 
     def _collect(self, stream: DataStream, job_name: str | None) -> CloseableIterator:
         results = CloseableIterator()
-        node = Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink")
-        self._sinks.append(node)
+        node = self._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
+        node.parallelism, node.non_parallel = _collect_with(stream)
         results.attach(submission.start(self, job_name, {node: results}))
         return results
 
     def _plan(self, job_name: str | None) -> Plan:
         return submission.plan_of(self, job_name)
+
+
+def _collect_with(stream: DataStream) -> tuple[int | None, bool]:
+    """The parallelism of a stream's results: as it is where they stay in their subtasks, else one, to keep the order.
+
+    Either way the records of an upstream subtask arrive in their order, as they do in PyFlink.
+    """
+    above = stream._refs[0]
+    if len(stream._refs) > 1 or above.partitioning is not None:
+        return 1, True
+    return above.node.parallelism, above.node.non_parallel
 
 
 def _read_limits(per_second: float | None, per_epoch: int | None) -> ReadLimits:

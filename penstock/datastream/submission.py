@@ -41,10 +41,12 @@ class ClusterFactory(Protocol):
 
 def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
     """Slots on the active Spark session, or on a new one."""
+    from penstock.spark.cached_files import shipped
     from penstock.spark.cluster import SparkCluster
     from penstock.spark.session import session
 
     spark = session(settings.spark_master(), deployment.plan.job_name, settings.spark)
+    deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
     plan = deployment.plan
     return SparkCluster(spark.sparkContext, deployment.job_id, plan.job_name, plan.slots, plan.stages)
 
@@ -103,6 +105,7 @@ def start(
         watermark_interval=settings.config.get_auto_watermark_interval(),
         job_parameters=dict(settings.config.get_global_job_parameters()),
         working_directory=dependencies.working_directory(),
+        cached_files=dict(dependencies.cached),
         checkpoints=checkpoint_settings(settings, plan),
         state_backend=state_backend(settings),
     )

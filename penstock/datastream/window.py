@@ -1,5 +1,6 @@
 """Windows, window assigners, triggers and evictors, under PyFlink's names."""
 
+from penstock.common.time import Time
 from penstock.datastream._evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
 from penstock.datastream._triggers import (
     ContinuousEventTimeTrigger,
@@ -66,6 +67,7 @@ __all__ = [
     "SessionWindows",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "Time",
     "TimeEvictor",
     "TimeWindow",
     "TimestampedValue",

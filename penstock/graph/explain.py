@@ -9,6 +9,7 @@ from penstock.graph.plan import Edge, Node, Plan
 
 _PACTS = {"source": "Data Source", "sink": "Data Sink", "committing sink": "Data Sink"}
 """What Flink's plan visualiser calls an operator of a kind."""
+_TITLES = {"source": "Source: {}", "sink": "Sink: {}", "committing sink": "{}: Writer"}
 
 
 def as_text(plan: Plan) -> str:
@@ -61,9 +62,9 @@ def as_json(plan: Plan) -> str:
 def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": node.id + 1,
-        "type": node.name,
+        "type": _title(node),
         "pact": _PACTS.get(node.kind, "Operator"),
-        "contents": node.description or node.name,
+        "contents": node.description or _title(node),
         "parallelism": node.parallelism,
         "uid": node.uid,
         "stage": node.stage,
@@ -75,6 +76,11 @@ def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
             {"id": edge.source + 1, "ship_strategy": edge.partitioning.label, "side": _side(edge)} for edge in edges
         ]
     return described
+
+
+def _title(node: Node) -> str:
+    """A node's name as Flink's plans have it: sources and sinks say what they are."""
+    return _TITLES.get(node.kind, "{}").format(node.name)
 
 
 def _side(edge: Edge) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from penstock import compat
 from penstock.errors import NotSerializable
 from penstock.graph.partitioning import ByKey, Custom, Partitioning
 from penstock.graph.plan import Plan
@@ -28,6 +29,7 @@ def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
             for edge in plan.edges
         },
         search_path=[folder for folder in sys.path if folder],
+        pyflink=compat.is_installed(),
         **settings,
     )
 

@@ -200,7 +200,9 @@ class AsyncWaitOperator(Operator):
         try:
             self._loop.serve(self.function, self.strategy)
             self._loop.call(self._participation.initialize, patience=None)
-            self._loop.call(self.function.open, SlotRuntimeContext(context, None, _NO_STATE), patience=None)
+            runtime_context = SlotRuntimeContext(context, None, _NO_STATE)
+            self.function.set_runtime_context(runtime_context)
+            self._loop.call(self.function.open, runtime_context, patience=None)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 

@@ -21,7 +21,7 @@ class BatchOperator(Operator):
     """
 
     def __init__(self, inner: Operator, selectors: Sequence[Callable[[Any], Any] | None]) -> None:
-        super().__init__()
+        super().__init__(inner.output_type)
         self.inner = inner
         self.selectors = selectors
 

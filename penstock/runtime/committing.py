@@ -29,6 +29,8 @@ AT_THE_END = 1 << 62
 class CommittingSink(Operator):
     """Runs a Sink: writer, and committer if it has one."""
 
+    wants_declared_form = True
+
     def __init__(self, sink: Sink, input_type: TypeInformation | None = None) -> None:
         super().__init__()
         self.sink = sink

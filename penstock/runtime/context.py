@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.datastream.functions import RuntimeContext
+from penstock.datastream.functions import DistributedCache, Function, RuntimeContext
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor, StateDescriptor
 from penstock.datastream.time_domain import TimeDomain
@@ -62,6 +62,9 @@ class SlotRuntimeContext(RuntimeContext):
     def get_metrics_group(self) -> MetricGroup:
         return self._context.metrics
 
+    def get_distributed_cache(self) -> DistributedCache:
+        return DistributedCache(self._context.cached_files)
+
     def get_state(self, state_descriptor: StateDescriptor) -> Any:
         return self._state(state_descriptor)
 
@@ -81,6 +84,13 @@ class SlotRuntimeContext(RuntimeContext):
         if self._keyed is None:
             raise KeyedStateRequired(f"keyed state '{descriptor.get_name()}' was asked for {self._without_keys}")
         return self._keyed.state(descriptor)
+
+
+def open_function(function: Any, context: RuntimeContext) -> None:
+    """Give a function object its context and open it; a plain callable needs neither."""
+    if isinstance(function, Function):
+        function.set_runtime_context(context)
+        function.open(context)
 
 
 class Collected:

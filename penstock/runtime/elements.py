@@ -15,7 +15,7 @@ def whole_millis(time: Any) -> int:
     """A number of milliseconds without its fraction, as PyFlink takes it; what is no number is an error."""
     if not isinstance(time, (Real, Decimal)):
         raise TypeError(f"{time!r} is no number")
-    return int(time)
+    return int(time)  # type: ignore[arg-type]
 
 
 Values = list[Any]

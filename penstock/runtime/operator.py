@@ -42,6 +42,8 @@ class OperatorContext:
     restored: RestoredOperator | None = None
     """What a checkpoint holds for this operator; None for a fresh start."""
     job_parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None
     results: Callable[[Any, Any], None] | None = None
@@ -87,9 +89,12 @@ class Operator:
     context: OperatorContext
     output: Receiver
     emit: Callable[[Values, Timestamps], None]
+    wants_declared_form = False
+    """Whether records reach it in the form of their declared type even if they come from its own chain."""
 
     def __init__(self, output_type: TypeInformation | None = None) -> None:
         self.output_type = output_type
+        """What is declared of its output. Records get its form where they leave the chain; see `Fitting`."""
 
     # --- life ---
     def open(self, context: OperatorContext) -> None:
@@ -97,7 +102,7 @@ class Operator:
         self.context = context
         self.output = context.output
         self.current_watermark = MIN_TIMESTAMP
-        self.emit = self._checked_emit() if self.output_type is not None else context.output.records
+        self.emit = context.output.records
 
     def close(self) -> None:
         """Release what `open` acquired; called once, also after a failure."""
@@ -159,18 +164,24 @@ class Operator:
         position = len(values) - length_hint(feed) - 1
         return OperatorFailed(failure_of(error, context.name, context.uid, context.subtask, values[position]))
 
-    def _checked_emit(self) -> Callable[[Values, Timestamps], None]:
-        assert self.output_type is not None
-        fit, send = self.output_type.fit, self.context.output.records
 
-        def emit(values: Values, timestamps: Timestamps) -> None:
-            try:
-                fitted = fit(values)
-            except PenstockError as error:
-                raise self.failed(error, values) from error
-            send(fitted, timestamps)
+class Fitting:
+    """Stands where records leave their chain, and brings them into the form of the type that is declared for them."""
 
-        return emit
+    def __init__(self, operator: Operator, receiver: Receiver) -> None:
+        self._operator = operator
+        self._send = receiver.records
+        self.watermark = receiver.watermark
+        self.status = receiver.status
+        self.end = receiver.end
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        assert self._operator.output_type is not None
+        try:
+            fitted = self._operator.output_type.fit(values)
+        except PenstockError as error:
+            raise self._operator.failed(error, values) from error
+        self._send(fitted, timestamps)
 
 
 class GateState(NamedTuple):

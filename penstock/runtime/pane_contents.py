@@ -10,7 +10,7 @@ from typing import Any
 from penstock.datastream.functions import AggregateFunction, Function
 from penstock.datastream.window import TimestampedValue
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.context import SlotRuntimeContext, open_function
 
 ABSENT: Any = object()
 """Stands for a pane that holds nothing."""
@@ -40,8 +40,7 @@ class Contents(ABC):
 
     def open(self, context: SlotRuntimeContext) -> None:
         for function in self.functions:
-            if isinstance(function, Function):
-                function.open(context)
+            open_function(function, context)
 
     def close(self) -> None:
         for function in self.functions:

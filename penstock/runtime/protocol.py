@@ -25,6 +25,10 @@ class Deployment:
     job_parameters: dict[str, str] = field(default_factory=dict)
     search_path: list[str] = field(default_factory=list)
     """Folders in which the program's own modules may lie."""
+    pyflink: bool = False
+    """Whether `import pyflink` finds Penstock in the program's process, and so in its slots."""
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own."""
     working_directory: str | None = None
     """Where slots run, if the program brought archives."""
     checkpoints: CheckpointSettings | None = None

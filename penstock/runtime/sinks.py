@@ -18,6 +18,8 @@ from penstock.runtime.stateless import FunctionOperator
 class PrintSink(Operator):
     """Prints on the driver, each line led by the identifier and, where there are several, the subtask's number."""
 
+    wants_declared_form = True
+
     def __init__(self, identifier: str = "", input_type: TypeInformation | None = None) -> None:
         super().__init__()
         self.identifier = identifier
@@ -51,6 +53,8 @@ def _text_of(declared: TypeInformation | None) -> Callable[[Any], str]:
 class CollectSink(Operator):
     """Sends values to the driver, still pickled."""
 
+    wants_declared_form = True
+
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
         try:
@@ -62,6 +66,8 @@ class CollectSink(Operator):
 
 class DiscardingSink(Operator):
     """Takes everything and keeps nothing."""
+
+    wants_declared_form = True
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         pass
@@ -86,6 +92,8 @@ class SinkContext(SinkFunction.Context):
 
 class FunctionSink(FunctionOperator):
     """Calls a SinkFunction, or a plain callable, for each record."""
+
+    wants_declared_form = True
 
     method = "invoke"
 

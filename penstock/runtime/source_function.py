@@ -13,7 +13,7 @@ from typing import Any
 from penstock.common.watermark_strategy import Watermark
 from penstock.datastream.functions import ParallelSourceFunction, SourceContext, SourceFunction
 from penstock.errors import ContextError
-from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.context import SlotRuntimeContext, open_function
 from penstock.runtime.elements import Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.participation import Participation
@@ -156,7 +156,7 @@ class FunctionReader(Reader):
         self._participation = Participation(function, context, None)
         try:
             self._participation.initialize()
-            function.open(SlotRuntimeContext(context, None))
+            open_function(function, SlotRuntimeContext(context, None))
         except Exception:
             function.close()
             raise

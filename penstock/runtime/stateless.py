@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import Function
-from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.context import SlotRuntimeContext, open_function
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
@@ -40,8 +40,7 @@ class FunctionOperator(Operator):
         self.participation = Participation(self.function, context, self.keyed, self.broadcast_backend())
         try:
             self.participation.initialize()
-            if isinstance(self.function, Function):
-                self.function.open(self.runtime_context)
+            open_function(self.function, self.runtime_context)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 

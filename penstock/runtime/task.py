@@ -35,7 +35,7 @@ from penstock.runtime.exchange import (
 from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.frames import deliver
 from penstock.runtime.local_copies import LocalCopies
-from penstock.runtime.operator import Alignment, Channel, Clock, Gate, Operator, OperatorContext
+from penstock.runtime.operator import Alignment, Channel, Clock, Fitting, Gate, Operator, OperatorContext
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.restore import RestoredOperator, SlotRestore
 from penstock.runtime.snapshots import Extent, SubtaskSnapshot
@@ -117,7 +117,7 @@ class Slot:
         return batched(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
-        outputs = self._outputs(node)
+        outputs = self._outputs(node, operator)
         deployment = self.deployment
         # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
         self.operators[node.id] = operator
@@ -140,6 +140,7 @@ class Slot:
                 tables=self.tables,
                 restored=self._restored(node),
                 job_parameters=deployment.job_parameters,
+                cached_files=deployment.cached_files,
                 metrics=self.metrics.add_group(node.uid),
                 alignment=self.alignment,
                 results=lambda uid, payload: self._results.append((uid, payload)),
@@ -164,15 +165,24 @@ class Slot:
                 if self.index in edge.connects(self.plan, sender):
                     self.channels[edge.id, sender] = gate.channel(edge.input_index)
 
-    def _outputs(self, node: Node) -> dict[str | None, list[Receiver]]:
+    def _outputs(self, node: Node, operator: Operator) -> dict[str | None, list[Receiver]]:
         """Receivers by tag. A side output carries watermarks and ends as the main output does, through its own edge."""
         outputs: dict[str | None, list[Receiver]] = {}
         for edge in self.plan.outgoing[node.id]:
             receiver = self._receiver(node, edge)
+            if operator.output_type is not None and edge.tag is None and self._leaves_chain(node, edge):
+                receiver = Fitting(operator, receiver)
             outputs.setdefault(edge.tag, []).append(receiver)
             if edge.tag is not None:
                 outputs.setdefault(None, []).append(_ControlOnly(receiver))
         return outputs
+
+    def _leaves_chain(self, node: Node, edge: Edge) -> bool:
+        """Where PyFlink would hand a record to Java. Between two functions of a chain it stays as it is."""
+        target = self.plan.nodes[edge.target]
+        if node.kind == "source" or target.chain != node.chain:
+            return True
+        return self.operators[target.id].wants_declared_form
 
     def _receiver(self, node: Node, edge: Edge) -> Receiver:
         partitioning = pickle.loads(self.deployment.partitionings[edge.id])

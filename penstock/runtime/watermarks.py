@@ -58,6 +58,8 @@ class TimestampsAndWatermarksOperator(Operator):
     which the stream ends emits no periodic watermark before that.
     """
 
+    wants_declared_form = True
+
     def __init__(self, strategy: WatermarkStrategy) -> None:
         super().__init__()
         self.strategy = strategy

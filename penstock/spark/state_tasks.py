@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from penstock import compat
 from penstock.errors import PenstockError
 from penstock.pickling import adopt_main_classes
 
@@ -21,17 +22,21 @@ class Outfit:
     search_path: tuple[str, ...]
     classes: tuple[bytes, ...]
     """Classes at the top level of the main script, pickled by value."""
+    pyflink: bool
+    """Whether `import pyflink` finds Penstock."""
 
     @classmethod
     def of_this_process(cls) -> Outfit:
         main = vars(sys.modules["__main__"]).values()
         own = [value for value in main if isinstance(value, type) and value.__module__ == "__main__"]
         pickled = [made for made in map(_pickled, own) if made is not None]
-        return cls(tuple(folder for folder in sys.path if folder), tuple(pickled))
+        return cls(tuple(folder for folder in sys.path if folder), tuple(pickled), compat.is_installed())
 
     def put_on(self) -> None:
         """Make modules and classes known to this process."""
         sys.path.extend(folder for folder in self.search_path if folder not in sys.path)
+        if self.pyflink:
+            compat.install()
         for made in self.classes:
             cloudpickle.loads(made)
         adopt_main_classes()

@@ -20,9 +20,11 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
+from penstock import compat
 from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
+from penstock.spark import cached_files
 
 SLOT_VARIABLE = "PENSTOCK_SLOT"
 STAGES_VARIABLE = "PENSTOCK_STAGES"
@@ -63,6 +65,9 @@ def _deploy(received: list[bytes]) -> Iterator[bytes]:
         if deployment.attempt:
             _end_former_slots(deployment.job_id)
         sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
+        if deployment.pyflink:
+            compat.install()
+        deployment.cached_files = cached_files.local(deployment.cached_files)
         if deployment.working_directory is not None:
             os.chdir(deployment.working_directory)
         if _Process.slot is not None:

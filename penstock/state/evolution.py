@@ -171,7 +171,7 @@ def _widening(saved: Schema, info: TypeInformation, where: str) -> Conversion | 
 def _equal_fit(value: Any, info: TypeInformation, where: str) -> Any:
     fitted = _fit(value, info, where)
     if fitted is not value and fitted != value:
-        raise _Refused(f"{where}: {value!r} cannot become {info} and stay equal to what it was")
+        raise _Refused(f"{where}: {value!r} cannot become {info.notation} and stay equal to what it was")
     return fitted
 
 

@@ -95,7 +95,8 @@ def types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
 @singledispatch
 def type_schema(info: TypeInformation) -> Schema:
     """A type as JSON. A type of the user's own goes by what it calls itself, or by its class."""
-    return {"type": qualified(type(info)) if type(info).__repr__ is object.__repr__ else repr(info)}
+    nameless = type(info).__repr__ is object.__repr__ and type(info).notation is TypeInformation.notation
+    return {"type": qualified(type(info)) if nameless else info.notation}
 
 
 @type_schema.register
@@ -138,7 +139,7 @@ def _(info: MapTypeInfo) -> Schema:
 
 def _head(info: TypeInformation) -> str:
     """The name of a type without its parts: ROW of ROW(n LONG)."""
-    return repr(info).partition("(")[0]
+    return info.notation.partition("(")[0]
 
 
 def qualified(named: Any) -> str:

@@ -63,6 +63,8 @@ class _EndMarker:
 class _RecordingSink(Operator):
     """Reports records with their timestamps, and watermarks."""
 
+    wants_declared_form = True
+
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
         stamps = timestamps if timestamps is not None else [None] * len(values)

@@ -1,6 +1,9 @@
-"""Runs examples that ship with PyFlink, unchanged, on Penstock and on PyFlink itself, and compares what they print.
+"""Runs PyFlink programs, unchanged, on Penstock and on PyFlink itself, and compares what they print.
 
     make compat
+
+They are the examples that ship with PyFlink, and those in `programs/` beside this file: programs of several modules,
+with packages, relative imports and class hierarchies of their own.
 
 The examples are taken from the apache-flink package, which is installed into a virtual environment of its own under
 .venvs/ (or found in the folder that PENSTOCK_BENCH_VENVS names). Lines are compared without the number of the subtask
@@ -47,6 +50,8 @@ EXAMPLES = [
     "windowing/session_with_gap_window.py",
     "windowing/session_with_dynamic_gap_window.py",
 ]
+
+OWN_PROGRAMS = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/compat/programs/*/main.py"))
 
 Outcome = tuple[list[str], list[tuple[bytes, bytes]]]
 """What an example printed, and the keys and values it wrote, both sorted."""
@@ -215,7 +220,7 @@ def judge(name: str, ours: list[str], theirs: list[str], wrote: str = "") -> boo
 def run_examples(home: Path, names: list[str]) -> list[bool]:
     folder, verdicts = examples_folder(home), []
     for name in names:
-        program = str(folder / name)
+        program = str(ROOT / name if name in OWN_PROGRAMS else folder / name)
         command, environment = on_flink(home, program)
         verdicts.append(judge(name, printed(on_penstock(program)), printed(command, **environment)))
     return verdicts
@@ -281,7 +286,7 @@ def with_broker(
 def main() -> int:
     """Runs all examples, or those whose names have one of the arguments in them."""
     wanted = sys.argv[1:] or [""]
-    names = [name for name in EXAMPLES if any(part in name for part in wanted)]
+    names = [name for name in [*EXAMPLES, *OWN_PROGRAMS] if any(part in name for part in wanted)]
     kafka_examples = [example for example in KAFKA_EXAMPLES if any(part in example.name for part in wanted)]
     home = flink_environment()
     verdicts = run_examples(home, names)

@@ -48,11 +48,11 @@ class RowMaker:
         composite = isinstance(declared, (RowTypeInfo, TupleTypeInfo))
         types = declared.get_field_types() if isinstance(declared, (RowTypeInfo, TupleTypeInfo)) else [declared]
         if len(types) != len(columns):
-            raise SchemaMismatch(f"the query has the columns {list(columns)}, which do not fit {declared}")
+            raise SchemaMismatch(f"the query has the columns {list(columns)}, which do not fit {declared.notation}")
         try:
             read = _read(rows, types)
         except (ValueError, ArithmeticError) as error:
-            raise TypeMismatch(f"a row does not fit {declared}: {error}") from error
+            raise TypeMismatch(f"a row does not fit {declared.notation}: {error}") from error
         return declared.fit(read if composite else [value for (value,) in read])
 
 

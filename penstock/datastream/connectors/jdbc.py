@@ -55,7 +55,9 @@ class JdbcSink(Sink):
         if self.type_info is not None:
             _expect("type_info", self.type_info, TypeInformation)
             if arity(self.type_info) != self.statement.width:
-                raise ValueError(f"{self.type_info} does not fill the {self.statement.width} places of the statement")
+                raise ValueError(
+                    f"{self.type_info.notation} does not fill the {self.statement.width} places of the statement"
+                )
         if self.exactly_once_options is not None:
             _expect("exactly_once_options", self.exactly_once_options, JdbcExactlyOnceOptions)
             self._require_own_sql("exactly-once delivery")

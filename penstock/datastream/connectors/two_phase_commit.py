@@ -135,6 +135,7 @@ class _Running:
 
     def open(self, context: RuntimeContext) -> None:
         self.is_open = True
+        self.function.set_runtime_context(context)
         self.function.open(context)
         waiting, self.waiting = self.waiting, []
         for transaction in waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.basic_types import (
@@ -23,6 +24,7 @@ from penstock.common.typeinfo import BasicTypeInfo, Types
 from penstock.common.types import make_row
 from penstock.datastream.formats._libraries import pyarrow
 from penstock.datastream.formats._moments import as_utc
+from penstock.datastream.formats.decimals import DecimalTypeInfo
 from penstock.errors import SchemaMismatch
 
 Convert = Callable[[Any], Any]
@@ -30,6 +32,11 @@ ArrowType = Any
 
 _INTEGERS = {"b": "int8", "h": "int16", "i": "int32", "q": "int64"}
 _NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class SymbolTypeInfo(BasicTypeInfo):
+    """The symbols of an enum: strings, which parquet-avro stores without saying so."""
 
 
 # --- writing ---
@@ -47,7 +54,7 @@ def arrow_type_of(declared: TypeInformation, utc: bool = False) -> ArrowType:
         fields = zip(names_of(declared), declared.field_types, strict=True)
         return arrow.struct([arrow.field(name, arrow_type_of(part, utc)) for name, part in fields])
     raise TypeError(
-        f"{declared} has no form in a columnar file; allowed are basic types, dates and times, bytes, "
+        f"{declared.notation} has no form in a columnar file; allowed are basic types, dates and times, bytes, "
         "and lists, maps and rows of these"
     )
 
@@ -63,6 +70,7 @@ _SIMPLE: tuple[tuple[type, Callable[[Any, Any, bool], ArrowType]], ...] = (
     (IntegerTypeInfo, lambda arrow, declared, utc: getattr(arrow, _INTEGERS[declared.typecode])()),
     (FloatTypeInfo, lambda arrow, declared, utc: arrow.float32()),
     (DoubleTypeInfo, lambda arrow, declared, utc: arrow.float64()),
+    (DecimalTypeInfo, lambda arrow, declared, utc: arrow.decimal128(declared.precision, declared.scale)),
     (BigDecimalTypeInfo, lambda arrow, declared, utc: arrow.decimal128(38, 18)),
     (InstantTypeInfo, lambda arrow, declared, utc: arrow.timestamp("ns", "UTC")),
     (BasicTypeInfo, lambda arrow, d, utc: arrow.decimal128(38, 0) if d.python_class is int else arrow.string()),
@@ -115,10 +123,8 @@ def converted(values: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
 # --- reading ---
 def from_arrow(declared: TypeInformation) -> Convert | None:
     """What must be done to a value that `values_as` gives; None if nothing."""
-    if isinstance(declared, InstantTypeInfo):
-        return lambda value: Instant(*divmod(value, _NANOS))
-    if isinstance(declared, BasicTypeInfo) and declared.name == "BIG_INT":
-        return int
+    if isinstance(declared, BasicTypeInfo):
+        return _basic_from_arrow(declared)
     if isinstance(declared, MapTypeInfo):
         key = _or_same(from_arrow(declared.key_type))
         part = _around_none(from_arrow(declared.value_type))
@@ -128,6 +134,14 @@ def from_arrow(declared: TypeInformation) -> Convert | None:
     if isinstance(declared, ListTypeInfo) and not isinstance(declared, ByteArrayTypeInfo):
         return _each(from_arrow(declared.elem_type))
     return None
+
+
+def _basic_from_arrow(declared: BasicTypeInfo) -> Convert | None:
+    if isinstance(declared, InstantTypeInfo):
+        return lambda value: Instant(*divmod(value, _NANOS))
+    if isinstance(declared, DecimalTypeInfo):
+        return declared.rounded
+    return int if declared.name == "BIG_INT" else None
 
 
 def _record_from_arrow(declared: RowTypeInfo | TupleTypeInfo) -> Convert:
@@ -157,7 +171,7 @@ def readable_as(found: ArrowType, wanted: TypeInformation, column: str) -> Arrow
             if kinds.is_null(found) or suits(kinds, found, wanted):
                 return _taken_as(arrow, found, wanted)
             break
-    raise SchemaMismatch(f"column '{column}': found {found}, wanted {wanted}")
+    raise SchemaMismatch(f"column '{column}': found {found}, wanted {wanted.notation}")
 
 
 def _readable_struct(found: ArrowType, wanted: RowTypeInfo | TupleTypeInfo, column: str) -> ArrowType:
@@ -165,7 +179,7 @@ def _readable_struct(found: ArrowType, wanted: RowTypeInfo | TupleTypeInfo, colu
     targets = {field.name: field.type for field in found}
     for name, part in zip(names_of(wanted), wanted.field_types, strict=True):
         if name not in targets:
-            raise SchemaMismatch(f"column '{column}.{name}': not there, wanted {part}; found {found}")
+            raise SchemaMismatch(f"column '{column}.{name}': not there, wanted {part.notation}; found {found}")
         targets[name] = readable_as(targets[name], part, f"{column}.{name}")
     return arrow.struct([arrow.field(name, target) for name, target in targets.items()])
 
@@ -206,6 +220,7 @@ _SUITS: tuple[tuple[type, Callable[[Any, ArrowType, Any], bool]], ...] = (
     (DoubleTypeInfo, lambda kinds, found, wanted: kinds.is_floating(found)),
     (BigDecimalTypeInfo, _is_exact),
     (InstantTypeInfo, lambda kinds, found, wanted: kinds.is_timestamp(found)),
+    (SymbolTypeInfo, lambda kinds, found, wanted: _is_text(kinds, found, wanted) or _is_bytes(kinds, found, wanted)),
     (BasicTypeInfo, _basic_suits),
     (DateTypeInfo, lambda kinds, found, wanted: kinds.is_date(found)),
     (TimeTypeInfo, lambda kinds, found, wanted: kinds.is_time(found)),

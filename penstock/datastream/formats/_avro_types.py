@@ -56,24 +56,31 @@ def parsed(schema: str) -> Any:
 
 def row_type_of(schema: str) -> RowTypeInfo:
     """The type of the rows that a record schema describes."""
-    found = _Shape(parsed(schema)).type_of(parsed(schema), ())
+    found = Shape(parsed(schema)).type_of(parsed(schema), ())
     if not isinstance(found, RowTypeInfo):
-        raise ValueError(f"the Avro schema of rows must be a record, but describes {found}")
+        raise ValueError(f"the Avro schema of rows must be a record, but describes {found.notation}")
     return found
 
 
 def to_rows(schema: str) -> Convert:
     """The function that makes a row of a record as fastavro reads it; times come without a zone, as of UTC."""
-    return _or_same(_Shape(parsed(schema)).from_avro(parsed(schema)))
+    return or_same(Shape(parsed(schema)).from_avro(parsed(schema)))
 
 
 def from_rows(schema: str) -> Convert:
     """The function that makes a record as fastavro writes it of a row; times without a zone are taken as of UTC."""
-    return _or_same(_Shape(parsed(schema)).to_avro(parsed(schema)))
+    return or_same(Shape(parsed(schema)).to_avro(parsed(schema)))
 
 
-class _Shape:
-    """Walks through a schema, in which a named type is spelled out once and named afterwards."""
+def is_null(schema: Any) -> bool:
+    return schema == "null" or (isinstance(schema, dict) and is_null(schema["type"]))
+
+
+class Shape:
+    """Walks through a schema, in which a named type is spelled out once and named afterwards.
+
+    A union of more than null and one other type is any object in a row.
+    """
 
     def __init__(self, schema: Any) -> None:
         self._named: dict[str, Any] = {}
@@ -91,7 +98,15 @@ class _Shape:
             for part in (schema.get("items"), schema.get("values"), schema["type"]):
                 self._collect(part)
 
-    def _resolved(self, schema: Any) -> Any:
+    def keeps_union(self, branches: list[Any]) -> bool:
+        """Whether a union with one branch beside null is more than that branch."""
+        return False
+
+    def fields_of(self, schema: Any) -> list[Any]:
+        """The fields of a record that a row has."""
+        return list(schema["fields"])
+
+    def resolved(self, schema: Any) -> Any:
         """The schema without a name in its place, or a null beside it; a list for a union of more."""
         while True:
             if isinstance(schema, str):
@@ -99,8 +114,8 @@ class _Shape:
                     return {"type": schema}
                 schema = self._named[schema]
             elif isinstance(schema, list):
-                others = [branch for branch in schema if branch != "null"]
-                if len(others) != 1:
+                others = [branch for branch in schema if not is_null(branch)]
+                if len(others) != 1 or self.keeps_union(schema):
                     return schema
                 schema = others[0]
             elif isinstance(schema["type"], (dict, list)):
@@ -109,7 +124,7 @@ class _Shape:
                 return schema
 
     def type_of(self, schema: Any, within: tuple[str, ...]) -> TypeInformation:
-        schema = self._resolved(schema)
+        schema = self.resolved(schema)
         if isinstance(schema, list):
             return Types.PICKLED_BYTE_ARRAY()
         kind = schema["type"]
@@ -125,17 +140,18 @@ class _Shape:
         name = schema["name"]
         if name in within:
             raise ValueError(f"the Avro record {name} contains itself; rows have a fixed depth")
-        types = [self.type_of(field["type"], (*within, name)) for field in schema["fields"]]
-        return Types.ROW_NAMED([field["name"] for field in schema["fields"]], types)
+        fields = self.fields_of(schema)
+        types = [self.type_of(field["type"], (*within, name)) for field in fields]
+        return Types.ROW_NAMED([field["name"] for field in fields], types)
 
     def from_avro(self, schema: Any) -> Convert | None:
-        schema = self._resolved(schema)
+        schema = self.resolved(schema)
         if isinstance(schema, list):
             return None
         kind = schema["type"]
         if kind in ("record", "error"):
-            names = tuple(field["name"] for field in schema["fields"])
-            parts = [(field["name"], _around_none(self.from_avro(field["type"]))) for field in schema["fields"]]
+            parts = [(field["name"], around_none(self.from_avro(field["type"]))) for field in self.fields_of(schema)]
+            names = tuple(name for name, _ in parts)
             return lambda record: make_row(names, tuple([convert(record.get(name)) for name, convert in parts]))
         if kind in ("array", "map"):
             return _contained(kind, self.from_avro(schema["items" if kind == "array" else "values"]))
@@ -145,12 +161,12 @@ class _Shape:
         return str if logical == "uuid" else None
 
     def to_avro(self, schema: Any) -> Convert | None:
-        schema = self._resolved(schema)
+        schema = self.resolved(schema)
         if isinstance(schema, list):
             return None
         kind = schema["type"]
         if kind in ("record", "error"):
-            fields = [(field["name"], _around_none(self.to_avro(field["type"]))) for field in schema["fields"]]
+            fields = [(field["name"], around_none(self.to_avro(field["type"]))) for field in self.fields_of(schema)]
             return lambda row: _record(row, fields)
         if kind in ("array", "map"):
             return _contained(kind, self.to_avro(schema["items" if kind == "array" else "values"]))
@@ -176,19 +192,19 @@ def _are_default(names: tuple[str, ...], fields: list[tuple[str, Convert]]) -> b
 def _contained(kind: str, convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
-    around = _around_none(convert)
+    around = around_none(convert)
     if kind == "array":
         return lambda values: [around(value) for value in values]
     return lambda values: {key: around(value) for key, value in values.items()}
 
 
-def _around_none(convert: Convert | None) -> Convert:
+def around_none(convert: Convert | None) -> Convert:
     if convert is None:
         return lambda value: value
     return lambda value: None if value is None else convert(value)
 
 
-def _or_same(convert: Convert | None) -> Convert:
+def or_same(convert: Convert | None) -> Convert:
     return convert or (lambda value: value)
 
 

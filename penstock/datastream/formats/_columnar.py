@@ -48,7 +48,9 @@ class Projection:
         for name, wanted in zip(self._names, declared.field_types, strict=True):
             field = fields.get(name if case_sensitive else name.lower())
             if field is None:
-                raise SchemaMismatch(f"column '{name}': not there, wanted {wanted}; found {', '.join(schema.names)}")
+                raise SchemaMismatch(
+                    f"column '{name}': not there, wanted {wanted.notation}; found {', '.join(schema.names)}"
+                )
             self.columns.append(field.name)
             self._casts.append(readable_as(field.type, wanted, name))
         self._converts = [from_arrow(part) for part in declared.field_types]

@@ -8,7 +8,8 @@ from typing import Any
 
 from penstock.common.types import Row, make_row, rows_from_columns
 from penstock.datastream.connectors.file_formats import FormatReader, Reject
-from penstock.datastream.formats._csv_types import MISREAD, Dialect, FieldsReader, is_comment
+from penstock.datastream.formats._csv_quotes import Dialect
+from penstock.datastream.formats._csv_types import MISREAD, FieldsReader, is_comment
 from penstock.datastream.formats._lines import Lines, decoded
 from penstock.errors import UndecodableRecord
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-import math
-import re
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -28,6 +25,7 @@ from penstock.common.composite_types import ByteArrayTypeInfo, ListTypeInfo, Row
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import BasicTypeInfo
 from penstock.common.types import make_row
+from penstock.datastream.formats._csv_quotes import Dialect, Quotes
 from penstock.datastream.formats._moments import (
     as_utc,
     instant_from,
@@ -36,26 +34,11 @@ from penstock.datastream.formats._moments import (
     read_timestamp,
     written_time,
 )
+from penstock.datastream.formats.decimals import DecimalTypeInfo, without_zeros
 from penstock.errors import TypeMismatch, UndecodableRecord
 
 MISREAD = (ValueError, KeyError, TypeError, ArithmeticError)
 _ALLOWED = "allowed are basic types, dates and times, bytes, and lists and rows of these"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What separates and marks the fields of a line."""
-
-    delimiter: str = ","
-    quote: str | None = '"'
-    escape: str | None = None
-    null_literal: str | None = None
-    comments: bool = False
-
-    def __post_init__(self) -> None:
-        marks = [mark for mark in (self.delimiter, self.quote, self.escape) if mark is not None]
-        if len(set(marks)) != len(marks):
-            raise ValueError(f"delimiter, quote and escape character must differ, but are {marks}")
 
 
 PLAIN = Dialect()
@@ -70,27 +53,27 @@ def one_character(what: str, character: Any) -> str:
 
 
 # --- writing ---
-def text_of(declared: TypeInformation, separator: str = ";") -> Callable[[Any], str]:
-    """The function that writes a value other than None."""
+def text_of(declared: TypeInformation, separator: str = ";", null: str = "") -> Callable[[Any], str]:
+    """The function that writes a value other than None; `null` stands for None within lists and rows."""
     for kind, make in _WRITERS:
         if isinstance(declared, kind):
             return make(declared)
     if isinstance(declared, ListTypeInfo):
         element = _nested(declared.elem_type, text_of)
-        return lambda values: separator.join(["" if value is None else element(value) for value in values])
+        return lambda values: separator.join([null if value is None else element(value) for value in values])
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
         parts = [_nested(part, text_of) for part in declared.field_types]
         return lambda row: separator.join(
-            ["" if value is None else write(value) for write, value in zip(parts, row, strict=True)]
+            [null if value is None else write(value) for write, value in zip(parts, row, strict=True)]
         )
-    raise TypeError(f"{declared} has no form in a field of CSV; {_ALLOWED}")
+    raise TypeError(f"{declared.notation} has no form in a field of CSV; {_ALLOWED}")
 
 
 def _nested(declared: TypeInformation, make: Callable[[TypeInformation], Any]) -> Any:
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)) or (
         isinstance(declared, ListTypeInfo) and not isinstance(declared, ByteArrayTypeInfo)
     ):
-        raise TypeError(f"a field of CSV holds lists and rows of simple values, not of {declared}")
+        raise TypeError(f"a field of CSV holds lists and rows of simple values, not of {declared.notation}")
     return make(declared)
 
 
@@ -98,12 +81,22 @@ def _printed(declared: TypeInformation) -> Callable[[Any], str]:
     return declared.text
 
 
+def _double_text(declared: DoubleTypeInfo) -> Callable[[float], str]:
+    """Python's own text is the same as Java's, and faster, for numbers that both write without an exponent."""
+    return lambda value: repr(value) if 1e-3 <= abs(value) < 1e7 else declared.text(value)
+
+
+def _decimal_text(value: Decimal) -> str:
+    return str(value if value else value.copy_abs())  # Java's decimals have no -0
+
+
 _WRITERS: tuple[tuple[type, Callable[[Any], Callable[[Any], str]]], ...] = (
     (BooleanTypeInfo, lambda declared: lambda value: "true" if value else "false"),
     (FloatTypeInfo, _printed),
-    (DoubleTypeInfo, lambda declared: lambda value: repr(value) if math.isfinite(value) else declared.text(value)),
+    (DoubleTypeInfo, _double_text),
     (InstantTypeInfo, _printed),
-    (BigDecimalTypeInfo, lambda declared: str),
+    (DecimalTypeInfo, lambda declared: without_zeros),
+    (BigDecimalTypeInfo, lambda declared: _decimal_text),
     (BasicTypeInfo, lambda declared: int.__repr__ if declared.python_class is int else str),
     (DateTypeInfo, lambda declared: datetime.date.isoformat),
     (TimeTypeInfo, lambda declared: written_time),
@@ -112,12 +105,12 @@ _WRITERS: tuple[tuple[type, Callable[[Any], Callable[[Any], str]]], ...] = (
 )
 
 
-_NUMBERS = (BooleanTypeInfo, IntegerTypeInfo, DoubleTypeInfo, FloatTypeInfo)
+_NUMBERS = (BooleanTypeInfo, IntegerTypeInfo, DoubleTypeInfo, FloatTypeInfo, BigDecimalTypeInfo)
 _OF_NUMBERS = set("0123456789+-.eE truefalsNInity")
 
 
-def _marks(dialect: Dialect) -> set[str]:
-    return {mark for mark in (dialect.delimiter, dialect.quote, dialect.escape) if mark is not None}
+def _is_number(declared: TypeInformation) -> bool:
+    return isinstance(declared, _NUMBERS) or getattr(declared, "python_class", None) is int
 
 
 class LineWriter:
@@ -126,19 +119,25 @@ class LineWriter:
     def __init__(self, row_type: RowTypeInfo, dialect: Dialect, separators: Sequence[str] | None = None) -> None:
         self._row_type = row_type
         self._dialect = dialect
+        self._quotes = Quotes(dialect)
+        self._null = self._quotes.bare(dialect.null_literal or "")
         separators = separators or [";"] * row_type.get_arity()
-        self._writers = [text_of(part, sep) for part, sep in zip(row_type.field_types, separators, strict=True)]
-        self._null = dialect.null_literal or ""
-        self._safe = [isinstance(part, _NUMBERS) and not _marks(dialect) & _OF_NUMBERS for part in row_type.field_types]
-        self._special = re.compile("[" + "".join(map(re.escape, _marks(dialect) | {"\r", "\n"})) + "]")
+        self._writers = [self._writer(part, sep) for part, sep in zip(row_type.field_types, separators, strict=True)]
+
+    def _writer(self, declared: TypeInformation, separator: str) -> Callable[[Any], str]:
+        """The function that writes a field with the quotes it needs."""
+        write = text_of(declared, separator, self._dialect.null_literal or "")
+        protect = self._quotes.text
+        if _is_number(declared):
+            if not self._dialect.marks & _OF_NUMBERS:
+                return write
+            protect = self._quotes.bare
+        return protect if write is str else lambda value: protect(write(value))
 
     def line(self, value: Any) -> str:
         """The line of one row, without a line end."""
         row = self._row_type.fit([value])[0]
-        texts = [
-            self._null if part is None else write(part) if safe else self._protected(write(part))
-            for write, safe, part in zip(self._writers, self._safe, row, strict=True)
-        ]
+        texts = [self._null if part is None else write(part) for write, part in zip(self._writers, row, strict=True)]
         return self._marked_line(self._dialect.delimiter.join(texts))
 
     def lines(self, values: list[Any]) -> list[str]:
@@ -151,25 +150,10 @@ class LineWriter:
         return [self._marked_line(line) for line in lines]
 
     def header(self) -> str:
-        return self._dialect.delimiter.join(map(self._protected, self._row_type.get_field_names()))
+        return self._dialect.delimiter.join(map(self._quotes.text, self._row_type.get_field_names()))
 
     def _column(self, write: Callable[[Any], str], column: Sequence[Any]) -> list[str]:
-        texts = [self._null if value is None else write(value) for value in column]
-        if self._special.search("\0".join(texts)) is None:
-            return texts
-        return [self._protected(text) for text in texts]
-
-    def _protected(self, text: str) -> str:
-        if self._special.search(text) is None:
-            return text
-        dialect = self._dialect
-        if dialect.escape is not None:
-            text = text.replace(dialect.escape, dialect.escape * 2)
-        if dialect.quote is not None:
-            return f"{dialect.quote}{text.replace(dialect.quote, dialect.quote * 2)}{dialect.quote}"
-        if dialect.escape is None:
-            raise TypeMismatch(f"{text[:60]!r} ends a field or line, and there is no quote or escape character")
-        return re.sub(f"[{re.escape(dialect.delimiter)}\r\n]", lambda found: f"{dialect.escape}{found[0]}", text)
+        return [self._null if value is None else write(value) for value in column]
 
     def _marked_line(self, line: str) -> str:
         """A line that would be taken for an empty one or for a comment begins with quotes."""
@@ -183,24 +167,28 @@ class LineWriter:
 
 
 # --- reading ---
-def value_from(declared: TypeInformation, separator: str = ";") -> Callable[[str], Any]:
-    """The function that reads a field; it raises one of MISREAD for a text that is not of the type."""
+def value_from(declared: TypeInformation, separator: str = ";", null: str | None = None) -> Callable[[str], Any]:
+    """The function that reads a field; it raises one of MISREAD for a text that is not of the type.
+
+    `null` stands for None within lists and rows.
+    """
     for kind, make in _READERS:
         if isinstance(declared, kind):
             return make(declared)
     if isinstance(declared, ListTypeInfo):
-        element = _nested(declared.elem_type, _element_from)
+        element = _element_from(declared.elem_type, null)
         return lambda text: [element(part) for part in _split(text, separator)] if text else []
     if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
-        return _nested_row_reader(declared, separator)
-    raise TypeError(f"{declared} has no form in a field of CSV; {_ALLOWED}")
+        return _nested_row_reader(declared, separator, null)
+    raise TypeError(f"{declared.notation} has no form in a field of CSV; {_ALLOWED}")
 
 
-def _element_from(declared: TypeInformation) -> Callable[[str], Any]:
-    read = value_from(declared)
-    if keeps_empty(declared):
+def _element_from(declared: TypeInformation, null: str | None) -> Callable[[str], Any]:
+    read: Callable[[str], Any] = _nested(declared, value_from)
+    if null is None and keeps_empty(declared):
         return read
-    return lambda text: read(text) if text else None
+    nulls = {null} if keeps_empty(declared) else {null, ""}
+    return lambda text: None if text in nulls else read(text)
 
 
 def keeps_empty(declared: TypeInformation) -> bool:
@@ -212,8 +200,8 @@ def _split(text: str, separator: str) -> list[str]:
     return text.split(separator) if separator else [text]
 
 
-def _nested_row_reader(declared: RowTypeInfo | TupleTypeInfo, separator: str) -> Callable[[str], Any]:
-    readers = [_nested(part, _element_from) for part in declared.field_types]
+def _nested_row_reader(declared: RowTypeInfo | TupleTypeInfo, separator: str, null: str | None) -> Callable[[str], Any]:
+    readers = [_element_from(part, null) for part in declared.field_types]
     names = tuple(declared.get_field_names()) if isinstance(declared, RowTypeInfo) else None
 
     def read(text: str) -> Any:
@@ -245,9 +233,12 @@ def _single(text: str) -> float:
 
 def _decimal(text: str) -> Decimal:
     try:
-        return Decimal(_plain_number(text).strip())
+        value = Decimal(_plain_number(text).strip())
     except InvalidOperation:
         raise ValueError(text) from None
+    if not value.is_finite():
+        raise ValueError(text)
+    return value
 
 
 def _character(text: str) -> str:
@@ -276,6 +267,7 @@ _READERS: tuple[tuple[type, Callable[[Any], Callable[[str], Any]]], ...] = (
     (IntegerTypeInfo, _integer_from),
     (FloatTypeInfo, lambda declared: _single),
     (DoubleTypeInfo, lambda declared: lambda text: float(_plain_number(text))),
+    (DecimalTypeInfo, lambda declared: lambda text: declared.rounded(_decimal(text))),
     (BigDecimalTypeInfo, lambda declared: _decimal),
     (InstantTypeInfo, lambda declared: lambda text: instant_from(text.strip())),
     (BasicTypeInfo, _basic_reader),
@@ -321,10 +313,11 @@ class FieldsReader:
         self._row_type = row_type
         self.names = tuple(row_type.get_field_names())
         separators = separators or [";"] * len(self.names)
-        self._readers = [value_from(part, sep) for part, sep in zip(row_type.field_types, separators, strict=True)]
+        self._null = dialect.null_literal
+        fields = zip(row_type.field_types, separators, strict=True)
+        self._readers = [value_from(part, separator, self._null) for part, separator in fields]
         self._fast = [column_from(part) for part in row_type.field_types]
         self._empty = [keeps_empty(part) for part in row_type.field_types]
-        self._null = dialect.null_literal
         self._extra_fields = extra_fields
         self._lenient = lenient
 
@@ -370,7 +363,7 @@ class FieldsReader:
             if self._lenient:
                 return None
             declared = self._row_type.field_types[index]
-            raise UndecodableRecord(f"field '{self.names[index]}': {text[:60]!r} is not {declared}") from None
+            raise UndecodableRecord(f"field '{self.names[index]}': {text[:60]!r} is not {declared.notation}") from None
 
 
 def is_comment(line: str) -> bool:

@@ -20,7 +20,8 @@ def row_type_of(json_schema: str) -> RowTypeInfo:
         raise ValueError(f"the JSON schema is not JSON: {error}") from None
     found = _Converter(schema).type_of(schema, "<root>", ())
     if not isinstance(found, RowTypeInfo):
-        raise ValueError(f"the JSON schema must describe an object, but describes {found}")
+        described = "null" if found is None else found.notation
+        raise ValueError(f"the JSON schema must describe an object, but describes {described}")
     return found
 
 

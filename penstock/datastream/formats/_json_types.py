@@ -76,7 +76,9 @@ def _writer(declared: TypeInformation) -> Write:
     for kind, make in _WRITERS:
         if isinstance(declared, kind):
             return make(declared)
-    raise TypeError(f"{declared} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps")
+    raise TypeError(
+        f"{declared.notation} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps"
+    )
 
 
 def plain_text(value: Any) -> str:
@@ -111,7 +113,7 @@ def _integer_writer(declared: IntegerTypeInfo) -> Write:
     def write(value: int) -> str:
         if lowest <= value <= highest:
             return int.__repr__(value)
-        raise OverflowError(f"{value} is out of the range of {declared}")
+        raise OverflowError(f"{value} is out of the range of {declared.notation}")
 
     return write
 
@@ -161,7 +163,7 @@ def _row_writer(declared: RowTypeInfo) -> Write:
     def write_row(row: Any) -> str:
         kind = type(row)
         if kind is not tuple and (kind is not Row or not (own_names is None or row._names in (None, own_names))):
-            raise TypeError(f"{row!r} is not a row of {declared}")
+            raise TypeError(f"{row!r} is not a row of {declared.notation}")
         return template % tuple([write(value) for write, value in zip(writers, row, strict=True)])
 
     return write_row
@@ -268,7 +270,9 @@ def reading_of(declared: TypeInformation, strict: bool = False) -> Reading:
     for kind, make in _READINGS:
         if isinstance(declared, kind):
             return make(declared)
-    raise TypeError(f"{declared} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps")
+    raise TypeError(
+        f"{declared.notation} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps"
+    )
 
 
 def has_decimals(declared: TypeInformation) -> bool:
@@ -322,7 +326,7 @@ class RowReading:
             raise UndecodableRecord(f"field '{name}': {error}") from None
         except MISREAD:
             declared = self._declared.field_types[self._names.index(name)]
-            raise UndecodableRecord(f"field '{name}': {_short(value)} is not {declared}") from None
+            raise UndecodableRecord(f"field '{name}': {_short(value)} is not {declared.notation}") from None
 
 
 def _short(value: Any) -> str:

@@ -21,9 +21,9 @@ from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._csv_files import CsvRecordsReader, parse_options
+from penstock.datastream.formats._csv_quotes import Dialect
 from penstock.datastream.formats._csv_types import (
     PLAIN,
-    Dialect,
     FieldsReader,
     LineWriter,
     is_comment,
@@ -31,6 +31,7 @@ from penstock.datastream.formats._csv_types import (
     text_of,
 )
 from penstock.datastream.formats._lines import Lines
+from penstock.datastream.formats.decimals import produced_type
 from penstock.errors import SchemaMismatch, UndecodableRecord
 
 __all__ = [
@@ -83,7 +84,7 @@ class CsvSchema:
         return self.size()
 
     def __str__(self) -> str:
-        return f"CsvSchema({', '.join(f'{column.name} {column.type}' for column in self.columns)})"
+        return f"CsvSchema({', '.join(f'{column.name} {column.type.notation}' for column in self.columns)})"
 
 
 class CsvSchemaBuilder:
@@ -110,7 +111,7 @@ class CsvSchemaBuilder:
         return self._add(_Column(name, Types.BOOLEAN()))
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
-        """Add a number, a LONG unless said otherwise."""
+        """Add a number, a LONG unless said otherwise; decimals of some digits are a `DECIMAL` of `formats.decimals`."""
         declared = number_type or Types.LONG()
         others = (BooleanTypeInfo, CharTypeInfo, InstantTypeInfo)
         if not isinstance(declared, BasicTypeInfo) or declared == Types.STRING() or isinstance(declared, others):
@@ -250,7 +251,7 @@ class CsvReaderFormat(StreamFormat):
             reader.next_fields()
 
     def get_produced_type(self) -> TypeInformation:
-        return self.schema.row_type
+        return produced_type(self.schema.row_type)
 
 
 def _check_header(header: list[str], names: list[str]) -> None:
@@ -424,7 +425,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         return fields
 
     def get_produced_type(self) -> TypeInformation:
-        return self._options.type_info
+        return produced_type(self._options.type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowDeserializationSchema, (self._options,)

@@ -239,7 +239,8 @@ class _JsonLinesReader(LinesReader):
         try:
             return None if value is None and self._rows is None else self._one(value)
         except MISREAD:
-            raise UndecodableRecord(f"{text[:60]} is not {self._declared}") from None
+            wanted = "a value" if self._declared is None else self._declared.notation
+            raise UndecodableRecord(f"{text[:60]} is not {wanted}") from None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from penstock.datastream.formats._columnar import (
 )
 from penstock.datastream.formats._libraries import pyarrow
 from penstock.datastream.formats._watched import WatchedFile
+from penstock.datastream.formats.decimals import produced_type
 
 __all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
 
@@ -53,7 +54,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
         return _OrcReader(opened, projection, opened.stripes(start, end), position, self.batch_size)
 
     def get_produced_type(self) -> TypeInformation | None:
-        return self.row_type
+        return None if self.row_type is None else produced_type(self.row_type)
 
 
 def _checked(row_type: Any) -> RowTypeInfo:

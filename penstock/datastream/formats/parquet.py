@@ -1,7 +1,8 @@
 """Parquet files, as rows or as generic Avro records.
 
 A file is read in pieces: a group of rows belongs to the piece in which its first byte lies. Decimals have up to 38
-digits, 18 of them behind the point. Times are written as they are; a time with a zone is written and read as of UTC.
+digits, 18 of them behind the point, unless a `DECIMAL` says otherwise. Times are written as they are; a time with a
+zone is written and read as of UTC.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.datastream.connectors.file_formats import BulkFormat, FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._arrow_types import arrow_type_of
-from penstock.datastream.formats._avro_types import from_rows, to_rows
+from penstock.datastream.formats._avro_parquet import RecordsInParquet
 from penstock.datastream.formats._columnar import (
     ColumnarWriter,
     GroupsReader,
@@ -26,6 +27,7 @@ from penstock.datastream.formats._columnar import (
 from penstock.datastream.formats._libraries import pyarrow
 from penstock.datastream.formats._watched import WatchedFile
 from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
+from penstock.datastream.formats.decimals import produced_type
 
 __all__ = [
     "AvroParquetReaders",
@@ -62,7 +64,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         return _ParquetReader(opened, projection, opened.groups(start, end), position, self.batch_size)
 
     def get_produced_type(self) -> TypeInformation | None:
-        return self.row_type
+        return None if self.row_type is None else produced_type(self.row_type)
 
 
 class _Opened:
@@ -131,8 +133,10 @@ class _ParquetWriterFactory(BulkWriterFactory):
 
 
 class _ParquetWriter(ColumnarWriter):
-    def __init__(self, stream: IO[bytes], row_type: RowTypeInfo, utc: bool) -> None:
-        schema = schema_of(row_type, utc)
+    def __init__(
+        self, stream: IO[bytes], row_type: RowTypeInfo, utc: bool, metadata: dict[str, str] | None = None
+    ) -> None:
+        schema = schema_of(row_type, utc).with_metadata(metadata)
         super().__init__(row_type, schema)
         self._writer = pyarrow("pyarrow.parquet").ParquetWriter(stream, schema)
 
@@ -157,7 +161,7 @@ class AvroParquetReaders:
 def _checked_schema(schema: Any) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
         raise TypeError(f"expected an AvroSchema, not {schema!r}")
-    arrow_type_of(checked_row_type(schema.row_type()))
+    arrow_type_of(checked_row_type(RecordsInParquet(schema.schema_string).row_type))
     return schema
 
 
@@ -168,9 +172,10 @@ class _GenericRecordFormat(StreamFormat):
 
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
         opened = _Opened(file)
-        projection = Projection(opened.schema, self.schema.row_type())
+        records = RecordsInParquet(self.schema.schema_string)
+        projection = Projection(opened.schema, records.row_type)
         rows = _ParquetReader(opened, projection, opened.groups(start, end), position, 2048)
-        return _GenericRecordReader(rows, from_rows(self.schema.schema_string))
+        return _GenericRecordReader(rows, records.to_record)
 
     def get_produced_type(self) -> TypeInformation:
         return GenericRecordAvroTypeInfo(self.schema)
@@ -205,8 +210,10 @@ class _GenericRecordWriterFactory(BulkWriterFactory):
     schema: AvroSchema
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
-        writer = _ParquetWriter(stream, self.schema.row_type(), utc=True)
-        return _GenericRecordWriter(writer, to_rows(self.schema.schema_string))
+        records = RecordsInParquet(self.schema.schema_string)
+        noted = {"parquet.avro.schema": self.schema.schema_string}  # from which Flink knows what is a union
+        writer = _ParquetWriter(stream, records.row_type, utc=True, metadata=noted)
+        return _GenericRecordWriter(writer, records.to_row)
 
 
 class _GenericRecordWriter(BulkWriter):

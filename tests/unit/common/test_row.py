@@ -72,7 +72,7 @@ def test_equality_counts_kind_and_names_but_not_their_order():
 
 
 def test_representation():
-    assert repr(Row("a", 1)) == "Row('a', 1)"
+    assert repr(Row("a", 1)) == str(Row("a", 1)) == "<Row('a', 1)>"
     assert repr(Row(name="x")) == "Row(name='x')"
     assert [str(kind) for kind in RowKind] == ["+I", "-U", "+U", "-D"]
 

@@ -45,6 +45,7 @@ def test_one_field_of_a_row():
     schema = RowFieldExtractorSchema(1)
     assert schema.serialize(Row("k", b"v")) == b"v"
     assert schema.serialize(Row("k", None)) == b""
+    assert schema.serialize(None) == b""
     assert schema == RowFieldExtractorSchema(1) != RowFieldExtractorSchema(0)
     for bad in (Row("k", "v"), Row(b"v"), 3):
         with pytest.raises(TypeMismatch):

@@ -138,8 +138,10 @@ def test_rows_of_many_fields():
         (PAIR, "ab", "'ab' (str) does not fit TUPLE(STRING, INT)"),
         (PAIR, ("a", "b"), "'b' (str) does not fit INT, in field 1 of TUPLE(STRING, INT)"),
         (NAMED, Row(a=1, n=2), "Row(a=1, n=2) (Row) does not fit ROW(name STRING, n INT)"),
-        (NAMED, {"name": "x"}, "{'name': 'x'} (dict) does not fit ROW(name STRING, n INT)"),
-        (NAMED, Row("x"), "Row('x') (Row) does not fit ROW(name STRING, n INT)"),
+        (NAMED, {"nom": "x"}, "{'nom': 'x'} (dict) does not fit ROW(name STRING, n INT)"),
+        (NAMED, {"name": 1}, "1 (int) does not fit STRING, in field 0 of ROW(name STRING, n INT)"),
+        (NAMED, 7, "7 (int) does not fit ROW(name STRING, n INT)"),
+        (NAMED, Row("x"), "<Row('x')> (Row) does not fit ROW(name STRING, n INT)"),
         (Types.LIST(Types.INT()), "ab", "'ab' (str) does not fit LIST(INT)"),
         (Types.LIST(Types.INT()), ["x"], "'x' (str) does not fit INT"),
         (Types.MAP(Types.STRING(), Types.INT()), {1: 1}, "1 (int) does not fit STRING"),
@@ -222,7 +224,7 @@ def loose_values(declared):
         "STRING": st.text(max_size=3),
         "BOOLEAN": st.booleans(),
     }
-    return st.none() | basic.get(repr(declared), numbers)
+    return st.none() | basic.get(declared.notation, numbers)
 
 
 @given(st.data(), any_type)
@@ -342,3 +344,52 @@ def test_parts_must_be_types():
     for names in (["a"], ["a", "a"]):
         with pytest.raises(ValueError):
             Types.ROW_NAMED(names, [Types.INT(), Types.INT()])
+
+
+class Sensor:
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+
+@dataclass(slots=True)
+class Slotted:
+    name: str
+    n: int
+    other: float = 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        (Sensor(n=1, name="a"), Row(name="a", n=1)),
+        (Sensor(n=1, name="a", place="here"), Row(name="a", n=1)),
+        (Sensor(n=1), Row(name=None, n=1)),
+        (Slotted("a", 1), Row(name="a", n=1)),
+        ({"n": 1, "name": "a", "place": "here"}, Row(name="a", n=1)),
+        ({"name": "a"}, Row(name="a", n=None)),
+    ],
+)
+def test_objects_and_dicts_fit_a_named_row_as_pyflink_lets_them(value, row):
+    assert NAMED.fit([value]) == [row]
+    assert NAMED.fit([None, value, ("b", 2)]) == [None, row, Row(name="b", n=2)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        (Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.INT()]), "RowTypeInfo(a: String, b: Integer)"),
+        (Types.ROW([Types.BYTE(), Types.SHORT()]), "RowTypeInfo(Byte, Short)"),
+        (Types.TUPLE([Types.LONG(), Types.BIG_DEC()]), "TupleTypeInfo(Long, BigDecimal)"),
+        (Types.LIST(Types.DOUBLE()), "ListTypeInfo<Double>"),
+        (Types.MAP(Types.CHAR(), Types.BIG_INT()), "MapTypeInfo<Char, BigInteger>"),
+        (Types.PRIMITIVE_ARRAY(Types.FLOAT()), "PrimitiveArrayTypeInfo<Float>"),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), "PrimitiveArrayTypeInfo<Byte>"),
+        (Types.BASIC_ARRAY(Types.BOOLEAN()), "BasicArrayTypeInfo<Boolean>"),
+        (Types.OBJECT_ARRAY(Types.INSTANT()), "ObjectArrayTypeInfo<Instant>"),
+        (Types.PICKLED_BYTE_ARRAY(), "PickledByteArrayTypeInfo"),
+        (Types.TUPLE([Types.SQL_DATE(), Types.SQL_TIME()]), "TupleTypeInfo(DateTypeInfo, TimeTypeInfo)"),
+        (Types.SQL_TIMESTAMP(), "TimestampTypeInfo"),
+    ],
+)
+def test_types_print_as_in_pyflink(declared, text):
+    assert str(declared) == repr(declared) == text

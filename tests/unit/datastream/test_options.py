@@ -239,7 +239,7 @@ CASES = [
     (
         "state.backend.rocksdb.localdir",
         [],
-        {"/a": ["/a"], "/a,/b": ["/a", "/b"], "/a:file:///b": ["/a", "file:///b"]},
+        {"/a": ["/a"], "/a,/b": ["/a", "/b"], "/a:file:///b": ["/a", "/b"]},
         lambda s: state_backend(s).get_db_storage_paths(),
         ["", "/a,,/b"],
     ),

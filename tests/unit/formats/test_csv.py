@@ -279,7 +279,7 @@ def test_messages_come_back_as_they_were(table):
 def test_a_message_as_text():
     writing = CsvRowSerializationSchema.Builder(PERSON).build()
     row = Row(name="A,n", age=None, tags=["a", "b"], home=Row(x=1.5, y=None), at=datetime.datetime(2024, 5, 1, 10))
-    assert writing.serialize(row) == b'"A,n",,a;b,1.5;,2024-05-01 10:00:00.0\n'
+    assert writing.serialize(row) == b'"A,n",,a;b,1.5;,"2024-05-01 10:00:00.0"\n'
     assert CsvRowDeserializationSchema.Builder(PERSON).build().deserialize(writing.serialize(row)) == row
 
 
@@ -291,7 +291,7 @@ def test_setters_of_both_builders():
     reading.set_quote_character("'").set_escape_character("!").set_null_literal("-").set_allow_comments(True)
     rows = [Row(a="x|'!", b=[1, 2]), Row(a=None, b=None)]
     messages = [writing.build().serialize(row) for row in rows]
-    assert messages == [b"'x|''!!'|1/2\r\n", b"-|-\r\n"]
+    assert messages == [b"'x|''!!'|'1/2'\r\n", b"-|-\r\n"]
     assert [reading.build().deserialize(message) for message in messages] == rows
     assert reading.build().deserialize(b"# comment") is None
     assert writing.disable_quote_character().set_line_delimiter("").build().serialize(rows[0]) == b"x!|'!!|1/2"
@@ -327,5 +327,5 @@ def test_each_type_has_the_form_that_flink_gives_it():
         datetime.time(10, 30), datetime.datetime(2024, 5, 1, 10, 30, 0, 5000), None, b"\xff",
     ]  # fmt: skip
     writing = CsvRowSerializationSchema.Builder(declared).build()
-    text = b"s,c,true,1,2,3,4,5,0.5,NaN,1E+2,2024-05-01,10:30:00,2024-05-01 10:30:00.005,,/w==\n"
+    text = b's,c,true,1,2,3,4,5,0.5,NaN,1E+2,2024-05-01,10:30:00,"2024-05-01 10:30:00.005",,/w==\n'
     assert writing.serialize(tuple(row)) == text

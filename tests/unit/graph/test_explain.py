@@ -118,7 +118,7 @@ def test_the_plan_as_json():
     assert nodes == [
         {
             "id": 1,
-            "type": "Collection Source",
+            "type": "Source: Collection Source",
             "pact": "Data Source",
             "contents": "one number",
             "parallelism": 1,
@@ -139,9 +139,9 @@ def test_the_plan_as_json():
         },
         {
             "id": 3,
-            "type": "Print to Std. Out",
+            "type": "Sink: Print to Std. Out",
             "pact": "Data Sink",
-            "contents": "Print to Std. Out",
+            "contents": "Sink: Print to Std. Out",
             "parallelism": 2,
             "uid": "print-to-std--out-2",
             "stage": 1,

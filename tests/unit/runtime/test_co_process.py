@@ -9,7 +9,7 @@ from penstock.datastream.functions import (
     KeyedCoProcessFunction,
 )
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.errors import TimersRequireKeys, UnsupportedOperation
+from penstock.errors import KeyedStateRequired, TimersRequireKeys
 from penstock.testing import OperatorHarness
 
 
@@ -111,10 +111,41 @@ def test_two_keyed_streams_can_be_connected_directly():
         assert h.values() == [("a", 1, 2)]
 
 
-def test_keyed_and_unkeyed_cannot_be_connected(env):
-    first, second = env.from_collection([1]), env.from_collection([2])
-    with pytest.raises(UnsupportedOperation, match=r"two keyed streams or two that are not keyed"):
-        first.key_by(lambda v: v).connect(second)
+def by_value(value):
+    return value % 10
+
+
+class Together(CoMapFunction):
+    """How many records of the key came before, from either side."""
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
+
+    def map1(self, value):
+        before = self.seen.value() or 0
+        self.seen.update(before + 1)
+        return value, before
+
+    map2 = map1
+
+
+@pytest.mark.parametrize("keyed_first", [True, False])
+def test_a_keyed_and_a_plain_stream_can_be_keyed_together(run, keyed_first):
+    def build(env):
+        streams = [env.from_collection([1, 2]).key_by(lambda v: 0), env.from_collection([11, 12])]
+        first, second = streams if keyed_first else streams[::-1]
+        return first.connect(second).key_by(by_value, by_value).map(Together())
+
+    results = run(build, parallelism=2)
+    assert sorted(value for value, _ in results) == [1, 2, 11, 12]
+    assert sorted((value % 10, before) for value, before in results) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_where_only_one_stream_is_keyed_there_is_no_keyed_state(env):
+    keyed, plain = env.from_collection([1]).key_by(by_value), env.from_collection([2])
+    keyed.connect(plain).map(Together()).discard()
+    with pytest.raises(KeyedStateRequired, match=r"'seen' .*call key_by"):
+        env.execute()
 
 
 def test_a_co_process_function_without_keys_has_no_timers():

@@ -34,7 +34,7 @@ def test_every_subtask_has_its_number(env, capsys):
 
 
 def test_values_without_a_type_print_as_python_does(env, capsys):
-    assert printed(env, capsys, values=[1.0, None, (1, "a"), Row(1, "b")]) == "1.0\nNone\n(1, 'a')\nRow(1, 'b')\n"
+    assert printed(env, capsys, values=[1.0, None, (1, "a"), Row(1, "b")]) == "1.0\nNone\n(1, 'a')\n<Row(1, 'b')>\n"
 
 
 def test_values_with_a_type_print_as_flink_does(env, capsys):

@@ -413,7 +413,9 @@ class TestComposites:
     @pytest.mark.parametrize("after", [LONG, STRING])
     def test_keys_stay(self, after):
         message = refused(value(Types.MAP(INT, INT)), value(Types.MAP(after, INT)))
-        assert f"keys of the value: the type of a map's keys must stay, and INT cannot become {after}" in message
+        assert (
+            f"keys of the value: the type of a map's keys must stay, and INT cannot become {after.notation}" in message
+        )
         message = refused(MapStateDescriptor("s", INT, INT), MapStateDescriptor("s", after, INT))
         assert "its keys: the type of a map's keys must stay" in message
 

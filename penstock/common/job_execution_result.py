@@ -1,0 +1,5 @@
+"""What a job leaves, under the name of PyFlink's module."""
+
+from penstock.common.job import JobExecutionResult
+
+__all__ = ["JobExecutionResult"]

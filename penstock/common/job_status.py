@@ -1,0 +1,5 @@
+"""How a job stands, under the name of PyFlink's module."""
+
+from penstock.common.job import JobStatus
+
+__all__ = ["JobStatus"]

@@ -1,0 +1,25 @@
+"""The names of PyFlink's source for Kafka clusters that come and go. They can be imported; there is none yet."""
+
+from penstock.absent import absent
+
+_ADVICE = "Kafka is read with KafkaSource, which finds new topics and partitions of one cluster by itself"
+
+DynamicKafkaSource = absent("DynamicKafkaSource", _ADVICE)
+DynamicKafkaSourceBuilder = absent("DynamicKafkaSourceBuilder", _ADVICE)
+KafkaMetadataService = absent("KafkaMetadataService", _ADVICE)
+KafkaRecordDeserializationSchema = absent("KafkaRecordDeserializationSchema", _ADVICE)
+KafkaStreamSetSubscriber = absent("KafkaStreamSetSubscriber", _ADVICE)
+KafkaStreamSubscriber = absent("KafkaStreamSubscriber", _ADVICE)
+SingleClusterTopicMetadataService = absent("SingleClusterTopicMetadataService", _ADVICE)
+StreamPatternSubscriber = absent("StreamPatternSubscriber", _ADVICE)
+
+__all__ = [
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "KafkaMetadataService",
+    "KafkaRecordDeserializationSchema",
+    "KafkaStreamSetSubscriber",
+    "KafkaStreamSubscriber",
+    "SingleClusterTopicMetadataService",
+    "StreamPatternSubscriber",
+]

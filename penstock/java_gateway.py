@@ -1,0 +1,19 @@
+"""PyFlink's way into its Java process. There is none here: nothing of Flink runs in a JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.absent import absent_object
+
+__all__ = ["get_gateway"]
+
+ADVICE = (
+    "no part of Flink runs in Java here. Options are set with Configuration and env.configure(...), sources, sinks and "
+    "functions are written in Python, and connectors are Python packages"
+)
+
+
+def get_gateway() -> Any:
+    """An object that can be passed around; whoever uses it is told what to do instead."""
+    return absent_object("the Java gateway", ADVICE)

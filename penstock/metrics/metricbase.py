@@ -1,0 +1,5 @@
+"""Metrics, under the name of PyFlink's module."""
+
+from penstock.metrics import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
+
+__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]

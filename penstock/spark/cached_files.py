@@ -1,0 +1,34 @@
+"""Files of `env.register_cached_file` on their way to the slots, through Spark's own distribution of files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from uuid import uuid4
+
+from pyspark import SparkContext, SparkFiles
+
+
+def shipped(context: SparkContext, files: dict[str, str]) -> dict[str, str]:
+    """Give files to Spark, by name; what comes back is the name that each has there.
+
+    Spark knows a file by the last part of its path only, so each goes under a name of its own.
+    """
+    if not files:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="penstock-cached-") as staging:
+        names = {name: f"{uuid4().hex}-{os.path.basename(path)}" for name, path in files.items()}
+        for name, path in files.items():
+            staged = os.path.join(staging, names[name])
+            if os.path.isdir(path):
+                shutil.copytree(path, staged)
+            else:
+                shutil.copy(path, staged)
+            context.addFile(staged, recursive=os.path.isdir(staged))
+    return names
+
+
+def local(names: dict[str, str]) -> dict[str, str]:
+    """Where the files are on the machine of this slot, by name."""
+    return {name: SparkFiles.get(there) for name, there in names.items()}

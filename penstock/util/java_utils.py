@@ -1,0 +1,42 @@
+"""PyFlink's helpers for Java: the configuration of an environment works, the others say what to do instead."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from penstock.errors import UnsupportedOperation
+from penstock.java_gateway import ADVICE
+
+__all__ = [
+    "add_jars_to_context_class_loader",
+    "get_field_value",
+    "get_j_env_configuration",
+    "invoke_method",
+    "is_instance_of",
+    "load_java_class",
+    "to_jarray",
+]
+
+
+def get_j_env_configuration(j_env: Any) -> Any:
+    """The live configuration of `env._j_stream_execution_environment`: what is set on it, is set on the environment.
+
+    It has the methods of a Configuration, in Python's spelling and in Java's, and `Configuration(j_configuration=…)`
+    takes it.
+    """
+    return j_env.getConfiguration()
+
+
+def _refused(name: str) -> Any:
+    def refuse(*args: Any, **named: Any) -> NoReturn:
+        raise UnsupportedOperation(f"{name} does not exist here: {ADVICE}")
+
+    return refuse
+
+
+add_jars_to_context_class_loader = _refused("add_jars_to_context_class_loader")
+get_field_value = _refused("get_field_value")
+invoke_method = _refused("invoke_method")
+is_instance_of = _refused("is_instance_of")
+load_java_class = _refused("load_java_class")
+to_jarray = _refused("to_jarray")

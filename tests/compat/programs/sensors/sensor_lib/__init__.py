@@ -1,0 +1,4 @@
+from .data import READINGS
+from .statistics import Deviation, Smoothed
+
+__all__ = ["READINGS", "Deviation", "Smoothed"]
