@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.functions import MapFunction
 from penstock.errors import ConfigurationError
 
 
@@ -85,3 +86,21 @@ def test_the_demo_shows_results_and_stops_on_ctrl_c() -> None:
     assert process.returncode == 0, output
     assert "sensor-3" in output and "stopped cleanly" in output and "Traceback" not in output
     assert not psutil.wait_procs(family, timeout=10)[1]
+
+
+def test_cached_files_reach_the_slots(env, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "words.txt").write_text("to be")
+    (tmp_path / "words.txt").write_text("or not")
+    env.register_cached_file(str(tmp_path / "one"), "folder")
+    env.register_cached_file(str(tmp_path / "one" / "words.txt"), "first")
+    env.register_cached_file(str(tmp_path / "words.txt"), "second")
+
+    class Reads(MapFunction):
+        def map(self, value):
+            path = self.get_runtime_context().get_distributed_cache().get_file(value)
+            assert not path.startswith(str(tmp_path))
+            return Path(path, "words.txt").read_text() if value == "folder" else Path(path).read_text()
+
+    results = env.from_collection(["folder", "first", "second"]).map(Reads()).execute_and_collect()
+    assert sorted(results) == ["or not", "to be", "to be"]
