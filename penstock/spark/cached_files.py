@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
+from functools import cache
 from uuid import uuid4
 
 from pyspark import SparkContext, SparkFiles
@@ -15,18 +17,23 @@ def shipped(context: SparkContext, files: dict[str, str]) -> dict[str, str]:
 
     Spark knows a file by the last part of its path only, so each goes under a name of its own.
     """
-    if not files:
-        return {}
-    with tempfile.TemporaryDirectory(prefix="penstock-cached-") as staging:
-        names = {name: f"{uuid4().hex}-{os.path.basename(path)}" for name, path in files.items()}
-        for name, path in files.items():
-            staged = os.path.join(staging, names[name])
-            if os.path.isdir(path):
-                shutil.copytree(path, staged)
-            else:
-                shutil.copy(path, staged)
-            context.addFile(staged, recursive=os.path.isdir(staged))
+    names = {name: f"{uuid4().hex}-{os.path.basename(path)}" for name, path in files.items()}
+    for name, path in files.items():
+        staged = os.path.join(_staging(), names[name])
+        if os.path.isdir(path):
+            shutil.copytree(path, staged)
+        else:
+            shutil.copy(path, staged)
+        context.addFile(staged, recursive=os.path.isdir(staged))
     return names
+
+
+@cache
+def _staging() -> str:
+    """A folder that stays as long as this process: an executor fetches files when it first needs them."""
+    folder = tempfile.mkdtemp(prefix="penstock-cached-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def local(names: dict[str, str]) -> dict[str, str]:
