@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-checkpoints bench-connectors bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-checkpoints bench-connectors bench-latency bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -60,6 +60,7 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(MAKE) bench-checkpoints
 	$(MAKE) bench-connectors
+	$(MAKE) bench-latency
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; make bench ends with it
 	@$(BIN)/python -m pip install -q -e '.[bench]'
@@ -68,6 +69,10 @@ bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back
 bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; make bench ends with it
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/connectors.py $(CONNECTORS)
+
+bench-latency: $(STAMP)  ## from Kafka through keyed state to Kafka, beside PyFlink; make bench ends with it
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/latency.py $(LATENCY)
 
 bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
 	@$(BIN)/python -m pip install -q -e '.[bench]'

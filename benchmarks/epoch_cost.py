@@ -27,7 +27,7 @@ class IdleJob:
         env.generate(rate=1e-9).key_by(lambda x: x).sum().discard()
         plan = submission.plan_of(env, "idle")
         assert (plan.slots, plan.stages) == (SLOTS, 2)
-        self._cluster = SparkCluster(sc, "0" * 32, "idle", plan.slots, plan.stages)
+        self._cluster = SparkCluster(sc)
         self._cluster.deploy(deployment_of(plan, "0" * 32))
         self._epoch = 0
 
@@ -55,7 +55,7 @@ def timed(call) -> float:
 
 
 def main() -> None:
-    sc = session(f"local[{SLOTS}]", "epoch cost", {}).sparkContext
+    sc = session(f"local[{SLOTS}]", "epoch cost", {}, SLOTS).sparkContext
     job = IdleJob(sc)
     for _ in range(WARM_UP):
         job.epoch()

@@ -25,7 +25,7 @@ from tests.spark.sinks_kills import kill_sinks
 RESULTS = Path(__file__).with_name("results") / "kills.md"
 WHAT = {
     "slot": "a slot's worker process (local[2])",
-    "executor": "an executor (local-cluster[2,1,1024])",
+    "executor": "an executor (local-cluster[2,2,1024])",
     "driver": "the driver, started again at once (local[2])",
 }
 

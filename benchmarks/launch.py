@@ -16,7 +16,7 @@ import psutil
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 300
 SAMPLE_SECONDS = 0.2
-SLOT_VARIABLE = "PENSTOCK_SLOT"  # in the environment of every slot's Python worker
+SLOT_NAME = "slot"  # with which the names of slots' processes begin
 
 
 class RunFailed(Exception):
@@ -102,7 +102,7 @@ class SlotMemory:
 
 def peak_megabytes(process: psutil.Process) -> float:
     try:
-        if "pyspark.daemon" not in " ".join(process.cmdline()) or SLOT_VARIABLE not in process.environ():
+        if not process.name().startswith(SLOT_NAME):
             return 0.0
         status = Path(f"/proc/{process.pid}/status")
         if status.exists():  # Linux remembers the peak, so none falls between two samples

@@ -10,7 +10,7 @@ PenstockError
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
-│   └── SparkSettings            the given session lacks what sticky slots need
+│   └── NotEnoughSlots           Spark has too few free cores for the job's slots
 ├── StorageError                 a file system said no, for good or too often
 │   └── AlreadyThere             a file that must not be overwritten exists
 ├── SnapshotError                a checkpoint or savepoint cannot be read or used
@@ -84,8 +84,8 @@ class JavaMissing(ConfigurationError):
     """No Java, or one too old for Spark."""
 
 
-class SparkSettings(ConfigurationError):
-    """A Spark session lacks a setting that sticky slots need."""
+class NotEnoughSlots(ConfigurationError):
+    """Spark did not start as many tasks at once as the job has slots."""
 
 
 class StorageError(PenstockError):

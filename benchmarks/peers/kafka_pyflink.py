@@ -45,12 +45,23 @@ def environment(settings):
         "state.backend.type": "hashmap",
         "python.state.cache-size": str(2 * k.KEYS),
     }
+    if settings.get("latency"):
+        options["python.fn-execution.bundle.time"] = "0"
+        options["python.fn-execution.bundle.size"] = "1"
     configuration = Configuration()
     for name, value in options.items():
         configuration.set_string(name, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(PARALLELISM)
     return env
+
+
+class CountAndPassOn(Count):
+    """For latencies: what comes out is what came in."""
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield value
 
 
 def source(settings):
@@ -86,7 +97,10 @@ def main():
     settings = k.settings()
     env = environment(settings)
     numbers = env.from_source(source(settings), WatermarkStrategy.no_watermarks(), "numbers")
-    counts = numbers.key_by(k.key_of, key_type=Types.STRING()).process(Count(), output_type=Types.STRING())
+    count = CountAndPassOn() if settings.get("latency") else Count()
+    if settings.get("latency"):
+        env.set_buffer_timeout(0)
+    counts = numbers.key_by(k.key_of, key_type=Types.STRING()).process(count, output_type=Types.STRING())
     counts.sink_to(sink(settings))
     env.execute("Kafka to Kafka")
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         CoGroupFunction,
         CoMapFunction,
         CoProcessFunction,
+        DistributedCache,
         FilterFunction,
         FlatJoinFunction,
         FlatMapFunction,
@@ -166,6 +167,7 @@ __all__ = [
     "CustomStateBackend",
     "DataStream",
     "DataStreamSink",
+    "DistributedCache",
     "EmbeddedRocksDBStateBackend",
     "Evictor",
     "ExternalizedCheckpointCleanup",
@@ -271,8 +273,8 @@ _NAMES_OF_MODULES = {
         AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate
         AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture
         CheckpointListener CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed
-        CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction FilterFunction FlatJoinFunction
-        FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
+        CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction DistributedCache FilterFunction
+        FlatJoinFunction FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
         KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapFunction OutputSelector
         ParallelSourceFunction Partitioner ProcessAllWindowFunction ProcessFunction ProcessJoinFunction
         ProcessWindowFunction ReduceFunction RichAggregateFunction RichCoFlatMapFunction RichCoGroupFunction

@@ -20,6 +20,7 @@ from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.options import OPTIONS, Option, RestartOptions, StorageOptions
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.errors import ConfigurationError, InvalidParallelism
+from penstock.job.cluster import Patience
 from penstock.job.driver import EpochOptions
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
@@ -46,6 +47,9 @@ class EnvironmentSettings:
     max_records: int = EpochOptions.max_records
     max_millis: int = EpochOptions.max_millis
     spark: dict[str, str] = field(default_factory=dict)
+    reads_frames: bool = False
+    """Whether the program has frames of the active Spark session, which would be lost with it."""
+    patience: Patience = field(default_factory=Patience)
     state_backend: StateBackend | None = None
     rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
     """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
@@ -96,7 +100,8 @@ class EnvironmentSettings:
         return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
 
     def epochs(self) -> EpochOptions:
-        return EpochOptions(self.max_records, self.max_millis, max(self.buffer_timeout, 0))
+        gathering = self.max_millis if self.buffer_timeout < 0 else self.buffer_timeout
+        return EpochOptions(self.max_records, self.max_millis, gathering)
 
 
 def default_parallelism() -> int:

@@ -78,11 +78,6 @@ KEY = TypeVar("KEY")
 """For the type hints of programs that import them from here, as from PyFlink's module."""
 
 __all__ = [
-    "IN",
-    "IN1",
-    "IN2",
-    "KEY",
-    "OUT",
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",
@@ -139,6 +134,5 @@ __all__ = [
     "SourceContext",
     "SourceFunction",
     "TimerService",
-    "W",
     "WindowFunction",
 ]

@@ -274,6 +274,21 @@ def _restart(option: str, name: str, parse: Parser[Any], default: str) -> Option
     return Option(option, apply, default)
 
 
+def _patience(name: str) -> Apply:
+    """How long the driver waits for slots; above zero."""
+
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.patience = replace(settings.patience, **{name: _above_zero(parse_duration(value))})
+
+    return apply
+
+
+def _above_zero(millis: int) -> int:
+    if millis < 1:
+        raise ValueError("it must be above zero")
+    return millis
+
+
 # --- the table ---
 _JOB = [
     Option("parallelism.default", lambda s, v: s.config.set_parallelism(whole(v))),
@@ -294,6 +309,9 @@ _JOB = [
         lambda s, v: s.config.enable_object_reuse() if truth(v) else s.config.disable_object_reuse(),
         "false",
     ),
+    Option("slot.request.timeout", _patience("slot_request_timeout"), "5 min"),
+    Option("heartbeat.interval", _patience("heartbeat_interval"), "10 s"),
+    Option("heartbeat.timeout", _patience("heartbeat_timeout"), "50 s"),
     Option("execution.runtime-mode", _keep("mode", choice(RuntimeExecutionMode.__members__)), "STREAMING"),
     Option(
         "execution.buffer-timeout.interval",

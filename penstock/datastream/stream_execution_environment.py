@@ -388,6 +388,7 @@ class StreamExecutionEnvironment:
         fsspec URL that driver and slots can reach, and they are read from there. `trigger` has the arguments of Spark's
         `DataStreamWriter.trigger`; with `{"availableNow": True}` the stream ends.
         """
+        self._settings.reads_frames = True
         strategy = watermark_strategy or WatermarkStrategy.no_watermarks()
         if getattr(data_frame, "isStreaming", False):
             source = submission.streaming_frame_source(data_frame, staging_directory, trigger)

@@ -45,10 +45,15 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     from penstock.spark.cluster import SparkCluster
     from penstock.spark.session import session
 
-    spark = session(settings.spark_master(), deployment.plan.job_name, settings.spark)
+    spark = session(
+        settings.spark_master(),
+        deployment.plan.job_name,
+        settings.spark,
+        deployment.plan.slots,
+        keep=settings.reads_frames,
+    )
     deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
-    plan = deployment.plan
-    return SparkCluster(spark.sparkContext, deployment.job_id, plan.job_name, plan.slots, plan.stages)
+    return SparkCluster(spark.sparkContext, settings.patience)
 
 
 class Defaults:

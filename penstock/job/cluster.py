@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.runtime.protocol import Command, Deployment, Report
 
 
+@dataclass(frozen=True)
+class Patience:
+    """How long a driver waits for its slots, in milliseconds; the names are those of Flink's options."""
+
+    slot_request_timeout: int = 300_000
+    heartbeat_interval: int = 10_000
+    heartbeat_timeout: int = 50_000
+
+
 class Cluster(Protocol):
     """Hosts the slots of one job."""
 
+    on_wake: Callable[[], None]
+    """Called, from any thread, when a slot has input or is lost: an epoch is wanted."""
+
     def deploy(self, deployment: Deployment) -> list[Report]:
-        """Open every slot; a slot that fails to open says so in its report."""
+        """Start the slots of an attempt and open them; one that fails to open says so in its report."""
 
     def run(self, command: Command) -> list[Report]:
         """Run one epoch through all stages. Raises SlotLost when a slot's process is gone."""

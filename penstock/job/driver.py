@@ -33,7 +33,6 @@ from penstock.job.durability import Durability
 from penstock.job.results import Results
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Report
 
-KEEP_ALIVE_MILLIS = 20_000
 LONGEST_WAIT_MILLIS = 1_000
 UPLOAD_WAIT_MILLIS = 20
 """How long to wait before asking again whether a checkpoint has been written."""
@@ -92,9 +91,9 @@ class WallClock:
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def rest(self, millis: int, woken: threading.Event) -> None:
-        """Wait, or less if woken."""
-        woken.wait(millis / 1000)
+    def rest(self, millis: int | None, woken: threading.Event) -> None:
+        """Wait, for ever if nothing is said, or less if woken."""
+        woken.wait(None if millis is None else millis / 1000)
 
 
 class EpochLoop:
@@ -135,13 +134,20 @@ class EpochLoop:
         self.metrics: dict[int, dict[str, Any]] = {}
         self.watermarks: dict[str, int] = {}
         self._reached: dict[tuple[str, str, int], int] = {}
-        self._driver_parts = DriverParts(plan)
+        self._driver_parts = DriverParts(plan, self.wake)
+        cluster.on_wake = self.wake
+        self._news = False
         self._pace = Pace(options)
 
     # --- from other threads ---
     def stop(self) -> None:
         """Ask the loop to end; it does so with JobCancelled before the next epoch."""
         self._stop.set()
+        self._wake.set()
+
+    def wake(self) -> None:
+        """An epoch is wanted: a slot has news, or is lost."""
+        self._news = True
         self._wake.set()
 
     def request(self, request: SavepointRequest) -> None:
@@ -242,7 +248,7 @@ class EpochLoop:
         while not self._is_over(reports):
             if self._stop.is_set():
                 raise JobCancelled("the job was cancelled")
-            self._wake.clear()
+            self._news = False
             started = self._clock.now()
             command = self._command(started, reports)
             began = time.monotonic()
@@ -360,21 +366,32 @@ class EpochLoop:
         self._idle_epochs = 0 if any(report.results or report.backlog for report in reports) else self._idle_epochs + 1
 
     def _rest(self, started: int, reports: list[Report]) -> None:
-        """Sleep until something is due. A job that catches up, ends, or has news for its slots does not rest."""
+        """Sleep until something is due or comes. A job that catches up, ends, or has news for its slots does not."""
         if self._is_busy(reports):
             return
-        now = self._clock.now()
+        if any(report.news for report in reports):
+            self._news = True
+        earliest, latest = started + self._options.interval_millis, self._latest(started, reports)
+        while True:
+            self._wake.clear()
+            until = earliest if self._news and (latest is None or latest > earliest) else latest
+            now = self._clock.now()
+            if self._stop.is_set() or self._requests or (until is not None and until <= now):
+                return
+            self._clock.rest(None if until is None else until - now, self._wake)
+            if until is not None and not self._wake.is_set():
+                return
+
+    def _latest(self, started: int, reports: list[Report]) -> int | None:
+        """When the next epoch begins even if nothing comes; None if only what comes can be its reason."""
         earliest = started + self._options.interval_millis
-        if self.coordinator.awaits_slots():
-            wake = now + UPLOAD_WAIT_MILLIS
-        elif any(report.waits_for_input for report in reports) and not _all_finished(reports):
-            wake = earliest
-        else:
-            due = self._next_due(reports)
-            latest = now + KEEP_ALIVE_MILLIS
-            wake = latest if due is None else min(max(due, earliest), latest)
-        if wake > now:
-            self._clock.rest(wake - now, self._wake)
+        rings = all(report.rings for report in reports)
+        if self.coordinator.awaits_slots() and not rings:
+            return self._clock.now() + UPLOAD_WAIT_MILLIS
+        if any(report.waits_for_input for report in reports) and not _all_finished(reports):
+            return earliest
+        due = self._next_due(reports)
+        return None if due is None else max(due, earliest)
 
     def _is_busy(self, reports: list[Report]) -> bool:
         if self._stopping is None and self._driver_parts.has_more():
@@ -389,6 +406,9 @@ class EpochLoop:
 
     def _next_due(self, reports: list[Report]) -> int | None:
         due = [report.next_due for report in reports if report.next_due is not None]
+        look = self._driver_parts.due_in() if all(report.rings for report in reports) else None
+        if look is not None:
+            due.append(self._clock.now() + int(1000 * look))
         checkpoint = self.coordinator.next_due()
         return min(due if checkpoint is None else [*due, checkpoint], default=None)
 

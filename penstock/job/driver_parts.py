@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,8 +19,10 @@ from penstock.runtime.source import Enumerator, SourceOperator
 class DriverParts:
     """Those of one job. Their errors are told as those of their operators."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, news: Callable[[], None] = lambda: None) -> None:
+        """`news` is called when an enumerator has found something."""
         self._plan = plan
+        self._news = news
         self._enumerators: dict[int, Enumerator] = {}
         self._committers: dict[str, GlobalCommitter] = {}
         self._waiting: dict[tuple[int, str], list[Any]] = {}
@@ -41,6 +43,7 @@ class DriverParts:
         enumerator = source.enumerator()
         if enumerator is not None:
             self._enumerators[node.id] = enumerator
+            enumerator.news = self._news
             if node.uid in positions:
                 enumerator.resume(positions[node.uid])
 
@@ -57,6 +60,10 @@ class DriverParts:
     def has_more(self) -> bool:
         """Whether some enumerator has more to hand out at once."""
         return any(not enumerator.exhausted for enumerator in self._enumerators.values())
+
+    def due_in(self) -> float | None:
+        """In how many seconds an enumerator wants to be asked."""
+        return min((due for e in self._enumerators.values() if (due := e.due_in()) is not None), default=None)
 
     def positions(self) -> dict[str, Any]:
         """Where the enumerators are once this epoch has read what was assigned to it."""

@@ -46,8 +46,9 @@ class RequestLoop:
     grows, with one wake-up for all that has come together.
     """
 
-    def __init__(self, name: str, timeout: float, capacity: int) -> None:
-        """`timeout` in seconds."""
+    def __init__(self, name: str, timeout: float, capacity: int, news: Callable[[], None] = lambda: None) -> None:
+        """`timeout` in seconds; `news` is called when requests are over."""
+        self._news = news
         self._timeout = timeout
         self._to_ask: deque[Request] = deque()
         self._over: deque[Request] = deque()
@@ -76,6 +77,10 @@ class RequestLoop:
         if not self._starting:
             self._starting = True
             self._loop.call_soon_threadsafe(self._start)
+
+    def has_over(self) -> bool:
+        """Whether requests are over, or something is wrong."""
+        return bool(self._over) or self._broken is not None
 
     def take(self, wait: float = 0.0) -> list[Request]:
         """The requests that are over by now; if there are none, wait for some at most so many seconds."""
@@ -128,6 +133,11 @@ class RequestLoop:
         except RuntimeError:  # the loop is closed
             return
 
+    def _tell(self) -> None:
+        """Requests are over: who waits for them, here or at the driver, hears of it."""
+        self._has_over.set()
+        self._news()
+
     # --- in the loop's thread ---
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -136,7 +146,7 @@ class RequestLoop:
                 self._loop.run_forever()
             except BaseException as error:  # exit() in a task that the function has started
                 self._broken = error
-                self._has_over.set()
+                self._tell()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._loop.close()
 
@@ -218,7 +228,7 @@ class RequestLoop:
 
     def _wake(self) -> None:
         self._waking = False
-        self._has_over.set()
+        self._tell()
 
     def _expire(self) -> None:
         """Give up requests whose time is over, and come back when that of the next one is."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import AsyncFunctionDescriptor
 from penstock.runtime.async_requests import Request, RequestLoop
 from penstock.runtime.context import SlotRuntimeContext, stamps_or_none
-from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values, joined
 from penstock.runtime.failures import USER_ERRORS, OperatorFailed, failure_of
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.participation import Participation
@@ -194,13 +194,16 @@ class AsyncWaitOperator(Operator):
         self._left = _left_by(context.restored)
         """What is to be asked again."""
         self._participation = Participation(self.function, context, None)
-        self._loop = RequestLoop(f"async {context.name} {context.subtask}", self.timeout_millis / 1000, self.capacity)
+        name = f"async {context.name} {context.subtask}"
+        self._loop = RequestLoop(name, self.timeout_millis / 1000, self.capacity, context.bell.ring)
         # A slot that is lost is not closed; its thread ends with it.
         weakref.finalize(self, self._loop.abandon)
         try:
             self._loop.serve(self.function, self.strategy)
             self._loop.call(self._participation.initialize, patience=None)
-            runtime_context = SlotRuntimeContext(context, None, _NO_STATE)
+            # The loop's thread holds the function; through its context it must not hold the slot, which may be lost.
+            alone = replace(context, output=joined([]), side_outputs={}, results=None, restored=None)
+            runtime_context = SlotRuntimeContext(alone, None, _NO_STATE)
             self.function.set_runtime_context(runtime_context)
             self._loop.call(self.function.open, runtime_context, patience=None)
         except USER_ERRORS as error:
@@ -307,12 +310,17 @@ class AsyncWaitOperator(Operator):
     def end_epoch(self) -> None:
         """Emit what has been answered, and give quick answers the time to come."""
         self._receive()
+        if self.context.bell.works:
+            return
         deadline = time.monotonic() + (IDLE_LINGER_SECONDS if self._quiet else LINGER_SECONDS)
         while self._held and (wait := deadline - time.monotonic()) > 0:
             self._receive(wait)
 
     def next_due(self) -> int | None:
-        return self.context.clock.now + DUE_MILLIS if self._held else None
+        return self.context.clock.now + DUE_MILLIS if self._held and not self.context.bell.works else None
+
+    def has_news(self) -> bool:
+        return self._loop.has_over()
 
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:

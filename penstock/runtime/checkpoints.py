@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from penstock.errors import PenstockError, StorageError
+from penstock.runtime.bell import Bell
 from penstock.runtime.failures import USER_ERRORS, OperatorFailed, failure_of
 from penstock.runtime.local_copies import LocalCopies
 from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, CheckpointSettings, Deployment
@@ -23,6 +24,8 @@ LONGEST_CHAIN = 50
 SAVEPOINT_INLINE = 20 * 1024
 PATIENCE = 0.05
 """Seconds to wait for a small checkpoint, so that it is acknowledged in the report of its own epoch."""
+RINGING_PATIENCE = 0.003
+"""The same where the driver hears of it as soon as it is written."""
 
 
 def new_writer() -> Executor:
@@ -50,8 +53,11 @@ class _Chain:
 class SlotCheckpoints:
     """Takes the checkpoints of one slot."""
 
-    def __init__(self, slot: int, deployment: Deployment, copies: LocalCopies | None = None) -> None:
+    def __init__(
+        self, slot: int, deployment: Deployment, copies: LocalCopies | None = None, bell: Bell | None = None
+    ) -> None:
         self._slot = slot
+        self._bell = bell or Bell()
         self._copies = copies
         self._settings = deployment.checkpoints or CheckpointSettings()
         self._token = uuid4().hex[:8]
@@ -79,8 +85,11 @@ class SlotCheckpoints:
         sync = (time.monotonic() - began) * 1000
         if self._settings.asynchronous:
             self._writer = self._writer or new_writer()
-            self._running.append(self._writer.submit(self._write, order, states, list(base), sync))
-            wait(self._running, PATIENCE)
+            writing = self._writer.submit(self._write, order, states, list(base), sync)
+            self._running.append(writing)
+            if self._bell.works:
+                writing.add_done_callback(lambda _: self._bell.ring())
+            wait(self._running, RINGING_PATIENCE if self._bell.works else PATIENCE)
         else:
             self._answers.append(self._write(order, states, list(base), sync))
 
@@ -132,6 +141,10 @@ class SlotCheckpoints:
             if answer.snapshot is not None:
                 self._taken[answer.number] = _Chain(answer.snapshot.files)
         return answers
+
+    def has_answers(self) -> bool:
+        """Whether something was written since the last call of `answers`."""
+        return bool(self._answers) or any(future.done() for future in self._running)
 
     def uploading(self) -> bool:
         return bool(self._running)

@@ -11,6 +11,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
+from penstock.runtime.bell import Bell
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.restore import RestoredOperator
@@ -46,6 +47,7 @@ class OperatorContext:
     """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None
+    bell: Bell = field(default_factory=Bell)
     results: Callable[[Any, Any], None] | None = None
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
     to_global_committer: Callable[[int, list[Any]], None] | None = None
@@ -152,6 +154,10 @@ class Operator:
     def next_due(self) -> int | None:
         """The processing time at which this operator wants an epoch even without input."""
         return None
+
+    def has_news(self) -> bool:
+        """Whether another epoch would find something that came from outside."""
+        return False
 
     # --- helpers ---
     def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:

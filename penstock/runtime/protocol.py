@@ -127,6 +127,10 @@ class Report:
     """A source stopped at its budget, not for lack of input."""
     read: int = 0
     """How many records the busiest source of the slot has read."""
+    news: bool = False
+    """Something has come while the epoch ran, too late for it."""
+    rings: bool = False
+    """Whether the slot tells by itself when something comes, so that the driver need not look."""
     waits_for_input: bool = False
     next_due: int | None = None
     results: list[tuple[str, Any]] = field(default_factory=list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ class Budget:
     """On time.monotonic()."""
     wait: float = 0.0
     """Seconds to wait for the first record when there is none."""
+    settles: bool = False
+    """Whether a checkpoint follows, which must know what was read."""
     payload: Any = None
     """What the driver's enumerator assigned to this subtask."""
 
@@ -50,6 +53,16 @@ class Reader(ABC):
     def waits_for_input(self) -> bool:
         """Whether only an epoch can tell if input has arrived, so that the driver must look from time to time."""
         return False
+
+    def has_news(self) -> bool:
+        """Whether something has come that was not read yet; for readers that ring the bell when it comes."""
+        return False
+
+    def settle(self, output: Receiver) -> None:  # noqa: B027 - few read ahead
+        """Emit what was read ahead: the position will be asked for, and nothing is to be read before."""
+
+    def watch(self) -> None:  # noqa: B027 - few do anything between epochs
+        """The epoch is over: look out for input, if that can be done, and ring the bell."""
 
     @abstractmethod
     def position(self) -> Any:
@@ -88,6 +101,12 @@ class Enumerator(ABC):
     """
 
     exhausted = False
+    news: Callable[[], None] = staticmethod(lambda: None)
+    """Set by the driver; called from any thread when `assign` would have something new."""
+
+    def due_in(self) -> float | None:
+        """In how many seconds to ask again what is new; None if it says so itself, or never has anything new."""
+        return None
 
     @abstractmethod
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
@@ -218,6 +237,8 @@ class SourceOperator(Operator):
         if self._announces_idle:
             self._announces_idle = False
             self._out.status(True)
+        if budget.settles:
+            self._settle()
         self._allowance.restrict(budget)
         # What the driver has handed out must be taken, even by a source that should wait for others.
         while not self.finished and (budget.payload is not None or not (self._paused() or budget.records <= 0)):
@@ -249,8 +270,29 @@ class SourceOperator(Operator):
         self.output.watermark(MAX_TIMESTAMP)
         self.output.end()
 
+    def settle(self) -> None:
+        """Nothing is to be read in this epoch, but what was read ahead belongs to it."""
+        self.read = 0
+        self.backlog = False
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.finished:
+            try:
+                self.reader.settle(self._out)
+            except USER_ERRORS as error:
+                raise self.failed(error, []) from error
+
+    def watch(self) -> None:
+        if not self.finished:
+            self.reader.watch()
+
+    def has_news(self) -> bool:
+        return not self.finished and not self._paused() and self.reader.has_news()
+
     def drain(self) -> None:
         """End the stream here, as if there were nothing more to read."""
+        self._settle()
         if not self.finished:
             self._end()
 

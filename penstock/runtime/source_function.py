@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -58,7 +58,9 @@ class Cancelled(BaseException):
 class BufferedSourceContext(SourceContext):
     """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
 
-    def __init__(self) -> None:
+    def __init__(self, news: Callable[[], None] = lambda: None) -> None:
+        """`news` is called when there is something to take after there was nothing."""
+        self._news = news
         self._changed = threading.Condition()
         self._elements: deque[Element] = deque()
         self._lock = threading.RLock()
@@ -93,6 +95,7 @@ class BufferedSourceContext(SourceContext):
         with self._changed:
             self.done, self.error = True, error
             self._changed.notify_all()
+        self._news()
 
     @contextmanager
     def steady(self) -> Iterator[None]:
@@ -130,6 +133,11 @@ class BufferedSourceContext(SourceContext):
             self._changed.notify_all()
         return taken
 
+    def has_news(self) -> bool:
+        """Whether something waits to be taken."""
+        with self._changed:
+            return self.done or bool(self._elements)
+
     def exhausted(self) -> bool:
         with self._changed:
             return self.done and not self._elements
@@ -141,8 +149,11 @@ class BufferedSourceContext(SourceContext):
             if self._closed:
                 raise Cancelled
             self._elements.append(element)
-            if len(self._elements) == 1:
+            first = len(self._elements) == 1
+            if first:
                 self._changed.notify_all()
+        if first:
+            self._news()
 
 
 class FunctionReader(Reader):
@@ -152,7 +163,8 @@ class FunctionReader(Reader):
         self._function = function
         self._active, self._left = position or (True, [])
         self._first = position is not None
-        self._context = BufferedSourceContext()
+        self._bell = context.bell
+        self._context = BufferedSourceContext(context.bell.ring)
         self._participation = Participation(function, context, None)
         try:
             self._participation.initialize()
@@ -217,7 +229,10 @@ class FunctionReader(Reader):
             output.status(not active)
 
     def waits_for_input(self) -> bool:
-        return True
+        return not self._bell.works
+
+    def has_news(self) -> bool:
+        return self._first or self._context.has_news()
 
     # --- checkpoints ---
     def steady(self) -> AbstractContextManager[Any]:

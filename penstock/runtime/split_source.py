@@ -18,6 +18,7 @@ from penstock.runtime.elements import Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
 from penstock.runtime.split_times import SplitTimes
+from penstock.runtime.watching import Watch
 from penstock.state.key_groups import shortened
 
 WHOLE = ""
@@ -67,9 +68,12 @@ class SplitsReader(Reader):
         self._times: SplitTimes | None = None
         self._position = position
         self._open: set[str] = set()
+        self._completed: list[int] = []
         self._may_get_more = True
         self._rejects = _SlotReaderContext(source.bad_records, context)
         self._reader = source.connector.create_reader(self._rejects)
+        watched = context.bell.works and self._reader.waits_in_a_thread
+        self._watch = Watch(self._reader, context.bell.ring, context.name) if watched else None
         if position is not None:
             self._take(position["splits"])
 
@@ -87,19 +91,50 @@ class SplitsReader(Reader):
             self._reader.add_splits(splits)
 
     def poll(self, output: Receiver, budget: Budget) -> int:
+        if self._watch is None:
+            return self._read(budget)
+        if not self._watch.enter(patience=budget.settles or budget.payload is not None):
+            return 0
+        try:
+            self._notify()
+            return self._emit_all(self._watch.found()) or self._read(budget)
+        finally:
+            self._watch.leave()
+
+    def _read(self, budget: Budget) -> int:
         self._accept(budget)
         taken = 0
         while not taken and self._open:
             fetched = self._reader.fetch(max(1, min(CHUNK_RECORDS, budget.records)), budget.wait)
             budget.wait = 0.0
-            self._rejects.emit()
             if not fetched:
+                self._rejects.emit()
                 break
-            taken = sum(self._emit(part) for part in fetched)
+            taken = self._emit_all(fetched)
             if budget.spent():
                 break
         self.finished = not self._open and not self._may_get_more
         return taken
+
+    def _emit_all(self, fetched: Sequence[Fetched]) -> int:
+        self._rejects.emit()
+        return sum(self._emit(part) for part in fetched)
+
+    def settle(self, output: Receiver) -> None:
+        if self._watch is not None:
+            self._watch.enter(patience=True)
+            try:
+                self._notify()
+                self._emit_all(self._watch.found())
+            finally:
+                self._watch.leave()
+
+    def watch(self) -> None:
+        if self._watch is not None and self._open:
+            self._watch.begin()
+
+    def has_news(self) -> bool:
+        return self._watch is not None and self._watch.has_news()
 
     def _accept(self, budget: Budget) -> None:
         """Take over what the driver has assigned."""
@@ -130,6 +165,8 @@ class SplitsReader(Reader):
         return self._times.next_due() if self._times is not None else None
 
     def waits_for_input(self) -> bool:
+        if self._context.bell.works:
+            return self._watch is None and self._reader.waits()
         return self._may_get_more or self._reader.waits()
 
     # --- checkpoints ---
@@ -142,9 +179,19 @@ class SplitsReader(Reader):
         return {"splits": splits, "times": self._times.progress(), "reached": self._times.reached()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        self._reader.notify_checkpoint_complete(checkpoint)
+        """A reader that is being waited for hears of it when it is free: one method is called at a time."""
+        self._completed.append(checkpoint)
+        if self._watch is None:
+            self._notify()
+
+    def _notify(self) -> None:
+        while self._completed:
+            self._reader.notify_checkpoint_complete(self._completed.pop(0))
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._notify()
         self._reader.close()
 
 
@@ -263,10 +310,16 @@ class SplitAssigner(Enumerator):
         else:
             self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="discovery")
             self._looking = self._thread.submit(self._enumerator.discover)
+            self._looking.add_done_callback(lambda _: self.news())
             return found
         self._state = self._enumerator.snapshot_state()
         self._next_look = time.monotonic() + (interval or 0)
         return found
+
+    def due_in(self) -> float | None:
+        if self._enumerator.discovery_interval is None or (self._looking is not None and not self._looking.done()):
+            return None
+        return max(0.0, self._next_look - time.monotonic())
 
     def position(self) -> Any:
         return {"state": self._state, "turn": self._turn}

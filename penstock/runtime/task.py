@@ -18,6 +18,7 @@ from penstock.graph.plan import Edge, Node
 from penstock.metrics import MetricGroup
 from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
+from penstock.runtime.bell import Bell
 from penstock.runtime.checkpoints import SlotCheckpoints
 from penstock.runtime.committing import CommittingSink
 from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, joined
@@ -54,8 +55,9 @@ Address = tuple[int, int]
 class Slot:
     """Subtask `index` of every operator that has one."""
 
-    def __init__(self, index: int, deployment: Deployment) -> None:
+    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None) -> None:
         self.index = index
+        self.bell = bell or Bell()
         self.deployment = deployment
         self.plan = deployment.plan
         self.clock = Clock(deployment.now)
@@ -75,7 +77,7 @@ class Slot:
         keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
         self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
         self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
-        self.checkpoints = SlotCheckpoints(index, deployment, self._copies)
+        self.checkpoints = SlotCheckpoints(index, deployment, self._copies, self.bell)
 
     # --- opening and closing ---
     def open(self) -> None:
@@ -143,6 +145,7 @@ class Slot:
                 cached_files=deployment.cached_files,
                 metrics=self.metrics.add_group(node.uid),
                 alignment=self.alignment,
+                bell=self.bell,
                 results=lambda uid, payload: self._results.append((uid, payload)),
                 to_global_committer=self._to_global_committer(node, operator),
             )
@@ -218,6 +221,7 @@ class Slot:
     # --- one epoch ---
     def begin(self, command: Command) -> None:
         """Take the orders of a new epoch."""
+        self.bell.disarm()
         self.command = command
         self.epoch = command.epoch
         self.clock.now = command.now
@@ -281,7 +285,10 @@ class Slot:
         if stage == 0 and self.command.drain:
             for _, source in self._sources():
                 source.drain()
-        elif stage == 0 and not self.command.paused:
+        elif stage == 0 and self.command.paused:
+            for _, source in self._sources():
+                source.settle()
+        elif stage == 0:
             self._run_sources(self.command)
         self._deliver(self._waiting.pop(stage, []))
         for operator in operators:
@@ -297,6 +304,7 @@ class Slot:
                     records=max(1, command.max_records // len(sources)),
                     deadline=deadline,
                     wait=command.wait_millis / 1000,
+                    settles=command.checkpoint is not None,
                     payload=None if assigned is None else assigned[self.index],
                 )
             )
@@ -336,12 +344,20 @@ class Slot:
         operators = list(self.operators.values())
         due = [when for operator in operators if (when := operator.next_due()) is not None]
         sources = [source for _, source in self._sources()]
+        self.bell.arm()
+        if self.command is not None and not self.command.paused:
+            for source in sources:
+                source.watch()
+        answers = self.checkpoints.answers()
         return Report(
             slot=self.index,
             epoch=self.epoch,
             process=os.getpid(),
             finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
             backlog=any(source.backlog for source in sources),
+            news=self.bell.works
+            and (self.checkpoints.has_answers() or any(operator.has_news() for operator in operators)),
+            rings=self.bell.works,
             read=max((source.read for source in sources), default=0),
             waits_for_input=any(source.waits_for_input() for source in sources),
             next_due=min(due, default=None),
@@ -350,7 +366,7 @@ class Slot:
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
             metrics=metrics,
-            acknowledgements=self.checkpoints.answers(),
+            acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
             failure=self.failure,
         )

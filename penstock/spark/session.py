@@ -1,4 +1,4 @@
-"""The Spark session that hosts the slots: made with the settings that stickiness needs, or checked for them."""
+"""The Spark session that hosts the slots: the user's own as it is, or one that is made here."""
 
 from __future__ import annotations
 
@@ -12,29 +12,15 @@ import sys
 import threading
 from importlib import resources
 from typing import Any
+from weakref import WeakSet
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from penstock.errors import JavaMissing, SparkSettings
+from penstock.errors import JavaMissing
 
 OLDEST_JAVA = 17
-
-REQUIRED = {
-    "spark.task.maxFailures": ("1", "a failed task must fail the epoch, not run again beside live state"),
-    "spark.locality.wait": ("60s", "a slot must wait for the executor that holds its state"),
-    "spark.shuffle.reduceLocality.enabled": ("false", "data must come to a slot, not move it"),
-    "spark.speculation": ("false", "a second copy of a task would be a second slot"),
-    "spark.dynamicAllocation.enabled": ("false", "an executor that is taken away takes its slots along"),
-    "spark.python.worker.reuse": ("true", "a slot is a Python worker that stays alive"),
-    "spark.python.unix.domain.socket.enabled": ("true", "over TCP every Python task stalls for about 40 ms"),
-}
-_DEFAULTS = {
-    "spark.speculation": "false",
-    "spark.dynamicAllocation.enabled": "false",
-    "spark.python.worker.reuse": "true",
-}
 
 _OWN = {
     "spark.ui.enabled": "false",
@@ -45,15 +31,53 @@ _OWN = {
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
-def session(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
-    """The active session if there is one and it is fit, else a new one on `master`."""
+SPARE_THREADS = 2
+"""Beside those of the slots, in a local session: for `from_spark` and the state processor."""
+
+
+class _Made:
+    """The local session that Penstock made, if there is one: how many threads it has, and who runs in it."""
+
+    session: SparkSession | None = None
+    threads = 0
+    jobs: WeakSet[Any] = WeakSet()
+
+
+def session(master: str, app_name: str, options: dict[str, str], slots: int = 0, keep: bool = False) -> SparkSession:
+    """The active session, as it is, or a new one on `master`; a local one has threads for so many slots.
+
+    A local session that was made here and has too few threads for a job is made anew, unless another job runs in it or
+    it is to be kept, for the frames that it has.
+    """
     active = active_session()
-    if active is not None:
-        check(active)
+    if active is not None and (active is not _Made.session or slots <= _Made.threads or keep or _in_use()):
         return active
-    _check_options(options)
+    if active is not None:
+        active.stop()
     check_java()
-    return _created(master, app_name, options)
+    threads = _threads(master, slots)
+    created = _created(master if threads is None else f"local[{threads}]", app_name, options)
+    if threads is not None:
+        _Made.session, _Made.threads = created, threads
+    return created
+
+
+def in_session(job: Any) -> None:
+    """A job, which has `is_running`, is about to run in the session."""
+    _Made.jobs.add(job)
+
+
+def _in_use() -> bool:
+    return any(job.is_running for job in list(_Made.jobs))
+
+
+def _threads(master: str, slots: int) -> int | None:
+    """How many threads a local session gets; None for a master that is not local."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    if found is None:
+        return None
+    asked = len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1] or 1)
+    return max(asked, slots) + SPARE_THREADS
 
 
 def active_session() -> SparkSession | None:
@@ -64,32 +88,6 @@ def active_session() -> SparkSession | None:
     if found is None or found.sparkContext._jsc is None:
         return None
     return found
-
-
-def check(spark: SparkSession) -> None:
-    """Refuse a session in which slots would not be sticky, and say what to set."""
-    configuration = spark.sparkContext.getConf()
-    wrong = []
-    for name, (wanted, why) in REQUIRED.items():
-        found = configuration.get(name, _DEFAULTS.get(name, "not set"))
-        if _seconds(found) != _seconds(wanted):
-            wrong.append(f"  {name} is {found}; it must be {wanted}: {why}")
-    if wrong:
-        lines = "\n".join(wrong)
-        raise SparkSettings(
-            f"the active Spark session cannot host sticky slots:\n{lines}\nStop it and let Penstock create it, "
-            "or create it with the settings in penstock.spark.session.REQUIRED."
-        )
-
-
-def _check_options(options: dict[str, str]) -> None:
-    for name, (wanted, why) in REQUIRED.items():
-        if _seconds(options.get(name, wanted)) != _seconds(wanted):
-            raise SparkSettings(f"{name} cannot be {options[name]}; it must be {wanted}: {why}")
-
-
-def _seconds(text: str) -> str:
-    return {"1m": "60s", "1min": "60s", "60": "60s", "60000ms": "60s"}.get(text.lower(), text.lower())
 
 
 def check_java() -> None:
@@ -135,7 +133,6 @@ def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSessio
         **(_ON_THIS_MACHINE if local else {}),
         "spark.driver.extraJavaOptions": quiet,
         "spark.executor.extraJavaOptions": quiet,
-        **{name: wanted for name, (wanted, _) in REQUIRED.items()},
         **options,
     }
     for name, value in settings.items():

@@ -1,7 +1,7 @@
-"""What runs in a slot's Python worker process. Spark calls `serve` once per stage; the slot lives in this module.
+"""A slot's process. Spark starts a task for every slot of an attempt, and the task forks the process of the slot.
 
-What is to be done is a tag byte and a body: a deployment or blobs of an exchange, which come as data, or an epoch's
-command, which comes as a property of the Spark job. Elements that are empty only hold the slot in its place.
+The task only waits for it, so that a Python worker that Spark uses again knows nothing of the programs it has hosted.
+The slot ends when the driver says so, or by itself as soon as the driver or its own task is gone.
 """
 
 from __future__ import annotations
@@ -9,171 +9,239 @@ from __future__ import annotations
 import gc
 import os
 import pickle
-import signal
-import struct
+import select
+import socket
 import sys
 import threading
-from base64 import b85decode
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-from pyspark import TaskContext
+from pyspark import BarrierTaskContext
 
 from penstock import compat
+from penstock.runtime.bell import Bell
 from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 from penstock.spark import cached_files
+from penstock.spark.links import Address, Door, LinkLost, Listener, Mesh, Tag, connect, receive, send
 
-SLOT_VARIABLE = "PENSTOCK_SLOT"
-STAGES_VARIABLE = "PENSTOCK_STAGES"
-SLOTS_VARIABLE = "PENSTOCK_SLOTS"
-ORDER_PROPERTY = "penstock.order"
+DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
+WAKE, PING = b"W", b"P"
+PEER_SECONDS = 60
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
-DEPLOY, COMMAND, BLOB, RELEASE = b"D", b"C", b"B", b"R"
-_ENVELOPE = struct.Struct("!qqq")
-"""Job's attempt, epoch and stage of a blob."""
 
 
-class _Process:
-    """The slot of this process, and why it is lost if it is."""
+@dataclass(frozen=True)
+class Invitation:
+    """What a task needs to become a slot of an attempt."""
 
-    slot: Slot | None = None
+    job_id: str
+    attempt: int
+    slots: int
+    secret: bytes
+    driver: Address
+    on_network: bool
+    """Whether slots and driver may be on several machines."""
+
+    def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
+        """The task of slot `index`, from the start of the attempt to its end."""
+        for _ in elements:
+            pass
+        host = BarrierTaskContext.get().getTaskInfos()[index].address.rpartition(":")[0]
+        _hosted(self, index, host if self.on_network else None)
+        return iter(())
 
 
-def serve(_partition: int, elements: Iterator[bytes]) -> Iterator[bytes]:
-    """One stage of one epoch. Drains its input first: Spark does not reuse a worker that left some unread."""
-    received = [element for element in elements if element] or [_order()]
-    yield from _HANDLERS[received[0][:1]](received)
+@dataclass(frozen=True)
+class Hello:
+    """What a slot says when it has connected to the driver."""
+
+    slot: int
+    lifeline: bool
+    process: int
+    address: Address | None = None
 
 
-def _order() -> bytes:
-    return b85decode(TaskContext.get().getLocalProperty(ORDER_PROPERTY))
-
-
-def slot_index() -> int:
-    return int(os.environ[SLOT_VARIABLE].rsplit("/", 1)[1])
-
-
-def _deploy(received: list[bytes]) -> Iterator[bytes]:
-    failure = None
-    _spare_full_collections()
+def _hosted(invitation: Invitation, index: int, host: str | None) -> None:
+    """Fork the slot's process and wait for its end."""
+    ours, its = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        os.close(its)
+        _become_slot(invitation, index, host, ours)
+    os.close(ours)
     try:
-        deployment: Deployment = pickle.loads(received[0][1:])
-        if deployment.attempt:
-            _end_former_slots(deployment.job_id)
+        _, status = os.waitpid(process, 0)
+    finally:
+        os.close(its)
+    if status:
+        code = os.waitstatus_to_exitcode(status)
+        raise RuntimeError(f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}")
+
+
+def _become_slot(invitation: Invitation, index: int, host: str | None, task: int) -> NoReturn:
+    """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
+    code = 1
+    try:
+        os.closerange(3, task)
+        os.closerange(task + 1, os.sysconf("SC_OPEN_MAX") if task < 1024 else task + 1024)
+        _name_process(f"slot{index}-{invitation.job_id}")
+        SlotProcess(invitation, index, host, task).serve()
+        code = 0
+    except LinkLost:
+        code = 0  # the driver or another slot is gone, and will be told as what it is
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _name_process(name: str) -> None:
+    """Let `ps` and `top` tell slots apart, where the system can; it shows 15 characters."""
+    with suppress(OSError), open("/proc/self/comm", "w") as shown:
+        shown.write(name)
+
+
+class SlotProcess:
+    """Obeys the driver: opens the slot, runs epochs, closes it."""
+
+    def __init__(self, invitation: Invitation, index: int, host: str | None, task: int) -> None:
+        self._invitation = invitation
+        self._index = index
+        self._door = Door(Listener(invitation.secret, host))
+        self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
+        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), task)
+        self._mesh = Mesh({})
+        self._slot: Slot | None = None
+
+    def _introduced(self, hello: Hello) -> socket.socket:
+        made = connect(self._invitation.driver, self._invitation.secret)
+        send(made, self._tag(), pickle.dumps(hello))
+        return made
+
+    def _tag(self, epoch: int = -1, stage: int = -1) -> Tag:
+        return Tag(self._invitation.attempt, epoch, stage)
+
+    def serve(self) -> None:
+        """Do what the driver says, until it says that this is the end."""
+        handlers = {DEPLOY: self._deploy, COMMAND: self._epoch}
+        while True:
+            tag, order = receive(self._control)
+            if tag.attempt != self._invitation.attempt:
+                raise LinkLost(f"an order of attempt {tag.attempt}")
+            kind, body = bytes(order[:1]), memoryview(order)[1:]
+            if kind == RELEASE:
+                self._answer(self._release())
+                return
+            self._answer(handlers[kind](body))
+
+    def _answer(self, report: Report) -> None:
+        send(self._control, self._tag(report.epoch), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
+
+    # --- the three orders ---
+    def _deploy(self, body: memoryview) -> Report:
+        failure = None
+        try:
+            deployment, addresses = pickle.loads(body)
+            self._mesh = Mesh(self._met(addresses))
+            self._open(deployment)
+        except OperatorFailed as failed:
+            failure = failed.failure
+        except LinkLost as lost:
+            return Report(self._index, -1, os.getpid(), lost=str(lost))
+        except Exception as error:
+            failure = failure_of(error, "the engine", "-", self._index)
+        return self._report(failure)
+
+    def _open(self, deployment: Deployment) -> None:
         sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
         if deployment.pyflink:
             compat.install()
         deployment.cached_files = cached_files.local(deployment.cached_files)
         if deployment.working_directory is not None:
             os.chdir(deployment.working_directory)
-        if _Process.slot is not None:
-            _Process.slot.close()
-        _Process.slot = Slot(slot_index(), deployment)
-        _Process.slot.open()
+        self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake))
+        self._slot.open()
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
-    except OperatorFailed as failed:
-        failure = failed.failure
-    except Exception as error:
-        failure = failure_of(error, "the engine", "-", slot_index())
-    yield _report(failure)
+
+    def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
+        """A link to every other slot: this one calls those before it, and is called by those behind it."""
+        peers = {}
+        for peer in range(self._index):
+            peers[peer] = connect(addresses[peer], self._invitation.secret)
+            send(peers[peer], self._tag(), str(self._index).encode())
+        while len(peers) < self._invitation.slots - 1:
+            guest = self._door.guest(PEER_SECONDS)
+            if guest is None:
+                raise LinkLost(f"only {len(peers)} of {self._invitation.slots - 1} other slots were met")
+            peers[int(guest[0])] = guest[1]
+        self._door.close()
+        return peers
+
+    def _epoch(self, body: memoryview) -> Report:
+        command: Command = pickle.loads(body)
+        slot = self._slot
+        assert slot is not None
+        slot.begin(command)
+        arrived: list[bytes] = []
+        for stage in range(slot.plan.stages):
+            outgoing = slot.run_stage(stage, arrived)
+            if stage == slot.plan.stages - 1:
+                break
+            try:
+                others = self._mesh.exchange(self._tag(command.epoch, stage), outgoing)
+            except LinkLost as lost:
+                return Report(self._index, command.epoch, os.getpid(), lost=str(lost))
+            arrived = [outgoing[self._index], *others]  # type: ignore[list-item]
+        return slot.report()
+
+    def _release(self) -> Report:
+        """Close the functions."""
+        failures = self._slot.release() if self._slot is not None else []
+        return self._report(failures[0] if failures else None)
+
+    def _report(self, failure: Failure | None) -> Report:
+        return Report(self._index, -1, os.getpid(), failure=failure)
 
 
-def _end_former_slots(job_id: str) -> None:
-    """End what is left on this machine of the job's slots before a failure: they hold memory, and may be busy still."""
-    generation = os.environ[SLOT_VARIABLE].rsplit("/", 1)[0]
-    of_job, of_now = (f"{SLOT_VARIABLE}={prefix}/".encode() for prefix in (job_id, generation))
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            environment = (process / "environ").read_bytes()
-            if of_job in environment and of_now not in environment:
-                os.kill(int(process.name), signal.SIGKILL)
+class Lifeline:
+    """A second link to the driver, served by a thread: answers whether this process lives, and ends it with the driver.
 
-
-def _spare_full_collections() -> None:
-    """Keep pyspark's daemon from a full garbage collection after every task: it would cost in proportion to the state.
-
-    Python's own generational collection goes on, and user code that calls gc.collect() still gets it.
+    It also carries the word that there is input, so that whoever has some wakes the driver.
     """
-    collect = gc.collect
 
-    def collect_unless_daemon(generation: int = 2) -> int:
-        caller = sys._getframe(1).f_code.co_filename
-        return 0 if caller.endswith(os.path.join("pyspark", "daemon.py")) else collect(generation)
+    def __init__(self, sock: socket.socket, task: int) -> None:
+        self._sock = sock
+        self._task = task
+        threading.Thread(target=self._watch, name="penstock lifeline", daemon=True).start()
 
-    if not hasattr(gc, "penstock"):
-        gc.penstock = True  # type: ignore[attr-defined]
-        gc.collect = collect_unless_daemon
+    def wake(self) -> None:
+        """Tell the driver that an epoch is wanted."""
+        try:
+            self._sock.send(WAKE)
+        except OSError:
+            return
 
-
-def _command(received: list[bytes]) -> Iterator[bytes]:
-    command: Command = pickle.loads(received[0][1:])
-    slot = _Process.slot
-    if slot is None or slot.deployment.attempt != command.attempt:
-        yield from _lost(command.attempt, command.epoch, 0)
-        return
-    slot.begin(command)
-    yield from _run(slot, 0, [])
-
-
-def _blobs(received: list[bytes]) -> Iterator[bytes]:
-    attempt, epoch, stage = _ENVELOPE.unpack_from(received[0], 1)
-    slot = _Process.slot
-    if slot is None or slot.command is None or (slot.deployment.attempt, slot.epoch) != (attempt, epoch):
-        yield from _lost(attempt, epoch, stage)
-        return
-    yield from _run(slot, stage, [body for blob in received if (body := blob[1 + _ENVELOPE.size :])])
-
-
-def _run(slot: Slot, stage: int, blobs: list[bytes]) -> Iterator[bytes]:
-    outgoing = slot.run_stage(stage, blobs)
-    if stage == slot.plan.stages - 1:
-        yield pickle.dumps(slot.report())
-        return
-    header = BLOB + _ENVELOPE.pack(slot.deployment.attempt, slot.epoch, stage + 1)
-    for target, blob in enumerate(outgoing):
-        yield _address(target)
-        yield header + blob
-
-
-def _lost(attempt: int, epoch: int, stage: int) -> Iterator[bytes]:
-    """This process is not the one that holds the slot's state: say so at the last stage; the job goes on till then.
-
-    How many stages and slots there are is in the environment, since nothing else is here.
-    """
-    stages = int(os.environ[STAGES_VARIABLE])
-    why = "its process was replaced, and its live state is gone with the old one"
-    if stage == stages - 1:
-        yield pickle.dumps(Report(slot_index(), epoch, os.getpid(), lost=why))
-        return
-    _Process.slot = None
-    for target in range(int(os.environ[SLOTS_VARIABLE])):
-        yield _address(target)
-        yield BLOB + _ENVELOPE.pack(attempt, epoch, stage + 1)
-
-
-def _release(received: list[bytes]) -> Iterator[bytes]:
-    """Close the functions and, once Spark has its answer, end this process: nobody will need it again."""
-    slot, _Process.slot = _Process.slot, None
-    failures = slot.release() if slot is not None else []
-    yield _report(failures[0] if failures else None)
-    timer = threading.Timer(1.0, os._exit, (0,))
-    timer.daemon = True
-    timer.start()
-
-
-def _report(failure: Failure | None) -> bytes:
-    return pickle.dumps(Report(slot_index(), -1, os.getpid(), failure=failure))
-
-
-def _address(target: int) -> bytes:
-    """The key of an exchanged pair, as Spark's PairwiseRDD reads it."""
-    return struct.pack("!q", target)
-
-
-_HANDLERS = {DEPLOY: _deploy, COMMAND: _command, BLOB: _blobs, RELEASE: _release}
+    def _watch(self) -> None:
+        """Nobody is there any more to report to once the driver, or the task of this slot, is gone."""
+        watched: list[Any] = [self._sock, self._task]
+        while True:
+            ready, _, _ = select.select(watched, [], [])
+            try:
+                if self._task in ready or not self._sock.recv(64):
+                    break
+                self._sock.send(PING)
+            except OSError:
+                break
+        os._exit(1)

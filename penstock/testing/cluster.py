@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import cloudpickle
@@ -22,6 +22,7 @@ class InProcessCluster:
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
+        self.on_wake: Callable[[], None] = lambda: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         for slot in self.slots:
@@ -88,8 +89,12 @@ class ManualClock(WallClock):
         with self._lock:
             self._now += millis
 
-    def rest(self, millis: int, woken: threading.Event) -> None:
-        self.advance(millis)
+    def rest(self, millis: int | None, woken: threading.Event) -> None:
+        """Nothing is due and only what comes from outside can go on: that needs real time."""
+        if millis is None:
+            woken.wait()
+        else:
+            self.advance(millis)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import pytest
 
 from penstock import errors
 from penstock.datastream import environment_settings
-from penstock.spark.session import REQUIRED
 from penstock.testing import in_process
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +109,7 @@ def test_every_page_is_in_the_navigation():
 
 def test_every_option_is_documented():
     text = (ROOT / "docs/configuration.md").read_text()
-    names = [*environment_settings._OPTIONS, *REQUIRED, environment_settings.MASTER_VARIABLE]
+    names = [*environment_settings._OPTIONS, environment_settings.MASTER_VARIABLE]
     assert [name for name in names if f"`{name}`" not in text] == []
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.spark.worker import SLOT_VARIABLE
+
+SLOT = re.compile(r"slot(\d+)-([0-9a-f]+)")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,20 +28,16 @@ def env() -> StreamExecutionEnvironment:
 
 
 @pytest.fixture
-def slot_processes() -> Callable[[], dict[str, int]]:
-    """The worker processes of slots that are alive now: {'job/slot': pid}."""
+def slot_processes() -> Callable[[str], dict[int, int]]:
+    """The processes of a job's slots that are alive now: {slot: pid}. A slot's process bears its name."""
 
-    def find() -> dict[str, int]:
+    def find(job: str) -> dict[int, int]:
         found = {}
         for process in psutil.Process().children(recursive=True):
-            try:
-                slot = process.environ().get(SLOT_VARIABLE)
-                # The daemon of each pool has the variable too; a worker is the daemon's child.
-                if slot is not None and SLOT_VARIABLE in psutil.Process(process.ppid()).environ():
-                    job, _, index = slot.split("/")
-                    found[f"{job}/{index}"] = process.pid
-            except psutil.Error:
-                continue
+            with suppress(psutil.Error):
+                slot = SLOT.fullmatch(process.name())
+                if slot is not None and job.startswith(slot[2]):
+                    found[int(slot[1])] = process.pid
         return found
 
     return find

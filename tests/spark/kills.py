@@ -57,9 +57,8 @@ class Victim:
 
     # --- what can be killed ---
     def slots(self) -> list[psutil.Process]:
-        """Worker processes: those of a slot's environment whose parent, the daemon, has the same."""
-        found = [child for child in self._children() if _slot(child)]
-        return [process for process in found if _slot(process.parent()) == _slot(process)]
+        """A slot's process bears its name."""
+        return [child for child in self._children() if _name(child).startswith("slot")]
 
     def executors(self) -> list[psutil.Process]:
         return [child for child in self._children() if any("CoarseGrainedExecutor" in a for a in _arguments(child))]
@@ -135,9 +134,9 @@ class Victim:
             assert sorted(found) == list(range(1, expected[int(key)] + 1)), f"key {key}"
 
 
-def _slot(process: psutil.Process | None) -> str:
+def _name(process: psutil.Process) -> str:
     with suppress(psutil.Error):
-        return process.environ().get("PENSTOCK_SLOT", "") if process is not None else ""
+        return process.name()
     return ""
 
 
@@ -150,7 +149,7 @@ def _arguments(process: psutil.Process) -> list[str]:
 def run_rounds(folder: Path, what: str, rounds: int, seed: int, script: str = SCRIPT) -> Victim:
     """One job through so many kills of a slot's worker, an executor or the driver."""
     chance = random.Random(seed)
-    master = "local-cluster[2,1,1024]" if what == "executor" else "local[2]"
+    master = "local-cluster[2,2,1024]" if what == "executor" else "local[2]"
     victim = Victim(folder, master, script)
     victim.start()
     try:

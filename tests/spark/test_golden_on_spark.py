@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-MASTERS = ["local[2]", "local-cluster[2,1,1024]"]
+MASTERS = ["local[2]", "local-cluster[2,2,1024]"]
 FILES = {"cases.py": "expected.json", "beyond_cases.py": "beyond_expected.json"}
 CASES = [(file, case) for file, results in FILES.items() for case in sorted(json.loads((GOLDEN / results).read_text()))]
 

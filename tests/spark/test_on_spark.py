@@ -17,7 +17,7 @@ import pytest
 from penstock.common import Row, Types
 from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import JavaMissing, JobCancelled, JobFailed, SparkSettings, TypeMismatch
+from penstock.errors import JavaMissing, JobCancelled, JobFailed, TypeMismatch
 from penstock.spark import session as sessions
 
 
@@ -141,12 +141,12 @@ def test_cancel_ends_the_job_and_its_processes(env: StreamExecutionEnvironment, 
     env.generate(lambda i: i, rate=100).map(lambda x: x).discard()
     client = env.execute_async()
     job = str(client.get_job_id())
-    _until(lambda: any(slot.startswith(job) for slot in slot_processes()))
+    _until(lambda: slot_processes(job))
     client.cancel().result()
     assert client.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobCancelled):
         client.get_job_execution_result().result()
-    _until(lambda: not any(slot.startswith(job) for slot in slot_processes()), seconds=6)
+    _until(lambda: not slot_processes(job), seconds=6)
 
 
 def test_cancel_interrupts_a_function_that_does_not_return(env: StreamExecutionEnvironment, slot_processes) -> None:
@@ -157,19 +157,19 @@ def test_cancel_interrupts_a_function_that_does_not_return(env: StreamExecutionE
     env.from_elements(1).map(stuck).discard()
     client = env.execute_async()
     job = str(client.get_job_id())
-    _until(lambda: any(slot.startswith(job) for slot in slot_processes()))
+    _until(lambda: slot_processes(job))
     time.sleep(1)
     began = time.monotonic()
     client.cancel().result()
     assert time.monotonic() - began < 12
     assert client.get_job_status().result() is JobStatus.CANCELED
-    _until(lambda: not any(slot.startswith(job) for slot in slot_processes()), seconds=10)
+    _until(lambda: not slot_processes(job), seconds=10)
 
 
 def test_a_finished_job_leaves_no_process(env: StreamExecutionEnvironment, slot_processes) -> None:
     with env.from_sequence(1, 10).map(lambda x: x).execute_and_collect() as results:
         assert sorted(results) == list(range(1, 11))
-    _until(lambda: not slot_processes(), seconds=6)
+    _until(lambda: not slot_processes(""), seconds=6)
 
 
 def test_results_stream_while_the_job_runs(env: StreamExecutionEnvironment) -> None:
@@ -233,46 +233,74 @@ def test_a_failing_job_does_not_spoil_the_session(env: StreamExecutionEnvironmen
         assert sorted(results) == [1, 2]
 
 
-def test_a_session_without_the_settings_is_refused(tmp_path: Path) -> None:
-    done = run_program(
-        tmp_path,
-        """
-        import os, sys
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        from pyspark.sql import SparkSession
-        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-        from penstock.datastream import StreamExecutionEnvironment
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.from_elements(1).print()
-        env.execute()
-        """,
-    )
-    assert done.returncode == 1
-    assert "SparkSettings" in done.stderr and "spark.locality.wait" in done.stderr
+OWN_SESSION = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+builder = SparkSession.builder.config("spark.ui.enabled", "false").appName("mine")
+"""
 
 
-def test_a_session_with_the_settings_is_used(tmp_path: Path) -> None:
+def test_any_session_is_used_as_it_is(tmp_path: Path) -> None:
     done = run_program(
         tmp_path,
-        """
-        import os, sys
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        from pyspark.sql import SparkSession
-        from penstock.spark.session import REQUIRED
-        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").appName("mine")
-        for name, (value, _) in REQUIRED.items():
-            builder = builder.config(name, value)
-        mine = builder.getOrCreate()
-        from penstock.datastream import StreamExecutionEnvironment
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.set_parallelism(2)
-        env.from_elements(1, 2).map(lambda x: x + 1).print()
-        env.execute()
-        print(mine.range(3).count())
-        """,
+        OWN_SESSION
+        + """
+mine = builder.master("local[2]").getOrCreate()
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+env.from_elements(1, 2).map(lambda x: x + 1).print()
+env.execute()
+print(mine.range(3).count())
+""",
     )
     assert done.returncode == 0, done.stderr
     assert sorted(line[-1] for line in done.stdout.splitlines()) == ["2", "3", "3"]
+
+
+def test_too_few_cores_are_waited_for_and_then_an_error(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        OWN_SESSION
+        + """
+mine = builder.master("local[1]").getOrCreate()
+env = StreamExecutionEnvironment.get_execution_environment(
+    Configuration().set_string("slot.request.timeout", "5 s").set_string("parallelism.default", "3")
+)
+env.from_elements(1).map(lambda x: x).print()
+env.execute()
+""",
+    )
+    assert done.returncode == 1
+    assert "NotEnoughSlots: job 'Penstock job' needs 3 slots at once" in done.stderr
+    assert "Spark has 1 cores" in done.stderr and "slot.request.timeout, 5 s, is over" in done.stderr
+
+
+def test_dynamic_allocation_is_refused(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        OWN_SESSION
+        + """
+mine = builder.master("local[2]").config("spark.dynamicAllocation.enabled", "true").getOrCreate()
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_elements(1).print()
+env.execute()
+""",
+    )
+    assert done.returncode == 1 and "ConfigurationError: spark.dynamicAllocation.enabled is true" in done.stderr
+
+
+def test_a_session_of_our_own_grows_with_the_jobs_and_serves_two_at_once(env: StreamExecutionEnvironment) -> None:
+    first = env.generate(lambda i: i, rate=20).key_by(lambda i: i % 2).sum().execute_and_collect()
+    next(first)
+    other = StreamExecutionEnvironment.create_local_environment(1)
+    assert list(other.from_elements(1, 2).execute_and_collect()) == [1, 2]
+    next(first)
+    first.close()
+    wide = StreamExecutionEnvironment.create_local_environment(6)
+    assert sorted(wide.from_sequence(1, 12).map(lambda x: x).execute_and_collect()) == list(range(1, 13))
 
 
 def test_java_missing_and_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +313,6 @@ def test_java_missing_and_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     old.chmod(0o755)
     with pytest.raises(JavaMissing, match="is Java 11"):
         sessions.check_java()
-    assert SparkSettings is not JavaMissing
 
 
 def _until(condition, seconds: float = 30) -> None:

@@ -33,6 +33,8 @@ Key = tuple[str, int]
 class KafkaReader(SourceReader):
     """One consumer with its partitions assigned, never subscribed: Penstock knows who reads what."""
 
+    waits_in_a_thread = True
+
     def __init__(self, source: KafkaSource, context: ReaderContext) -> None:
         self._source = source
         self._decoding = _Decoding(source.deserializer, context)

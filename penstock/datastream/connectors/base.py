@@ -78,6 +78,11 @@ class SourceReader(ABC):
 
     reads_in_turn = False
     """Whether splits wait for each other, so that one holds back event time only once its first record was read."""
+    waits_in_a_thread = False
+    """Whether `fetch` may be called by a thread of its own between two epochs, to wait for records.
+
+    It is never called at the same time as another method. Without it the slot looks for records from time to time.
+    """
     checkpoint_id: int | None = None
     """The checkpoint that is being taken; set before `snapshot_state`."""
 

@@ -99,6 +99,9 @@ CASES = [
         lambda s: s.config.is_object_reuse_enabled(),
         ["on"],
     ),
+    ("slot.request.timeout", [], {"7 s": 7000}, lambda s: s.patience.slot_request_timeout, ["0 s", "soon"]),
+    ("heartbeat.interval", [], {"7 s": 7000}, lambda s: s.patience.heartbeat_interval, ["0 s"]),
+    ("heartbeat.timeout", [], {"1 min": 60_000}, lambda s: s.patience.heartbeat_timeout, ["0 s"]),
     ("execution.runtime-mode", [], {"batch": RuntimeExecutionMode.BATCH}, the("mode"), ["fast"]),
     (
         "execution.buffer-timeout.interval",

@@ -7,7 +7,7 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.submission import plan_of
 from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
-from penstock.job.driver import KEEP_ALIVE_MILLIS, LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions, Pace
+from penstock.job.driver import LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions, Pace
 from penstock.job.driver_parts import job_failed
 from penstock.job.submission import deployment_of
 from penstock.runtime.failures import Failure
@@ -58,6 +58,8 @@ class RecordingClock(ManualClock):
 
     def rest(self, millis, woken):
         self.rests.append(millis)
+        if millis is None:
+            self.on_endless_rest()
         super().rest(millis, woken)
 
 
@@ -74,6 +76,7 @@ def loop_over(*answers, clock=None, interval=100, results=None, **cluster_option
     plan = plan_of(env, "job")
     cluster = FakeCluster(*answers, **cluster_options)
     clock = clock or RecordingClock()
+    clock.on_endless_rest = lambda: cluster.on_wake()
     loop = EpochLoop(
         plan,
         deployment_of(plan, "0" * 32),
@@ -101,16 +104,33 @@ def test_it_does_not_rest_while_it_catches_up():
     assert clock.rests == [] and [c.epoch for c in cluster.commands] == [0, 1, 2]
 
 
-def test_without_anything_due_it_rests_until_the_keep_alive():
+def test_without_anything_due_it_rests_until_it_is_woken():
     loop, cluster, clock = loop_over(report(), report(), END)
+    clock.on_endless_rest = lambda: clock.advance(20_000) or cluster.on_wake()
     loop.run()
-    assert clock.rests == [KEEP_ALIVE_MILLIS, KEEP_ALIVE_MILLIS]
+    assert clock.rests == [None, None]
     assert [c.now for c in cluster.commands] == [0, 20_000, 40_000]
+
+
+def test_news_is_gathered_for_the_interval():
+    loop, _, clock = loop_over(report(news=True), report(news=True, next_due=30), report(next_due=5_000), END)
+    loop.run()
+    assert clock.rests == [100, 100, 4_800]
+    loop, _, clock = loop_over(report(news=True), report(news=True), END, interval=0)
+    loop.run()
+    assert clock.rests == []
+
+
+def test_who_is_woken_before_the_interval_is_over_rests_on():
+    loop, cluster, clock = loop_over(report(), END)
+    clock.on_endless_rest = lambda: clock.advance(40) or cluster.on_wake()
+    loop.run()
+    assert clock.rests == [None, 60]
 
 
 @pytest.mark.parametrize(
     ("due", "rest"),
-    [(5_000, 5_000), (100, 100), (30, 100), (-10, 100), (10**9, KEEP_ALIVE_MILLIS), (None, KEEP_ALIVE_MILLIS)],
+    [(5_000, 5_000), (100, 100), (30, 100), (-10, 100), (10**9, 10**9)],
 )
 def test_it_rests_until_the_next_timer_but_not_less_than_the_interval(due, rest):
     loop, _, clock = loop_over(report(next_due=due), END)
@@ -259,6 +279,7 @@ def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
     fed.discard()
     plan = plan_of(env, "job")
     cluster, clock = FakeCluster(report(), report(), report(), END), RecordingClock()
+    clock.on_endless_rest = lambda: cluster.on_wake()
     EpochLoop(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.assignments[0] for c in cluster.commands] == [[([1, 2], True)], [None], [None], [None]]
     assert clock.rests
@@ -274,9 +295,9 @@ def test_alignment_limits_follow_the_slowest_stream():
     cluster = FakeCluster(
         [report(alignment={("g", "w"): 100}), Report(1, 0, alignment={("g", "w"): 40})], report(), END
     )
-    EpochLoop(
-        plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=ManualClock()
-    ).run()
+    clock = RecordingClock()
+    clock.on_endless_rest = lambda: cluster.on_wake()
+    EpochLoop(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.alignment for c in cluster.commands] == [{}, {"g": 50}, {}]
 
 

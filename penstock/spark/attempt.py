@@ -1,0 +1,312 @@
+"""One attempt of a job on Spark: a barrier job whose tasks are the slots, and the driver's links to them."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import cloudpickle
+from pyspark import InheritableThread, SparkContext
+
+from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
+from penstock.job.cluster import Patience
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
+from penstock.spark.worker import COMMAND, DEPLOY, PING, RELEASE, WAKE, Hello, Invitation
+
+ENDING_SECONDS = 3.0
+"""How long Spark's job may take to end by itself once its slots have ended."""
+QUIET_SECONDS = 10.0
+"""How long slots may take to start before the user is told what the job waits for."""
+log = logging.getLogger("penstock.job")
+
+
+class Attempt:
+    """The slots of one attempt, from their start to their end."""
+
+    def __init__(
+        self, context: SparkContext, deployment: Deployment, patience: Patience, on_wake: Callable[[], None]
+    ) -> None:
+        self._context = context
+        self._number = deployment.attempt
+        self._slots = deployment.plan.slots
+        self._name = deployment.plan.job_name
+        self._group = f"{deployment.job_id}-{self._number}-{secrets.token_hex(4)}"
+        self._patience = patience
+        self._ended = False
+        self._failure: str | None = None
+        on_network = not is_local(context)
+        secret = secrets.token_bytes(32)
+        host = context.getConf().get("spark.driver.host") if on_network else None
+        bind = context.getConf().get("spark.driver.bindAddress", "") if on_network else ""
+        self._door = Door(Listener(secret, host, bind or ""))
+        invitation = Invitation(deployment.job_id, self._number, self._slots, secret, self._door.address, on_network)
+        self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
+        try:
+            waiting = Waiting(context, self._name, self._slots, patience.slot_request_timeout / 1000)
+            self._await_cores(waiting)
+            self._job.start()
+            hellos, control, lifelines = self._met(waiting)
+        except BaseException:
+            self.end()
+            raise
+        self._addresses = [hellos[slot].address for slot in range(self._slots)]
+        self._inlets = [Inlet(control[slot]) for slot in range(self._slots)]
+        self._selector = selectors.DefaultSelector()
+        for slot, inlet in enumerate(self._inlets):
+            self._selector.register(inlet.sock, selectors.EVENT_READ, slot)
+        self._lifelines = Lifelines([lifelines[slot] for slot in range(self._slots)], patience, on_wake, self._cut)
+
+    # --- the start ---
+    def _run(self, invitation: Invitation) -> None:
+        """Spark's part: it starts the processes, places them, and tells when one dies."""
+        try:
+            self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
+            slots = self._context.parallelize(range(self._slots), self._slots)
+            slots.barrier().mapPartitionsWithIndex(invitation).collect()
+        except Exception as error:
+            self._failure = reason(str(error))
+        else:
+            self._failure = "Spark has ended the job"
+
+    def _await_cores(self, waiting: Waiting) -> None:
+        """Spark looks only every 15 s whether there are enough cores for a barrier job that it could not start."""
+        while not self._ended and self._cores() < self._slots:
+            waiting.step(0)
+            time.sleep(0.1)
+
+    def _cores(self) -> int:
+        """How many tasks Spark can run at once, as far as it says so."""
+        configuration = self._context.getConf()
+        if configuration.get("spark.default.parallelism") is not None:
+            return self._slots
+        return int(self._context.defaultParallelism) // int(configuration.get("spark.task.cpus", "1") or 1)
+
+    def _met(self, waiting: Waiting) -> tuple[dict[int, Hello], dict[int, socket.socket], dict[int, socket.socket]]:
+        """Wait until every slot has made both of its links."""
+        hellos: dict[int, Hello] = {}
+        control: dict[int, socket.socket] = {}
+        lifelines: dict[int, socket.socket] = {}
+        while len(control) < self._slots or len(lifelines) < self._slots:
+            guest = self._door.guest(0.1)
+            if guest is not None:
+                hello: Hello = pickle.loads(guest[0])
+                (lifelines if hello.lifeline else control)[hello.slot] = guest[1]
+                if not hello.lifeline:
+                    hellos[hello.slot] = hello
+                continue
+            if self._failure is not None or self._ended:
+                raise SlotLost(f"the slots did not start: {self._failure or 'the job was cancelled'}")
+            waiting.step(len(control))
+        return hellos, control, lifelines
+
+    # --- orders ---
+    def deploy(self, deployment: Deployment) -> list[Report]:
+        """Open every slot."""
+        return self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+
+    def run(self, command: Command) -> list[Report]:
+        """One epoch."""
+        return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
+
+    def release(self) -> list[Report]:
+        """Close the slots' functions, and let the processes end."""
+        return self._ordered(-1, RELEASE)
+
+    def _ordered(self, epoch: int, order: bytes) -> list[Report]:
+        tag = Tag(self._number, epoch, -1)
+        try:
+            for inlet in self._inlets:
+                send(inlet.sock, tag, order)
+            reports = self._reports(tag)
+        except (LinkLost, ValueError, OSError) as error:
+            raise SlotLost(self._why(str(error))) from None
+        lost = [report for report in reports if report.lost]
+        if lost:
+            raise SlotLost(self._why("; ".join(f"slot {report.slot}: {report.lost}" for report in lost)))
+        return reports
+
+    def _reports(self, tag: Tag) -> list[Report]:
+        reports: dict[int, Report] = {}
+        while len(reports) < self._slots:
+            for key, _ in self._selector.select():
+                inlet = self._inlets[key.data]
+                if key.data in reports:
+                    # It has answered, and is gone: at the end of the job as it should be, else the next order tells.
+                    self._selector.unregister(inlet.sock)
+                elif inlet.read():
+                    found, body = inlet.message()
+                    if found != tag:
+                        raise LinkLost(f"slot {key.data} answered {found} instead of {tag}")
+                    reports[key.data] = pickle.loads(body)
+        return [reports[slot] for slot in range(self._slots)]
+
+    # --- the end ---
+    def _why(self, said: str) -> str:
+        """The first cause that is known: why a slot is counted as lost, what Spark says, what a link says."""
+        if self._ended:
+            return "the job was cancelled"
+        if self._lifelines.cause is None:
+            self._job.join(0.5)
+        return self._lifelines.cause or self._failure or said
+
+    def _cut(self, slot: int) -> None:
+        """A slot is silent: whoever waits for its report must not wait longer."""
+        closed_quietly(self._inlets[slot].sock)
+
+    def end(self) -> None:
+        """Let go of the slots, whatever they do; called from any thread, and more than once."""
+        self._ended = True
+        self._door.close()
+        if hasattr(self, "_lifelines"):
+            self._lifelines.close()
+            for inlet in self._inlets:
+                closed_quietly(inlet.sock)
+        if self._job.ident is None:
+            return
+        self._job.join(ENDING_SECONDS)
+        if self._job.is_alive():
+            self._context.cancelJobGroup(self._group)
+
+
+class Waiting:
+    """The wait for slots: it is told once that there is one, and has an end."""
+
+    def __init__(self, context: SparkContext, job: str, slots: int, seconds: float) -> None:
+        self._context = context
+        self._job = job
+        self._slots = slots
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._told = False
+
+    def step(self, there: int) -> None:
+        """Some have started, and others not. Raises NotEnoughSlots when that has lasted too long."""
+        waited = time.monotonic() - self._began
+        if waited > self._seconds:
+            raise NotEnoughSlots(self._said(there, f"slot.request.timeout, {self._seconds:g} s, is over"))
+        if waited > QUIET_SECONDS and not self._told:
+            self._told = True
+            log.warning("%s", self._said(there, f"waiting up to {self._seconds:g} s"))
+
+    def _said(self, there: int, how_long: str) -> str:
+        return (
+            f"job '{self._job}' needs {self._slots} slots at once, and {there} have started ({how_long}): Spark has "
+            f"{self._context.defaultParallelism} cores, of which other jobs may use some. Give Spark more cores, lower "
+            "the job's parallelism, or end other jobs of this Spark application"
+        )
+
+
+class Lifelines:
+    """The driver's side of the lifelines: hears who wakes it, and who no longer lives."""
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        patience: Patience,
+        on_wake: Callable[[], None],
+        on_silent: Callable[[int], None],
+    ) -> None:
+        self.cause: str | None = None
+        self._sockets = dict(enumerate(sockets))
+        self._patience = patience
+        self._on_wake = on_wake
+        self._on_silent = on_silent
+        self._closing = False
+        self._heard = dict.fromkeys(self._sockets, time.monotonic())
+        threading.Thread(target=self._listen, name="penstock lifelines", daemon=True).start()
+
+    def _listen(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for slot, sock in self._sockets.items():
+                selector.register(sock, selectors.EVENT_READ, slot)
+            interval = self._patience.heartbeat_interval / 1000
+            next_ping = time.monotonic() + interval
+            while not self._closing and self._sockets:
+                for key, _ in selector.select(max(0.0, next_ping - time.monotonic())):
+                    if not self._hear(key.data):
+                        selector.unregister(key.fileobj)
+                if time.monotonic() >= next_ping:
+                    self._ping()
+                    next_ping = time.monotonic() + interval
+
+    def _hear(self, slot: int) -> bool:
+        """Take what a slot says; False if it is gone."""
+        try:
+            said = self._sockets[slot].recv(4096)
+        except OSError:
+            said = b""
+        if not said:
+            # Its other link ends by itself, behind what it may still have sent there.
+            self._lose(slot, f"the process of slot {slot} died, and its state with it")
+            return False
+        self._heard[slot] = time.monotonic()
+        if WAKE in said:
+            self._on_wake()
+        return True
+
+    def _ping(self) -> None:
+        timeout = self._patience.heartbeat_timeout / 1000
+        silent = time.monotonic() - timeout
+        for slot, sock in list(self._sockets.items()):
+            if self._heard[slot] < silent:
+                self._lose(slot, f"slot {slot} has not answered for {timeout:g} s (heartbeat.timeout)")
+                closed([sock])
+                self._on_silent(slot)
+                continue
+            try:
+                sock.send(PING, socket.MSG_DONTWAIT)
+            except OSError:
+                continue
+
+    def _lose(self, slot: int, cause: str) -> None:
+        del self._sockets[slot]
+        if not self._closing:
+            self.cause = self.cause or cause
+            self._on_wake()
+
+    def close(self) -> None:
+        self._closing = True
+        for sock in list(self._sockets.values()):
+            closed_quietly(sock)
+
+
+def closed_quietly(sock: socket.socket) -> None:
+    """End a connection for both sides; the thread that reads from it finds its end."""
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether driver and executors are one process on one machine."""
+    return context.master.startswith("local") and not context.master.startswith("local-cluster")
+
+
+def check_session(context: SparkContext) -> None:
+    """Refuse what Spark itself does not do together with barrier tasks."""
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        raise ConfigurationError(
+            "spark.dynamicAllocation.enabled is true, and Spark does not start tasks that must run at once (barrier "
+            "tasks, which the slots are) with dynamic allocation: set it to false"
+        )
+
+
+def reason(text: str) -> str:
+    """What Spark says in one line, without its stack of frames."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if "ExecutorLostFailure" in text:
+        return "an executor was lost, and its slots with it"
+    if "the process of slot" in text or "crashed" in text or "exited unexpectedly" in text or "EOFException" in text:
+        return "a slot's process died, and its state with it"
+    if "cancelled" in text:
+        return "the Spark job was cancelled"
+    telling = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
+    return (telling or lines or ["Spark gave no reason"])[-1][:400]

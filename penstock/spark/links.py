@@ -1,0 +1,364 @@
+"""Sockets that carry whole messages between the driver and the slots of one attempt, and among the slots.
+
+Every connection begins with a handshake by which both sides show that they know the attempt's secret. A message is its
+length, three numbers that say what it belongs to (attempt, epoch, stage), and its body.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import selectors
+import socket
+import struct
+import tempfile
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import NamedTuple
+
+HANDSHAKE_SECONDS = 10
+LONGEST_BODY = 1 << 40
+_HEADER = struct.Struct("!Qqqq")
+_AT_ONCE = 1 << 20
+_BUFFER = 1 << 20
+
+
+class LinkLost(Exception):
+    """The other side of a link is gone, or does not speak as it should."""
+
+
+class Tag(NamedTuple):
+    """What a message belongs to."""
+
+    attempt: int
+    epoch: int
+    stage: int
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where someone listens: a path for those on the same machine, and for the others a host and a port, if any."""
+
+    machine: str
+    path: str
+    host: str = ""
+    port: int = 0
+
+
+def this_machine() -> str:
+    """A name that only processes with the same file system and kernel share."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as boot:
+        return f"{socket.gethostname()} {boot.read().strip()}"
+    return socket.gethostname()
+
+
+class Listener:
+    """Takes connections of those who know the secret."""
+
+    def __init__(self, secret: bytes, host: str | None = None, bind: str = "") -> None:
+        """`host` is what others on the network call this machine; None if nobody else will connect."""
+        self._secret = secret
+        self._folder = tempfile.mkdtemp(prefix="penstock-link-")
+        path = os.path.join(self._folder, "s")
+        local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        local.bind(path)
+        local.listen(128)
+        self._sockets = [local]
+        port = 0
+        if host is not None:
+            remote = socket.create_server((bind, 0), backlog=128)
+            port = remote.getsockname()[1]
+            self._sockets.append(remote)
+        self.address = Address(this_machine(), path, host or "", port)
+        self._selector = selectors.DefaultSelector()
+        for listening in self._sockets:
+            listening.setblocking(False)
+            self._selector.register(listening, selectors.EVENT_READ)
+
+    def accept(self, seconds: float) -> socket.socket | None:
+        """The next connection, not yet trusted; None if none came in time. Raises OSError once closed."""
+        for key, _ in self._selector.select(seconds):
+            with suppress(BlockingIOError):
+                accepted, _ = key.fileobj.accept()  # type: ignore[union-attr]
+                accepted.setblocking(True)
+                return accepted  # type: ignore[no-any-return]
+        return None
+
+    def trust(self, accepted: socket.socket) -> bool:
+        """The handshake; False, and the connection closed, for a stranger."""
+        return _shaken(accepted, self._secret, first=True)
+
+    def close(self) -> None:
+        for listening in self._sockets:
+            with suppress(OSError, KeyError, ValueError):
+                self._selector.unregister(listening)
+            listening.close()
+        with suppress(OSError):
+            os.unlink(self.address.path)
+            os.rmdir(self._folder)
+
+
+def connect(address: Address, secret: bytes) -> socket.socket:
+    """A trusted connection, by path on the same machine and over the network otherwise. Raises LinkLost."""
+    made = _by_path(address)
+    if made is None:
+        try:
+            made = socket.create_connection((address.host, address.port), timeout=HANDSHAKE_SECONDS)
+        except OSError as error:
+            raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
+        made.settimeout(None)
+    if not _shaken(made, secret, first=False):
+        raise LinkLost("the other side does not know the secret of this attempt")
+    return made
+
+
+def _by_path(address: Address) -> socket.socket | None:
+    if address.machine != this_machine() or not os.path.exists(address.path):
+        return None
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.connect(address.path)
+    except OSError as error:
+        made.close()
+        if address.port:
+            return None
+        raise LinkLost(f"nobody listens any more: {error}") from None
+    return made
+
+
+def _shaken(sock: socket.socket, secret: bytes, first: bool) -> bool:
+    """Each side challenges the other. Python's own multiprocessing does the same."""
+    _tune(sock)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", HANDSHAKE_SECONDS, 0))
+    connection: Connection = Connection(os.dup(sock.fileno()))
+    try:
+        for challenges in (first, not first):
+            (deliver_challenge if challenges else answer_challenge)(connection, secret)
+    except (AuthenticationError, OSError, EOFError, AssertionError, ValueError):
+        sock.close()
+        return False
+    finally:
+        connection.close()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+    return True
+
+
+def _tune(sock: socket.socket) -> None:
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+
+
+# --- whole messages ---
+def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
+    """Send a message on a blocking socket. Raises LinkLost."""
+    try:
+        sock.sendall(_HEADER.pack(len(body), *tag) + body if len(body) < _AT_ONCE else _HEADER.pack(len(body), *tag))
+        if len(body) >= _AT_ONCE:
+            sock.sendall(body)
+    except OSError as error:
+        raise LinkLost(str(error)) from None
+
+
+def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
+    """The next message of a blocking socket. Raises LinkLost."""
+    inlet = Inlet(sock)
+    while not inlet.read():
+        pass
+    return inlet.message()
+
+
+class Inlet:
+    """Reads one message after the other from a socket, as much of it as there is; never a byte of the one behind it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tag: Tag | None = None
+        self._data = bytearray(_HEADER.size)
+        self._view = memoryview(self._data)
+        self._got = 0
+
+    def read(self) -> bool:
+        """Take what is there; whether the message is complete. Raises LinkLost at its end."""
+        while True:
+            if self._got == len(self._data):
+                if self._tag is not None:
+                    return True
+                self._begin_body()
+                continue
+            try:
+                count = self.sock.recv_into(self._view[self._got :])
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                raise LinkLost(str(error)) from None
+            if not count:
+                raise LinkLost("the connection was closed" if not self._got else "cut off in the middle of a message")
+            self._got += count
+
+    def _begin_body(self) -> None:
+        length, *tag = _HEADER.unpack(self._data)
+        if length > LONGEST_BODY:
+            raise LinkLost(f"a message of {length} bytes cannot be")
+        self._tag = Tag(*tag)
+        self._data = bytearray(length)
+        self._view = memoryview(self._data)
+        self._got = 0
+
+    def message(self) -> tuple[Tag, bytearray]:
+        """The complete message; the next one begins."""
+        assert self._tag is not None
+        tag, body = self._tag, self._data
+        self._begin()
+        return tag, body
+
+
+class Outlet:
+    """What is still to be sent of one message on a socket that does not block."""
+
+    def __init__(self, sock: socket.socket, tag: Tag, body: bytes) -> None:
+        self.sock = sock
+        self._parts = [memoryview(_HEADER.pack(len(body), *tag)), memoryview(body)]
+
+    def write(self) -> bool:
+        """Send what the other side takes; whether that was all. Raises LinkLost."""
+        while self._parts:
+            try:
+                count = self.sock.sendmsg(self._parts)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                raise LinkLost(str(error)) from None
+            while self._parts and count >= len(self._parts[0]):
+                count -= len(self._parts.pop(0))
+            if self._parts and count:
+                self._parts[0] = self._parts[0][count:]
+        return True
+
+
+class Mesh:
+    """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
+
+    So two that send to each other do not wait for each other, and nobody can be more than one message ahead of a slot
+    that is slow: what waits is one stage's output on each link.
+    """
+
+    def __init__(self, peers: dict[int, socket.socket]) -> None:
+        self._inlets = {peer: Inlet(sock) for peer, sock in peers.items()}
+        self._selector = selectors.DefaultSelector()
+        for sock in peers.values():
+            sock.setblocking(False)
+
+    def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[bytearray]:
+        """Send everyone his message of a stage, and return theirs. Raises LinkLost."""
+        received: dict[int, bytearray] = {}
+        unsent: dict[int, Outlet] = {}
+        for peer, inlet in self._inlets.items():
+            outlet = Outlet(inlet.sock, tag, outgoing[peer])
+            if not self._told(peer, outlet.write):
+                unsent[peer] = outlet
+        waiting = [peer for peer in self._inlets if not self._take(peer, tag, received)]
+        for peer in {*waiting, *unsent}:
+            self._selector.register(self._inlets[peer].sock, _interest(peer in unsent, peer in waiting), peer)
+        while self._selector.get_map():
+            for key, _ in self._selector.select():
+                self._step(key.data, tag, received, unsent)
+        return [received[peer] for peer in sorted(received)]
+
+    def _step(self, peer: int, tag: Tag, received: dict[int, bytearray], unsent: dict[int, Outlet]) -> None:
+        if peer in unsent and self._told(peer, unsent[peer].write):
+            del unsent[peer]
+        if peer not in received:
+            self._take(peer, tag, received)
+        sock = self._inlets[peer].sock
+        if peer in unsent or peer not in received:
+            self._selector.modify(sock, _interest(peer in unsent, peer not in received), peer)
+        else:
+            self._selector.unregister(sock)
+
+    def _take(self, peer: int, tag: Tag, received: dict[int, bytearray]) -> bool:
+        inlet = self._inlets[peer]
+        if not self._told(peer, inlet.read):
+            return False
+        found, received[peer] = inlet.message()
+        if found != tag:
+            raise LinkLost(f"slot {peer} sent {found} instead of {tag}")
+        return True
+
+    def _told(self, peer: int, step: object) -> bool:
+        try:
+            return step()  # type: ignore[operator, no-any-return]
+        except LinkLost as error:
+            raise LinkLost(f"the link to slot {peer}: {error}") from None
+
+    def close(self) -> None:
+        self._selector.close()
+        for inlet in self._inlets.values():
+            inlet.sock.close()
+
+
+def _interest(writes: bool, reads: bool) -> int:
+    return (selectors.EVENT_WRITE if writes else 0) | (selectors.EVENT_READ if reads else 0)
+
+
+def closed(sockets: Iterable[socket.socket]) -> None:
+    """Close connections so that the other sides notice at once, even if another thread reads from them here."""
+    for sock in sockets:
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+
+
+class Door:
+    """Lets in those who know the secret and say who they are; one thread waits for them, and one more greets each."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._guests: queue.SimpleQueue[tuple[bytes, socket.socket]] = queue.SimpleQueue()
+        self._open = True
+        threading.Thread(target=self._wait, name="penstock door", daemon=True).start()
+
+    @property
+    def address(self) -> Address:
+        return self._listener.address
+
+    def _wait(self) -> None:
+        while self._open:
+            try:
+                stranger = self._listener.accept(0.5)
+            except (OSError, ValueError):
+                return
+            if stranger is not None:
+                threading.Thread(target=self._greet, args=(stranger,), name="penstock greeting", daemon=True).start()
+
+    def _greet(self, stranger: socket.socket) -> None:
+        if self._listener.trust(stranger):
+            try:
+                _, said = receive(stranger)
+            except LinkLost:
+                stranger.close()
+                return
+            self._guests.put((bytes(said), stranger))
+
+    def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
+        """What the next one said, and the connection; None if nobody came in time."""
+        try:
+            return self._guests.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Nobody else is let in; those who wait are sent away."""
+        self._open = False
+        self._listener.close()
+        while (guest := self.guest(0)) is not None:
+            guest[1].close()

@@ -1,0 +1,188 @@
+"""Links: who is let in, whole messages whatever their size, nobody waits for ever, and nothing piles up."""
+
+import os
+import pickle
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from penstock.spark import links
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, receive, send
+
+SECRET = b"of this attempt"
+
+
+@pytest.fixture(params=[None, "127.0.0.1"], ids=["path", "network"])
+def door(request, monkeypatch):
+    """A door whose guests come by path, or over the network as from another machine."""
+    opened = Door(Listener(SECRET, request.param))
+    if request.param is not None:
+        monkeypatch.setattr(links, "this_machine", lambda: "another")
+    yield opened
+    opened.close()
+
+
+def visit(door, secret=SECRET, said=b"hello"):
+    made = connect(door.address, secret)
+    send(made, Tag(1, 2, 3), said)
+    return made
+
+
+def pair():
+    one, other = socket.socketpair()
+    for sock in (one, other):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    return one, other
+
+
+# --- who is let in ---
+def test_a_guest_who_knows_the_secret_is_heard(door):
+    made = visit(door, said=b"slot 7")
+    said, accepted = door.guest(5)
+    assert said == b"slot 7"
+    send(accepted, Tag(4, 5, 6), b"order")
+    assert receive(made) == (Tag(4, 5, 6), b"order")
+    for sock in (made, accepted):
+        sock.close()
+
+
+def test_a_wrong_secret_is_refused_on_both_sides(door):
+    with pytest.raises(LinkLost, match="does not know the secret"):
+        visit(door, secret=b"of another attempt")
+    assert door.guest(0.2) is None
+
+
+def test_strangers_who_say_nothing_or_nonsense_keep_nobody_waiting(door, monkeypatch):
+    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 1)
+    address = door.address
+    kind, where = (socket.AF_INET, (address.host, address.port)) if address.port else (socket.AF_UNIX, address.path)
+    strangers = [socket.socket(kind, socket.SOCK_STREAM) for _ in range(3)]
+    for stranger in strangers:
+        stranger.connect(where)
+    strangers[1].sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+    strangers[2].close()
+    began = time.monotonic()
+    visit(door).close()
+    said, accepted = door.guest(5)
+    assert said == b"hello" and time.monotonic() - began < 3
+    accepted.close()
+    assert door.guest(0.1) is None
+    strangers[0].settimeout(20)
+    while strangers[0].recv(100):
+        pass
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_nobody_is_let_in_by_a_closed_door():
+    door = Door(Listener(SECRET))
+    address = door.address
+    door.close()
+    assert not os.path.exists(address.path)
+    with pytest.raises((LinkLost, OSError)):
+        connect(address, SECRET)
+
+
+# --- whole messages ---
+@pytest.mark.parametrize("size", [0, 1, 4096, links._AT_ONCE - 1, links._AT_ONCE, 3 * links._AT_ONCE + 7])
+def test_a_message_of_any_size_arrives_whole(size):
+    one, other = pair()
+    body = os.urandom(min(size, 1024)) * (size // 1024 + 1)
+    body = body[:size]
+    with ThreadPoolExecutor(1) as sender:
+        sender.submit(send, one, Tag(1, 2, 3), body)
+        assert receive(other) == (Tag(1, 2, 3), body)
+
+
+def test_a_link_that_is_cut_in_the_middle_of_a_message_is_lost():
+    one, other = pair()
+    one.sendall(links._HEADER.pack(1000, 1, 2, 3) + b"half of it")
+    one.close()
+    with pytest.raises(LinkLost, match="in the middle of a message"):
+        receive(other)
+
+
+def test_a_length_that_cannot_be_is_refused():
+    one, other = pair()
+    one.sendall(links._HEADER.pack(1 << 50, 1, 2, 3))
+    with pytest.raises(LinkLost, match="cannot be"):
+        receive(other)
+
+
+def test_an_inlet_takes_nothing_of_the_next_message():
+    one, other = pair()
+    send(one, Tag(1, 1, 1), b"first")
+    send(one, Tag(1, 1, 2), b"second")
+    other.setblocking(False)
+    inlet = Inlet(other)
+    assert inlet.read() and inlet.message() == (Tag(1, 1, 1), b"first")
+    assert receive(other) == (Tag(1, 1, 2), b"second")
+
+
+# --- all to all ---
+def meshes(number):
+    sockets = {}
+    for left in range(number):
+        for right in range(left + 1, number):
+            sockets[left, right], sockets[right, left] = pair()
+    return [Mesh({peer: sockets[own, peer] for peer in range(number) if peer != own}) for own in range(number)]
+
+
+@pytest.mark.parametrize("size", [10, 2_000_000])
+def test_all_send_at_once_and_nobody_waits_for_ever(size):
+    number, rounds = 4, 3
+    made = meshes(number)
+
+    def run(own):
+        seen = []
+        for stage in range(rounds):
+            outgoing = [bytes([own, peer, stage]) * size for peer in range(number)]
+            seen.append([bytes(message[:3]) for message in made[own].exchange(Tag(0, 0, stage), outgoing)])
+        return seen
+
+    with ThreadPoolExecutor(number) as slots:
+        for own, seen in enumerate(slots.map(run, range(number), timeout=60)):
+            others = [peer for peer in range(number) if peer != own]
+            assert seen == [[bytes([peer, own, stage]) for peer in others] for stage in range(rounds)]
+
+
+def test_nobody_gets_more_than_one_message_ahead_of_a_slow_slot():
+    fast, slow = meshes(2)
+    sent = []
+
+    def run():
+        for stage in range(5):
+            sent.append(stage)
+            fast.exchange(Tag(0, 0, stage), [b"", b"x" * 1_000_000])
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    for stage in range(5):
+        time.sleep(0.05)
+        assert sent == list(range(stage + 1))
+        assert len(slow.exchange(Tag(0, 0, stage), [b"", b""])[0]) == 1_000_000
+    thread.join(5)
+
+
+def test_a_message_of_another_attempt_ends_the_exchange():
+    one, other = meshes(2)
+    with ThreadPoolExecutor(1) as sender:
+        sender.submit(one.exchange, Tag(3, 0, 0), [b"", b"old"])
+        with pytest.raises(LinkLost, match=r"slot 0 sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
+            other.exchange(Tag(4, 0, 0), [b"new", b""])
+        other.close()
+
+
+def test_a_peer_that_is_gone_is_named():
+    one, other = meshes(2)
+    one.close()
+    with pytest.raises(LinkLost, match="the link to slot 0"):
+        other.exchange(Tag(0, 0, 0), [b"x" * 10_000_000, b""])
+
+
+def test_an_address_travels():
+    address = links.Address("machine", "/path", "host", 7)
+    assert pickle.loads(pickle.dumps(address)) == address
