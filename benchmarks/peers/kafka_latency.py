@@ -29,13 +29,14 @@ def main() -> None:
     }
     consumer = Consumer(settings)
     consumer.subscribe([target])
-    consumer.poll(5)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+    await_answer(producer, consumer, source)
     latencies: list[float] = []
     over = threading.Event()
     begins = time.time() + WARM_UP_SECONDS
     thread = threading.Thread(target=read, args=(consumer, latencies, begins, over))
     thread.start()
-    feed(Producer({"bootstrap.servers": servers, "linger.ms": 0}), source, float(rate), float(seconds))
+    feed(producer, source, float(rate), float(seconds))
     time.sleep(3)
     over.set()
     thread.join()
@@ -46,6 +47,21 @@ def main() -> None:
     print(json.dumps({"records": len(ordered), "expected": int(float(rate) * float(seconds)), **at}))
 
 
+def await_answer(producer: Producer, consumer: Consumer, topic: str) -> None:
+    """Until the program has started, and has caught up with what it was sent before."""
+    deadline = time.time() + 90
+    while time.time() < deadline:
+        sent = time.time()
+        producer.produce(topic, f"0,{sent}".encode())
+        producer.flush(5)
+        until = time.time() + 2
+        while time.time() < until:
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None and message.value().endswith(str(sent).encode()):
+                return
+    raise SystemExit("Error: the program does not answer")
+
+
 def feed(producer: Producer, topic: str, rate: float, seconds: float) -> None:
     began = time.time()
     for number in range(int(rate * (seconds + WARM_UP_SECONDS))):
@@ -53,7 +69,8 @@ def feed(producer: Producer, topic: str, rate: float, seconds: float) -> None:
         if wait > 0:
             time.sleep(wait)
         producer.produce(topic, f"{number % KEYS},{time.time()}".encode())
-        producer.poll(0)
+        if number % 10 == 0:
+            producer.poll(0)
     producer.flush(10)
 
 

@@ -85,6 +85,8 @@ def sink(settings):
         .build()
     )
     builder = KafkaSink.builder().set_bootstrap_servers(settings["servers"]).set_record_serializer(serializer)
+    if settings.get("latency"):
+        builder.set_property("linger.ms", "1")
     if settings["guarantee"] == k.EXACTLY_ONCE:
         builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(settings["target"])
         builder.set_property("transaction.timeout.ms", str(k.FLINK_TRANSACTION_MILLIS))

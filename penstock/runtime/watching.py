@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.datastream.connectors.base import Fetched, SourceReader
 
-GLANCE_SECONDS = 0.05
+GLANCE_SECONDS = 0.01
 """How long one call of `fetch` waits. A checkpoint may have to wait for it."""
 MOST = 2_000
 

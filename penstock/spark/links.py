@@ -62,7 +62,7 @@ class Listener:
     def __init__(self, secret: bytes, host: str | None = None, bind: str = "") -> None:
         """`host` is what others on the network call this machine; None if nobody else will connect."""
         self._secret = secret
-        self._folder = tempfile.mkdtemp(prefix="penstock-link-")
+        self._folder = tempfile.mkdtemp(prefix="penstock-link-", dir=_short_folder())
         path = os.path.join(self._folder, "s")
         local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         local.bind(path)
@@ -100,6 +100,12 @@ class Listener:
         with suppress(OSError):
             os.unlink(self.address.path)
             os.rmdir(self._folder)
+
+
+def _short_folder() -> str:
+    """Where sockets can lie: the system allows paths of about a hundred characters."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) < 60 or not os.access("/tmp", os.W_OK) else "/tmp"
 
 
 def connect(address: Address, secret: bytes) -> socket.socket:

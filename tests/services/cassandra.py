@@ -55,8 +55,7 @@ endpoint_snitch: SimpleSnitch
 authenticator: PasswordAuthenticator
 authorizer: CassandraAuthorizer
 role_manager: CassandraRoleManager
-commitlog_sync: periodic
-commitlog_sync_period: 1000ms
+commitlog_sync: batch
 commitlog_segment_size: 4MiB
 commitlog_directory: {folder}/commitlog
 data_file_directories: ["{folder}/data"]

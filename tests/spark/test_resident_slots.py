@@ -178,6 +178,42 @@ def test_a_slot_that_is_ten_times_slower_than_the_others_send(env: StreamExecuti
     assert max(numbers.execute_and_collect()) == sum(range(4_001))
 
 
+ENDLESS = """
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.create_local_environment(2)
+env.generate(lambda i: i, rate=50).key_by(lambda i: i % 2).sum().print()
+env.execute()
+"""
+
+
+def test_a_driver_that_is_killed_leaves_no_process() -> None:
+    driver = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None and driver.stdout.readline()
+    family = psutil.Process(driver.pid).children(recursive=True)
+    assert sum(process.name().startswith("slot") for process in family) == 2
+    driver.kill()
+    driver.wait()
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
+
+
+def test_a_driver_that_is_stopped_for_a_while_goes_on(tmp_path) -> None:
+    driver = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    try:
+        seen = [driver.stdout.readline() for _ in range(20)]
+        driver.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        driver.send_signal(signal.SIGCONT)
+        seen += [driver.stdout.readline() for _ in range(200)]
+    finally:
+        driver.kill()
+    numbers = [int(line.split("> ")[1]) for line in seen]
+    sums = {sum(range(start, last + 1, 2)) for start in (0, 1) for last in range(start, 300, 2)}
+    assert set(numbers) <= sums and len(set(numbers)) >= 215
+
+
 def _until(condition, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

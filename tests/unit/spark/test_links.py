@@ -77,6 +77,16 @@ def test_strangers_who_say_nothing_or_nonsense_keep_nobody_waiting(door, monkeyp
         stranger.close()
 
 
+def test_a_long_path_for_temporary_files_is_no_hindrance(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    door = Door(Listener(SECRET))
+    visit(door).close()
+    assert door.guest(5) is not None
+    door.close()
+
+
 def test_nobody_is_let_in_by_a_closed_door():
     door = Door(Listener(SECRET))
     address = door.address
