@@ -32,6 +32,8 @@ from penstock.spark.links import Address, Door, LinkLost, Listener, Mesh, Tag, c
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
 WAKE, PING = b"W", b"P"
 PEER_SECONDS = 60
+MOST_FILES = 1 << 16
+"""How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 
@@ -69,18 +71,18 @@ class Hello:
 
 def _hosted(invitation: Invitation, index: int, host: str | None) -> None:
     """Fork the slot's process and wait for its end."""
-    ours, its = os.pipe()
+    watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        os.close(its)
-        _become_slot(invitation, index, host, ours)
-    os.close(ours)
+        os.close(held)
+        _become_slot(invitation, index, host, watched)
+    os.close(watched)
     try:
         _, status = os.waitpid(process, 0)
     finally:
-        os.close(its)
+        os.close(held)
     if status:
         code = os.waitstatus_to_exitcode(status)
         raise RuntimeError(f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}")
@@ -91,7 +93,7 @@ def _become_slot(invitation: Invitation, index: int, host: str | None, task: int
     code = 1
     try:
         os.closerange(3, task)
-        os.closerange(task + 1, os.sysconf("SC_OPEN_MAX") if task < 1024 else task + 1024)
+        os.closerange(task + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
         _name_process(f"slot{index}-{invitation.job_id}")
         SlotProcess(invitation, index, host, task).serve()
         code = 0
