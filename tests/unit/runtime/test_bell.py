@@ -148,7 +148,7 @@ def test_records_come_as_they_are_written_and_nothing_runs_in_between(environmen
     for number in range(20):
         LOG.write(number)
         assert next(results) == number
-    time.sleep(0.3)
+    time.sleep(1.0)
     epochs = loop.epoch
     time.sleep(0.5)
     assert loop.epoch == epochs < 100
