@@ -15,6 +15,7 @@ import cloudpickle
 from pyspark import InheritableThread, SparkContext
 
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
+from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
@@ -31,8 +32,14 @@ class Attempt:
     """The slots of one attempt, from their start to their end."""
 
     def __init__(
-        self, context: SparkContext, deployment: Deployment, patience: Patience, on_wake: Callable[[], None]
+        self,
+        context: SparkContext,
+        deployment: Deployment,
+        patience: Patience,
+        on_wake: Callable[[], None],
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
+        """Returns when every slot is there. Until then `is_cancelled` is asked whether to go on waiting."""
         self._context = context
         self._number = deployment.attempt
         self._slots = deployment.plan.slots
@@ -49,7 +56,7 @@ class Attempt:
         invitation = Invitation(deployment.job_id, self._number, self._slots, secret, self._door.address, on_network)
         self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
         try:
-            waiting = Waiting(context, self._name, self._slots, patience.slot_request_timeout / 1000)
+            waiting = Waiting(context, deployment.plan, patience.slot_request_timeout / 1000, is_cancelled)
             self._await_cores(waiting)
             self._job.start()
             hellos, control, lifelines = self._met(waiting)
@@ -77,7 +84,7 @@ class Attempt:
 
     def _await_cores(self, waiting: Waiting) -> None:
         """Spark looks only every 15 s whether there are enough cores for a barrier job that it could not start."""
-        while not self._ended and self._cores() < self._slots:
+        while self._cores() < self._slots:
             waiting.step(0)
             time.sleep(0.1)
 
@@ -101,8 +108,8 @@ class Attempt:
                 if not hello.lifeline:
                     hellos[hello.slot] = hello
                 continue
-            if self._failure is not None or self._ended:
-                raise SlotLost(f"the slots did not start: {self._failure or 'the job was cancelled'}")
+            if self._failure is not None:
+                raise SlotLost(f"the slots did not start: {self._failure}")
             waiting.step(len(control))
         return hellos, control, lifelines
 
@@ -178,16 +185,19 @@ class Attempt:
 class Waiting:
     """The wait for slots: it is told once that there is one, and has an end."""
 
-    def __init__(self, context: SparkContext, job: str, slots: int, seconds: float) -> None:
+    def __init__(self, context: SparkContext, plan: Plan, seconds: float, is_cancelled: Callable[[], bool]) -> None:
         self._context = context
-        self._job = job
-        self._slots = slots
+        self._job = plan.job_name
+        self._slots = plan.slots
         self._seconds = seconds
+        self._is_cancelled = is_cancelled
         self._began = time.monotonic()
         self._told = False
 
     def step(self, there: int) -> None:
         """Some have started, and others not. Raises NotEnoughSlots when that has lasted too long."""
+        if self._is_cancelled():
+            raise SlotLost("the job was cancelled while its slots started")
         waited = time.monotonic() - self._began
         if waited > self._seconds:
             raise NotEnoughSlots(self._said(there, f"slot.request.timeout, {self._seconds:g} s, is over"))

@@ -29,7 +29,7 @@ class SparkCluster:
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
         self._end()
-        self._attempt = Attempt(self._context, deployment, self._patience, self._wake)
+        self._attempt = Attempt(self._context, deployment, self._patience, self._wake, lambda: self._interrupted)
         if self._interrupted:
             self._end()
         return self._live().deploy(deployment)

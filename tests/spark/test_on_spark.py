@@ -278,6 +278,28 @@ env.execute()
     assert "Spark has 1 cores" in done.stderr and "slot.request.timeout, 5 s, is over" in done.stderr
 
 
+def test_a_job_that_waits_for_cores_can_be_cancelled(tmp_path: Path) -> None:
+    done = run_program(
+        tmp_path,
+        OWN_SESSION
+        + """
+import threading, time
+mine = builder.master("local[1]").getOrCreate()
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(3)
+env.from_elements(1).map(lambda x: x).discard()
+client = env.execute_async()
+time.sleep(1)
+began = time.monotonic()
+client.cancel().result()
+print(client.get_job_status().result().name, time.monotonic() - began < 6)
+print([thread.name for thread in threading.enumerate() if thread.name.startswith("penstock job")])
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["CANCELED True", "[]"]
+
+
 def test_dynamic_allocation_is_refused(tmp_path: Path) -> None:
     done = run_program(
         tmp_path,
