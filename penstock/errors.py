@@ -36,6 +36,7 @@ PenstockError
     ├── JobFailed                a user function or an operator raised; holds operator, uid, record, traceback
     ├── SlotLost                 a slot's process is gone, and its state with it
     ├── CheckpointFailed         more checkpoints failed in a row than are tolerated, or a savepoint did
+    ├── JobDisplaced             another driver has taken over the job
     └── JobCancelled
 """
 
@@ -184,6 +185,9 @@ class JobError(PenstockError):
 class JobFailed(JobError):
     """A function or operator raised. The message shows the user's own traceback and nothing of the machinery."""
 
+    slot: int | None = None
+    """The slot in which it happened; None for a part of an operator that lives on the driver."""
+
     def __init__(self, message: str, *, operator: str = "", uid: str = "", record: str = "", cause: str = "") -> None:
         super().__init__(message)
         self.operator = operator
@@ -198,6 +202,10 @@ class SlotLost(JobError):
 
 class CheckpointFailed(JobError):
     """A savepoint failed, or more checkpoints in a row than are tolerated."""
+
+
+class JobDisplaced(JobError):
+    """Another driver has taken over the job. This one has ended and changed nothing since it knew."""
 
 
 class JobCancelled(JobError):

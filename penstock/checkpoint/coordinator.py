@@ -1,26 +1,40 @@
 """The driver's side of checkpoints: when one is due, gathering what the slots say, publishing, telling, deleting.
 
-Knows no clock and no cluster: time and acknowledgements are handed in, orders and notices are taken out.
+Pure decisions. Time, acknowledgements and storage's answers are handed in; orders to slots and notices are taken out,
+and what is to be done in storage lies in `agenda` until the driver of the job has done it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock import pickling
+from penstock.checkpoint.archive import (
+    Covered,
+    DeleteClaimed,
+    Discard,
+    DiscardSavepoint,
+    Drop,
+    Publish,
+    Reply,
+    SavepointRequest,
+    StorageOrder,
+    Tidy,
+)
+from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, Restored, SlotShare
 from penstock.checkpoint.metadata import Metadata, fingerprint, shapes_of
-from penstock.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
-from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError, StorageError
+from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError
 from penstock.graph.plan import Plan
 from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
 from penstock.state.snapshot import SlotSnapshot
 from penstock.storage import split_url
 
 log = logging.getLogger("penstock.checkpoint")
+REMEMBERED = 100
 
 
 @dataclass(frozen=True)
@@ -37,52 +51,30 @@ class CheckpointRules:
 
 
 @dataclass
-class SavepointRequest:
-    """Someone wants a savepoint; the future gets its path, or why there is none."""
-
-    folder: str
-    stop: bool = False
-    drain: bool = False
-    done: Future[str] = field(default_factory=Future)
-
-
-@dataclass
-class Completed:
-    """What the history of checkpoints tells about one of them."""
-
-    number: int
-    path: str
-    savepoint: bool
-    started: int
-    millis: int
-    """From the order to the publication."""
-    size: int
-    written: int
-    """Bytes that were new."""
-    sync_millis: float
-    async_millis: float
-
-
-@dataclass
 class _Pending:
     order: CheckpointOrder
     epoch: int
     deadline: int
-    enumerators: dict[str, bytes]
     base: int
     """The newest checkpoint that was complete when it began: the one it may build on."""
     request: SavepointRequest | None = None
+    enumerators: dict[str, bytes] = field(default_factory=dict)
     answers: dict[int, Acknowledgement] = field(default_factory=dict)
+    shares: dict[int, SlotShare] = field(default_factory=dict)
+    publishing: bool = False
 
 
 class Coordinator:
     """Runs the checkpoints of one job."""
 
-    def __init__(self, plan: Plan, job_id: str, rules: CheckpointRules, store: CheckpointStore, first: int = 1) -> None:
+    def __init__(
+        self, plan: Plan, job_id: str, rules: CheckpointRules, folder_of: Callable[[int], str], first: int = 1
+    ) -> None:
+        """`folder_of` gives the URL of the folder for a checkpoint of some number."""
         self._plan = plan
         self._job_id = job_id
         self._rules = rules
-        self._store = store
+        self._folder_of = folder_of
         self._next = self._since = first
         self._pending: dict[int, _Pending] = {}
         self._notices: list[Notice] = []
@@ -91,15 +83,19 @@ class Coordinator:
         self._ended: int | None = None
         self._undeleted: list[Metadata] = []
         self._claimed: str | None = None
+        self.agenda: deque[StorageOrder | Reply | Covered] = deque()
+        """What is to be done next, in this order."""
         self.kept: list[Metadata] = []
         """Complete checkpoints of this job that are retained, oldest first."""
         self.last_savepoint: Metadata | None = None
         """The savepoint with which the job was stopped, once it is complete."""
         self.last_epoch = -1
         """The epoch that it covers: what comes later belongs to whoever goes on from it."""
-        self.history: list[Completed] = []
-        self.on_complete: Callable[[int, int], None] = lambda checkpoint, epoch: None
-        """Told the epoch that a complete checkpoint covers."""
+        self.history: tuple[CheckpointRecord, ...] = ()
+        """The newest that are complete."""
+        self._failed: tuple[CheckpointRecord, ...] = ()
+        self._completed_in_all = self._failed_in_all = self._restored_in_all = 0
+        self._restored: Restored | None = None
 
     def adopt(self, earlier: Iterable[Metadata], claimed: str | None = None, everything: bool = False) -> None:
         """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one.
@@ -114,11 +110,15 @@ class Coordinator:
     # --- when ---
     def start(self, now: int) -> None:
         """The job starts, or starts again: what was under way is given up."""
-        for pending in list(self._pending.values()):
-            self._give_up(pending, "the job is restarting", count=False)
+        self._give_up_all("the job is restarting", now)
         self._notices.clear()
         self._failures = 0
         self._begun = now
+
+    def restored(self, snapshot: Metadata, now: int) -> None:
+        """The attempt that begins now goes on from this snapshot."""
+        self._restored = Restored(snapshot.number, snapshot.savepoint, now)
+        self._restored_in_all += 1
 
     def next_due(self) -> int | None:
         """When the next checkpoint should begin; None if none should."""
@@ -136,24 +136,38 @@ class Coordinator:
     def awaits_slots(self) -> bool:
         return bool(self._pending)
 
+    def view(self) -> CheckpointsView:
+        """What can be told about checkpoints at this moment."""
+        return CheckpointsView(
+            in_progress=tuple(self._record(p, CheckpointStatus.IN_PROGRESS, None) for p in self._pending.values()),
+            completed=self.history,
+            failed=self._failed,
+            completed_in_all=self._completed_in_all,
+            failed_in_all=self._failed_in_all,
+            restored=self._restored,
+            restored_in_all=self._restored_in_all,
+        )
+
     # --- orders and notices ---
-    def order(self, now: int, epoch: int, positions: dict[str, Any]) -> CheckpointOrder | None:
+    def order(self, now: int, epoch: int) -> CheckpointOrder | None:
         """A checkpoint for this epoch, if one is due."""
         due = self.next_due()
-        return self.begin(now, epoch, positions) if due is not None and due <= now else None
+        return self.begin(now, epoch) if due is not None and due <= now else None
 
-    def begin(
-        self, now: int, epoch: int, positions: dict[str, Any], request: SavepointRequest | None = None
-    ) -> CheckpointOrder:
+    def begin(self, now: int, epoch: int, request: SavepointRequest | None = None) -> CheckpointOrder:
         """Start a checkpoint, or the savepoint that was asked for."""
         number, self._next = self._next, self._next + 1
-        folder = self._store.folder(number) if request is None else request.folder
+        folder = self._folder_of(number) if request is None else request.folder
         order = CheckpointOrder(number, now, folder, savepoint=request is not None)
-        enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
-        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, enumerators, self._newest(), request)
+        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, self._newest(), request)
         if request is None:
             self._begun = now
         return order
+
+    def locate(self, number: int, positions: Mapping[str, Any]) -> None:
+        """Where the enumerators are once the epoch of this checkpoint has read what was assigned to it."""
+        enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
+        self._pending[number].enumerators = enumerators
 
     def _newest(self) -> int:
         return max((metadata.number for metadata in (*self._undeleted, *self.kept)), default=0)
@@ -163,58 +177,72 @@ class Coordinator:
         notices, self._notices = self._notices, []
         return notices
 
-    # --- answers ---
+    # --- answers of slots ---
     def receive(self, answers: list[Acknowledgement], now: int) -> None:
-        """Take in what the slots say; publish what is complete, give up what failed or took too long."""
+        """Take in what the slots say: publish what is whole, give up what failed."""
         for answer in sorted(answers, key=lambda a: (a.number, a.slot)):
             pending = self._pending.get(answer.number)
             if pending is None:
-                self._discard(_new_files(answer))
+                self._discard_late(_new_files(answer))
             elif answer.failure is not None:
-                self._give_up(pending, answer.failure.describe())
+                self._give_up(pending, answer.failure.describe(), now)
             else:
-                pending.answers[answer.slot] = answer
-                if len(pending.answers) == self._plan.slots:
-                    self._complete(pending, now)
-        for pending in [p for p in self._pending.values() if now >= p.deadline]:
-            self._give_up(pending, f"it was not complete after {self._rules.timeout} ms")
+                self._acknowledge(pending, answer, now)
 
-    def _discard(self, files: list[str]) -> None:
+    def expire(self, now: int) -> None:
+        """Give up what took too long."""
+        for pending in [p for p in self._pending.values() if now >= p.deadline]:
+            self._give_up(pending, f"it was not complete after {self._rules.timeout} ms", now)
+
+    def _acknowledge(self, pending: _Pending, answer: Acknowledgement, now: int) -> None:
+        size = answer.snapshot.size() if answer.snapshot is not None else 0
+        pending.answers[answer.slot] = answer
+        pending.shares[answer.slot] = SlotShare(
+            answer.slot, now, size, answer.written, answer.sync_millis, answer.async_millis
+        )
+        if len(pending.answers) == self._plan.slots and not pending.publishing:
+            pending.publishing = True
+            folder = pending.request.folder if pending.request is not None else None
+            self.agenda.append(Publish(self._metadata(pending), folder))
+
+    def _discard_late(self, files: list[str]) -> None:
         """Delete files that came too late, of a checkpoint or a savepoint."""
-        self._store.discard(files)
+        own = self._folder_of(0).rpartition("/")[0] + "/"
         for url in files:
             folder, _ = split_url(url)
-            if not folder.startswith(self._store.folder(0).rpartition("/")[0] + "/"):
-                discard_savepoint(folder, [url], uncertain=False)
+            if folder.startswith(own):
+                self.agenda.append(Discard(0, [url]))
+            else:
+                self.agenda.append(DiscardSavepoint(folder, [url]))
 
-    def _complete(self, pending: _Pending, now: int) -> None:
-        metadata = self._metadata(pending)
-        try:
-            path = self._publish(pending, metadata)
-        except PenstockError as error:
-            # What someone else has put there is not ours to take away.
-            self._give_up(pending, str(error), uncertain=not isinstance(error, AlreadyThere))
-            return
-        del self._pending[pending.order.number]
-        self.history = [*self.history[-99:], _completed(pending, metadata, path, now)]
+    # --- answers of storage ---
+    def published(self, metadata: Metadata, path: str, now: int) -> None:
+        """A checkpoint or savepoint is complete."""
+        pending = self._pending.pop(metadata.number)
+        self.history = _remembered(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
+        self._completed_in_all += 1
         request = pending.request
         if request is not None:
-            request.done.set_result(path)
+            self.agenda.append(Reply(request, path))
             if request.stop:
                 self.last_savepoint, self.last_epoch = metadata, pending.epoch
                 self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
             return
         self._failures = 0
         self._ended = now
-        self._subsume(metadata.number)
+        self._subsume(metadata.number, now)
         self._notices.append(Notice(metadata.number, complete=True))
         self._retain(metadata)
-        self.on_complete(metadata.number, pending.epoch)
+        self.agenda.append(Covered(metadata.number, pending.epoch))
 
-    def _subsume(self, number: int) -> None:
+    def unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
+        """Storage refused. What someone else has put there is not ours to take away."""
+        self._give_up(self._pending[metadata.number], str(error), now, uncertain=not isinstance(error, AlreadyThere))
+
+    def _subsume(self, number: int, now: int) -> None:
         """An older checkpoint that is still under way must never become the newest."""
         for pending in [p for p in self._pending.values() if p.request is None and p.order.number < number]:
-            self._give_up(pending, f"checkpoint {number} is complete", count=False)
+            self._give_up(pending, f"checkpoint {number} is complete", now, count=False)
 
     def _metadata(self, pending: _Pending) -> Metadata:
         slots = [pending.answers[slot].snapshot or SlotSnapshot([]) for slot in range(self._plan.slots)]
@@ -231,12 +259,6 @@ class Coordinator:
             enumerators=pending.enumerators,
         )
 
-    def _publish(self, pending: _Pending, metadata: Metadata) -> str:
-        if pending.request is None:
-            return self._store.publish(metadata)
-        write_savepoint(metadata, pending.request.folder)
-        return pending.request.folder
-
     def _retain(self, metadata: Metadata) -> None:
         """Older checkpoints go when newer ones are complete; while one is under way it may build on any of them."""
         self.kept.append(metadata)
@@ -246,32 +268,28 @@ class Coordinator:
         dropped = [old for old in self._undeleted if old.number < oldest]
         self._undeleted = [old for old in self._undeleted if old.number >= oldest]
         if dropped:
-            self._store.drop(dropped, [*self._undeleted, *self.kept])
+            self.agenda.append(Drop(dropped, [*self._undeleted, *self.kept]))
         if self._claimed is not None:
-            claimed, self._claimed = self._claimed, None
-            self._delete_claimed(claimed)
+            self.agenda.append(DeleteClaimed(self._claimed))
+            self._claimed = None
 
-    @staticmethod
-    def _delete_claimed(path: str) -> None:
-        try:
-            delete_snapshot(path)
-        except PenstockError as error:
-            log.warning("%s; it is left behind", error)
-
-    def _give_up(self, pending: _Pending, why: str, *, count: bool = True, uncertain: bool = False) -> None:
+    def _give_up(self, pending: _Pending, why: str, now: int, *, count: bool = True, uncertain: bool = False) -> None:
         """Forget a checkpoint. If it is uncertain whether it was published, its files go when it surely was not."""
         number = pending.order.number
         self._pending.pop(number, None)
+        self._failed = _remembered(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
+        self._failed_in_all += 1
         files = [file for answer in pending.answers.values() for file in _new_files(answer)]
         if pending.request is not None:
-            discard_savepoint(pending.request.folder, files, uncertain)
-            pending.request.done.set_exception(CheckpointFailed(f"the savepoint failed: {why}"))
+            self.agenda.append(DiscardSavepoint(pending.request.folder, files, uncertain))
+            self.agenda.append(Reply(pending.request, error=CheckpointFailed(f"the savepoint failed: {why}")))
             return
-        if not uncertain or self._store.retract(number):
-            self._store.discard(files)
+        self.agenda.append(Discard(number, files, uncertain))
         self._notices.append(Notice(number, complete=False))
-        if not count:
-            return
+        if count:
+            self._count_failure(number, why)
+
+    def _count_failure(self, number: int, why: str) -> None:
         self._failures += 1
         if self._failures > self._rules.tolerable_failures:
             raise CheckpointFailed(
@@ -280,21 +298,48 @@ class Coordinator:
             )
         log.warning("checkpoint %d failed and is tolerated: %s", number, why)
 
-    # --- the end ---
-    def close(self, why: str) -> None:
-        """The job is over: whoever waits for a savepoint waits in vain."""
+    def _give_up_all(self, why: str, now: int) -> None:
+        """What is under way is not published any more, even if that was about to happen."""
+        self.agenda = deque(order for order in self.agenda if not isinstance(order, Publish))
         for pending in list(self._pending.values()):
-            self._give_up(pending, why, count=False)
+            self._give_up(pending, why, now, count=False)
+
+    def _record(
+        self,
+        pending: _Pending,
+        status: CheckpointStatus,
+        ended: int | None,
+        path: str | None = None,
+        failure: str | None = None,
+    ) -> CheckpointRecord:
+        return CheckpointRecord(
+            number=pending.order.number,
+            status=status,
+            savepoint=pending.request is not None,
+            started=pending.order.timestamp,
+            ended=ended,
+            path=path,
+            failure=failure,
+            expected=self._plan.slots,
+            slots=tuple(pending.shares[slot] for slot in sorted(pending.shares)),
+        )
+
+    # --- the end ---
+    def close(self, why: str, now: int) -> None:
+        """The job is over: whoever waits for a savepoint waits in vain."""
+        self._give_up_all(why, now)
+
+    def abandon(self, why: str) -> None:
+        """The job belongs to another driver: nothing in storage may be touched from now on."""
+        self.agenda = deque(order for order in self.agenda if isinstance(order, Reply))
+        requests = [pending.request for pending in self._pending.values() if pending.request is not None]
+        self._pending.clear()
+        error = CheckpointFailed(f"the savepoint failed: {why}")
+        self.agenda.extend(Reply(request, error=error) for request in requests)
 
     def release(self, keep: bool, finished: bool) -> None:
         """Delete checkpoints when the job is over, or keep those that are retained."""
-        kept = [*self._undeleted, *self.kept] if keep else []
-        try:
-            if finished:
-                self._store.mark_finished()
-            self._store.tidy(kept, self._since)
-        except StorageError as error:
-            log.warning("%s; checkpoints are left behind", error)
+        self.agenda.append(Tidy([*self._undeleted, *self.kept] if keep else [], self._since, finished))
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:
@@ -303,16 +348,5 @@ def _new_files(answer: Acknowledgement) -> list[str]:
     return [file.url for file in newest if file.inline is None]
 
 
-def _completed(pending: _Pending, metadata: Metadata, path: str, now: int) -> Completed:
-    answers = pending.answers.values()
-    return Completed(
-        number=metadata.number,
-        path=path,
-        savepoint=metadata.savepoint,
-        started=pending.order.timestamp,
-        millis=now - pending.order.timestamp,
-        size=metadata.size(),
-        written=sum(answer.written for answer in answers),
-        sync_millis=max(answer.sync_millis for answer in answers),
-        async_millis=max(answer.async_millis for answer in answers),
-    )
+def _remembered(records: tuple[CheckpointRecord, ...], record: CheckpointRecord) -> tuple[CheckpointRecord, ...]:
+    return (*records[-(REMEMBERED - 1) :], record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.checkpoint.archive import Archive
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.recovery import fit_plan, is_continued
@@ -54,13 +55,14 @@ def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collectin
     directory = checkpoint_directory(settings)
     store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
     start = _start(settings, plan, job_id)
-    coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store, _first_number(store))
+    coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store.folder, _first_number(store))
     coordinator.adopt(start.earlier, start.claimed, everything=settings.recover_latest)
     if checkpointed and isinstance(store, FolderStore):
         store.start_anew()
     retention = settings.checkpoints.get_externalized_checkpoint_retention()
     return Durability(
         coordinator,
+        Archive(store),
         restarts_of(settings.restart, checkpointed, job_id),
         start=start.snapshot,
         start_continued=start.continued,

@@ -21,7 +21,7 @@ from penstock.datastream.options import OPTIONS, Option, RestartOptions, Storage
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.errors import ConfigurationError, InvalidParallelism
 from penstock.job.cluster import Patience
-from penstock.job.driver import EpochOptions
+from penstock.job.epochs import EpochOptions
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
 

@@ -1,4 +1,4 @@
-"""From an environment to a running job: plan, deployment, cluster, loop."""
+"""From an environment to a running job: plan, deployment, cluster, driver."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.errors import UnsupportedOperation
 from penstock.graph.plan import Plan, Settings, compile_plan
 from penstock.graph.transformations import Transformation, reachable
+from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
-from penstock.job.driver import EndedLoop, EpochLoop, WallClock
+from penstock.job.driver import EndedJob, JobDriver
 from penstock.job.handle import JobHandle
 from penstock.job.submission import deployment_of
 from penstock.runtime.protocol import Deployment
@@ -101,7 +102,8 @@ def start(
     if has_ended(settings):
         log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
         environment._sinks.clear()
-        return JobHandle(job_id, EndedLoop(), None, lambda: _end(collecting)).start()
+        ended = EndedJob(job_id.hex, Defaults.clock().now())
+        return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
     durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting))
     dependencies = environment._dependencies
     deployment = deployment_of(
@@ -116,7 +118,7 @@ def start(
     )
     deployment.search_path[:0] = dependencies.search_path()
     cluster = Defaults.cluster(settings, deployment)
-    loop = EpochLoop(
+    driver = JobDriver(
         plan,
         deployment,
         cluster,
@@ -126,7 +128,7 @@ def start(
         clock=Defaults.clock(),
     )
     environment._sinks.clear()
-    handle = JobHandle(job_id, loop, cluster, lambda: _end(collecting), savepoint_directory(settings))
+    handle = JobHandle(job_id, driver, cluster, lambda: _end(collecting), savepoint_directory(settings))
     return handle.start()
 
 

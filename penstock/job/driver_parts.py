@@ -111,10 +111,12 @@ def job_failed(failure: Failure) -> JobFailed:
     """The exception for a failure, which is also of the failure's own class where Penstock has one."""
     known = getattr(errors, failure.known_as, None) if failure.known_as else None
     kind = errors.job_failed_as(known) if known is not None and known is not PenstockError else JobFailed
-    return kind(
+    error = kind(
         failure.describe(),
         operator=failure.operator,
         uid=failure.uid,
         record=failure.record,
         cause=failure.traceback,
     )
+    error.slot = failure.subtask
+    return error

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any
 
-from penstock import pickling
+from penstock.checkpoint.archive import Archive
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.store import MemoryStore
 from penstock.graph.plan import Plan
 from penstock.job.restarts import NoRestarts, Restarts
-from penstock.state.snapshot import Restore
-
-
-@dataclass(frozen=True)
-class RestorePoint:
-    """Where slots and enumerators go on from."""
-
-    restore: Restore
-    enumerators: dict[str, Any]
-    """By source uid: the position of the driver's part."""
 
 
 @dataclass
@@ -29,6 +18,7 @@ class Durability:
     """All of it for one job."""
 
     coordinator: Coordinator
+    archive: Archive
     restarts: Restarts
     start: Metadata | None = None
     """The checkpoint or savepoint that the job was started from."""
@@ -45,17 +35,15 @@ class Durability:
     @classmethod
     def none(cls, plan: Plan, job_id: str) -> Durability:
         """No checkpoints and no restarts; savepoints can still be asked for."""
-        coordinator = Coordinator(plan, job_id, CheckpointRules(), MemoryStore(job_id))
-        return cls(coordinator, NoRestarts("checkpointing is off"))
+        store = MemoryStore(job_id)
+        coordinator = Coordinator(plan, job_id, CheckpointRules(), store.folder)
+        return cls(coordinator, Archive(store), NoRestarts("checkpointing is off"))
 
-    def restore_point(self) -> RestorePoint | None:
-        """The newest complete checkpoint, else where the job was started from; None for the very beginning."""
+    def newest(self) -> tuple[Metadata | None, bool]:
+        """The newest complete checkpoint, else what the job was started from, and whether it is the job's own.
+
+        None stands for the very beginning.
+        """
         if self.coordinator.kept:
-            return self.point_of(self.coordinator.kept[-1], continued=True)
-        return None if self.start is None else self.point_of(self.start, self.start_continued)
-
-    @staticmethod
-    def point_of(metadata: Metadata, continued: bool = False) -> RestorePoint:
-        """Where a certain snapshot leads."""
-        positions = {uid: pickling.loads(position) for uid, position in metadata.enumerators.items()}
-        return RestorePoint(metadata.restore(continued), positions)
+            return self.coordinator.kept[-1], True
+        return self.start, self.start_continued

@@ -1,4 +1,4 @@
-"""A job as its client sees it: status, cancel, result. The loop runs in a thread of its own."""
+"""A job as its client sees it: status, cancel, result. Its driver runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from secrets import token_hex
 from typing import Any
 
-from penstock.checkpoint.coordinator import SavepointRequest
+from penstock.checkpoint.archive import SavepointRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
-from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, UnsupportedOperation
+from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, JobDisplaced, UnsupportedOperation
 from penstock.job.cluster import Cluster
-from penstock.job.driver import EpochLoop
+from penstock.job.driver import Driver
+from penstock.job.view import JobView
 from penstock.storage import Storage
 
 STOP_SECONDS = 10
@@ -24,13 +25,13 @@ class JobHandle:
     def __init__(
         self,
         job_id: JobID,
-        loop: EpochLoop,
+        driver: Driver,
         cluster: Cluster | None,
         at_end: Callable[[], None] | None = None,
         savepoints: str | None = None,
     ) -> None:
         self.job_id = job_id
-        self._loop = loop
+        self._driver = driver
         self._cluster = cluster
         self._at_end = at_end
         self._savepoints = savepoints
@@ -50,9 +51,11 @@ class JobHandle:
 
     def _run(self) -> None:
         try:
-            self._loop.run()
+            self._driver.run()
         except JobCancelled as cancelled:
             self._end(JobStatus.CANCELED, cancelled)
+        except JobDisplaced as displaced:
+            self._end(JobStatus.SUSPENDED, displaced)
         except BaseException as error:
             # An epoch that is interrupted fails somehow; a job that was asked to stop was cancelled, not failed.
             if self._status is JobStatus.CANCELLING:
@@ -71,8 +74,13 @@ class JobHandle:
             self._at_end()
         self._ended.set()
 
+    @property
+    def view(self) -> JobView:
+        """The job at this moment; it does not change once it was asked for."""
+        return self._driver.view
+
     def status(self) -> JobStatus:
-        if self._status is JobStatus.RUNNING and self._loop.restarting:
+        if self._status is JobStatus.RUNNING and self.view.status is JobStatus.RESTARTING:
             return JobStatus.RESTARTING
         return self._status
 
@@ -82,7 +90,7 @@ class JobHandle:
             if self._status.is_terminal_state():
                 return
             self._status = JobStatus.CANCELLING
-        self._loop.stop()
+        self._driver.stop()
         if not self._ended.wait(patience):
             if self._cluster is not None:
                 self._cluster.interrupt()
@@ -102,7 +110,7 @@ class JobHandle:
     def accumulators(self) -> dict[str, Any]:
         """The job's counters, summed over the slots."""
         totals: dict[str, Any] = {}
-        for metrics in self._loop.metrics.values():
+        for metrics in self.view.metrics.values():
             for name, value in metrics.items():
                 if isinstance(value, (int, float)):
                     totals[name] = totals.get(name, 0) + value
@@ -115,14 +123,14 @@ class JobHandle:
             raise ConfigurationError(
                 "a savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir"
             )
-        if self._loop.batch:
+        if self.view.plan is not None and self.view.plan.batch:
             raise UnsupportedOperation("a BATCH job keeps what it has read outside of state: it has no savepoints")
         folder = Storage(below).url(f"savepoint-{self.job_id.hex[:6]}-{token_hex(6)}")
         request = SavepointRequest(folder, stop, drain)
         with self._lock:
             if self._status.is_terminal_state():
                 raise CheckpointFailed(f"job {self.job_id} is {self._status.name}: no savepoint can be taken")
-            self._loop.request(request)
+            self._driver.request(request)
         path = request.done.result()
         if stop:
             # The job ends now; if its last results wait for a reader, that may be the one who waits here.

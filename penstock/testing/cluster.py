@@ -10,8 +10,8 @@ import cloudpickle
 
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.submission import Defaults
+from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
-from penstock.job.driver import WallClock
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot

@@ -62,7 +62,7 @@ def run(options: dict[str, str], parallelism: int, stop_in: str | None = None) -
             if stop_in is not None:
                 assert clock.reached.wait(30)
                 future = JobClient(results._job).stop_with_savepoint(False, stop_in)
-                while not results._job._loop._requests:
+                while not results._job._driver._messages:
                     pass
                 clock.go_on.set()
                 path = future.result()

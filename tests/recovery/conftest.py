@@ -17,6 +17,7 @@ from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.submission import Defaults
 from penstock.errors import JobCancelled, SlotLost
 from penstock.job.cluster import Cluster
+from penstock.job.facts import CancelWanted, SavepointWanted
 from penstock.runtime import checkpoints
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.testing import InProcessCluster, ManualClock, in_process
@@ -103,7 +104,7 @@ class Job:
 
     def restarts(self) -> int:
         """How often the job was started again."""
-        return int(self._handle._loop._deployment.attempt)
+        return int(self._handle.view.attempt)
 
     def finish(self) -> None:
         """Let the job come to its end."""
@@ -134,7 +135,7 @@ class Job:
     def savepoint_and_cancel(self, directory: Path | str) -> str:
         """Take a savepoint, and cancel before the job has done anything more."""
         self.wait_until_held()
-        coordinator = self._handle._loop.coordinator
+        coordinator = self._handle._driver.coordinator
         self.cluster.hold_when = lambda: any(checkpoint.savepoint for checkpoint in coordinator.history)
         path: str = self.asked(None, directory).result(PATIENCE)
         self.cluster.hold_when = lambda: False
@@ -146,7 +147,7 @@ class Job:
         """Cancel, with what that does to checkpoints."""
         self.wait_until_held()
         cancelling = self.client.cancel()
-        self.until(self._handle._loop._stop.is_set)
+        self.until(lambda: self._waiting(CancelWanted))
         self.go_on()
         cancelling.result(PATIENCE)
         assert isinstance(self.outcome(), JobCancelled)
@@ -161,7 +162,12 @@ class Job:
     # --- looking inside ---
     def waiting_requests(self) -> int:
         """How many savepoints were asked for and not begun yet."""
-        return len(self._handle._loop._requests)
+        driver = self._handle._driver
+        return self._waiting(SavepointWanted) + len(driver._machine._requests)
+
+    def _waiting(self, kind: type) -> int:
+        """How many messages of a kind the driver has not passed on to its machine yet."""
+        return sum(isinstance(message, kind) for message in list(self._handle._driver._messages))
 
     @staticmethod
     def until(happened: Callable[[], Any]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from penstock.checkpoint.coordinator import Coordinator
+from penstock.checkpoint.archive import Archive, StorageOrder, Tidy
 from penstock.checkpoint.store import dispose_savepoint, read_snapshot
 from penstock.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, Watermark, WatermarkGenerator
@@ -765,15 +765,16 @@ def test_a_savepoint_asked_for_in_the_very_last_moment_is_answered(
     stage: Stage, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the job deletes its checkpoints it is still RUNNING for its clients."""
-    asked, release = [], Coordinator.release
+    asked, carry_out = [], Archive.carry_out
 
-    def released(self: Coordinator, keep: bool, finished: bool) -> None:
-        asked.append(job.client.trigger_savepoint(str(stage.savepoints)))
-        job.until(lambda: job.waiting_requests() or asked[0].done())
-        release(self, keep, finished)
+    def carried_out(self: Archive, order: StorageOrder) -> None:
+        if isinstance(order, Tidy):
+            asked.append(job.client.trigger_savepoint(str(stage.savepoints)))
+            job.until(lambda: job.waiting_requests() or asked[0].done())
+        carry_out(self, order)
 
     job = stage.start(program.kept(of_int("sum")), hold_at=0)
-    monkeypatch.setattr(Coordinator, "release", released)
+    monkeypatch.setattr(Archive, "carry_out", carried_out)
     job.finish()
     with pytest.raises(CheckpointFailed):
         asked[0].result(5)
@@ -788,7 +789,7 @@ class RestartClock(ManualClock):
         self.go_on = threading.Event()
 
     def rest(self, millis: int, woken: threading.Event) -> None:
-        if millis == 777:
+        if millis is not None and 700 < millis <= 777:
             self.restarting.set()
             assert self.go_on.wait(20)
         super().rest(millis, woken)

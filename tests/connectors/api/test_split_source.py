@@ -230,7 +230,7 @@ def test_undecodable_records_can_be_skipped_and_are_counted():
         ).uid("logs")
         results = stream.execute_and_collect()
         assert list(results) == [1, 3]
-        metrics = results._job._loop.metrics[0]
+        metrics = results._job.view.metrics[0]
     assert metrics["logs.numBadRecords"] == 2
 
 
@@ -274,7 +274,7 @@ def test_no_epoch_reads_more_than_it_may():
         )
         results = stream.execute_and_collect()
         assert len(list(results)) == 50
-        assert results._job._loop.epoch >= 10
+        assert results._job.view.epoch >= 10
 
 
 @pytest.mark.parametrize("limits", [{"rate_limit": 0}, {"rate_limit": -1.0}, {"max_records_per_epoch": 0}])

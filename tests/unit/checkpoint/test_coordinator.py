@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock import pickling
-from penstock.checkpoint.coordinator import CheckpointRules, Coordinator, SavepointRequest
+from penstock.checkpoint import coordinator as pure
+from penstock.checkpoint.archive import Archive, Covered, Publish, Reply, SavepointRequest, reply
+from penstock.checkpoint.coordinator import CheckpointRules
 from penstock.checkpoint.metadata import FILE, Metadata
 from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.submission import plan_of
-from penstock.errors import CheckpointFailed, NoSuchSnapshot, StorageError
+from penstock.errors import CheckpointFailed, NoSuchSnapshot, PenstockError, StorageError
 from penstock.runtime.failures import Failure
 from penstock.runtime.protocol import Acknowledgement, Notice
 from penstock.state.snapshot import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
@@ -83,6 +85,66 @@ class Shelves:
 
     def tidy(self, kept, since):
         self.ended = self.ended[0] if self.ended else "tidied", [m.number for m in kept]
+
+
+class Coordinator(pure.Coordinator):
+    """One whose orders are carried out on a store at once, as a driver does it."""
+
+    def __init__(self, plan, job_id, rules, store, first=1):
+        super().__init__(plan, job_id, rules, store.folder, first)
+        self.archive = Archive(store)
+        self.on_complete = lambda checkpoint, epoch: None
+
+    def start(self, now):
+        super().start(now)
+        self.carry_out(now)
+
+    def order(self, now, epoch, positions):
+        order = super().order(now, epoch)
+        if order is not None:
+            self.locate(order.number, positions)
+        return order
+
+    def begin(self, now, epoch, positions=None, request=None):
+        order = super().begin(now, epoch, request)
+        self.locate(order.number, positions or {})
+        return order
+
+    def receive(self, answers, now):
+        try:
+            super().receive(answers, now)
+            self.carry_out(now)
+            self.expire(now)
+        finally:
+            self.carry_out(now)
+
+    def close(self, why):
+        super().close(why, 0)
+        self.carry_out(0)
+
+    def release(self, keep, finished):
+        super().release(keep, finished)
+        self.carry_out(0)
+
+    def carry_out(self, now):
+        while self.agenda:
+            order = self.agenda.popleft()
+            if isinstance(order, Publish):
+                self.publish(order, now)
+            elif isinstance(order, Reply):
+                reply(order)
+            elif isinstance(order, Covered):
+                self.on_complete(order.checkpoint, order.epoch)
+            else:
+                self.archive.carry_out(order)
+
+    def publish(self, order, now):
+        try:
+            path = self.archive.publish(order)
+        except PenstockError as error:
+            self.unpublished(order.metadata, error, now)
+        else:
+            self.published(order.metadata, path, now)
 
 
 def coordinator(store=None, first=1, **rules):

@@ -60,7 +60,7 @@ def run(monkeypatch):
         with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()):
             environment = StreamExecutionEnvironment(configuration(options or {})).set_parallelism(parallelism)
             with build(environment).execute_and_collect() as results:
-                return Outcome(list(results), results._job._loop)
+                return Outcome(list(results), results._job._driver)
 
     return run
 

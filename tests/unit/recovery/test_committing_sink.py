@@ -219,7 +219,7 @@ class TestFailures:
         ERRORS[when] = [None] * number + [ValueError("the outside is down")]
         outcome = run(program(Outside(), LONG), restarts(1))
         assert not ERRORS[when] and visible() == list(range(8))
-        assert "Outside (uid outside" in outcome.loop.failures[0][1]
+        assert "Outside (uid outside" in outcome.loop.view.failures[0].message
 
     def test_a_commit_that_keeps_failing(self, run, restarts):
         ERRORS["commit"] = [ValueError("the outside is down")] * 10

@@ -183,7 +183,7 @@ class TestWhatFails:
         monkeypatch.setattr(InProcessCluster, "run", losing)
         outcome = run(program, restarts(1))
         assert outcome.results == [1, 2, 3, 4]
-        assert "its process is gone" in outcome.loop.failures[0][1]
+        assert "its process is gone" in outcome.loop.view.failures[0].message
 
     @pytest.mark.parametrize("kind", [ProgramError, ConfigurationError, SnapshotError, CorruptSnapshot])
     def test_what_another_try_cannot_heal_ends_the_job(self, run, restarts, kind):
@@ -283,9 +283,9 @@ class TestWhatIsSeenFromOutside:
 
     def test_failures_are_remembered(self, run, restarts):
         FAILURES[3] = boom(2)
-        failures = run(program, restarts(2)).loop.failures
-        assert len(failures) == 2 and all("boom" in text for _, text in failures)
-        assert failures[0][0] < failures[1][0]
+        failures = run(program, restarts(2)).loop.view.failures
+        assert len(failures) == 2 and all("boom" in failure.message for failure in failures)
+        assert failures[0].when < failures[1].when
 
     def test_a_job_that_waits_is_restarting(self, start, restarts, gate, until):
         FAILURES[3] = boom(1)

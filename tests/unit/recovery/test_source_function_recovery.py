@@ -192,7 +192,7 @@ class TestTheLock:
             lambda env: env.add_source(Counts(10_000, together=100)).discard(),
             {**QUICK, "penstock.epoch.max-records": 2},
         )
-        coordinator = client._job._loop.coordinator
+        coordinator = client._job._driver.coordinator
         until(lambda: len(coordinator.history) >= 3, 8)
 
     def test_the_buffer_is_bounded_again_afterwards(self):

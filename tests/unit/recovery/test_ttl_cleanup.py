@@ -405,4 +405,4 @@ class TestRestored:
         with pytest.raises(StateMigrationException, match=r"(?s)Keeps \(uid keeps.*'s'.*(TTL|time to live)") as raised:
             client.get_job_execution_result().result(10)
         assert isinstance(raised.value, JobFailed)
-        assert len(client._job._loop.failures) == 1, "another try would not help"
+        assert len(client._job.view.failures) == 1, "another try would not help"

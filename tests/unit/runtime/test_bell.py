@@ -144,14 +144,14 @@ def numbers(env):
 
 def test_records_come_as_they_are_written_and_nothing_runs_in_between(environment):
     results = numbers(environment()).key_by(lambda n: n % 3).map(lambda n: n).execute_and_collect()
-    loop = results._job._loop
+    loop = results._job._driver
     for number in range(20):
         LOG.write(number)
         assert next(results) == number
     time.sleep(1.0)
-    epochs = loop.epoch
+    epochs = loop.view.epoch
     time.sleep(0.5)
-    assert loop.epoch == epochs < 100
+    assert loop.view.epoch == epochs < 100
     results.close()
 
 
@@ -211,9 +211,9 @@ def test_a_source_function_and_requests_ring(environment):
     env = environment()
     asked = AsyncDataStream.unordered_wait(env.add_source(Few(10)), Later(), Time.seconds(5))
     results = asked.execute_and_collect()
-    loop = results._job._loop
+    loop = results._job._driver
     assert sorted(results) == list(range(10))
-    assert loop.epoch < 60
+    assert loop.view.epoch < 60
 
 
 def test_a_bell_rings_once_until_the_next_epoch_has_ended():

@@ -1,4 +1,4 @@
-"""The epoch loop on a fake cluster: when it runs, when it rests, how it ends."""
+"""The driver of a job on a fake cluster: when it runs epochs, when it rests, how it ends."""
 
 import threading
 
@@ -7,8 +7,11 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.submission import plan_of
 from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
-from penstock.job.driver import LONGEST_WAIT_MILLIS, EpochLoop, EpochOptions, Pace
+from penstock.job.clock import WallClock
+from penstock.job.driver import JobDriver
 from penstock.job.driver_parts import job_failed
+from penstock.job.epochs import EpochOptions, Pace
+from penstock.job.schedule import LONGEST_WAIT_MILLIS
 from penstock.job.submission import deployment_of
 from penstock.runtime.failures import Failure
 from penstock.runtime.protocol import Report
@@ -77,7 +80,7 @@ def loop_over(*answers, clock=None, interval=100, results=None, **cluster_option
     cluster = FakeCluster(*answers, **cluster_options)
     clock = clock or RecordingClock()
     clock.on_endless_rest = lambda: cluster.on_wake()
-    loop = EpochLoop(
+    loop = JobDriver(
         plan,
         deployment_of(plan, "0" * 32),
         cluster,
@@ -95,7 +98,7 @@ def test_it_deploys_runs_and_releases():
     assert cluster.deployment.now == 777
     command = cluster.commands[0]
     assert (command.epoch, command.now, command.max_records, command.max_millis) == (0, 777, 10, 50)
-    assert clock.rests == [] and loop.epoch == 1
+    assert clock.rests == [] and loop.view.epoch == 1
 
 
 def test_it_does_not_rest_while_it_catches_up():
@@ -201,7 +204,7 @@ def test_watermarks_and_metrics_are_kept():
         ]
     )
     loop.run()
-    assert loop.watermarks == {"a": 3, "b": 1} and loop.metrics == {0: {"n": 1}, 1: {"n": 2}}
+    assert loop.view.watermarks == {"a": 3, "b": 1} and loop.view.metrics == {0: {"n": 1}, 1: {"n": 2}}
 
 
 def test_a_failed_epoch_releases_and_raises_but_keeps_its_results():
@@ -256,8 +259,6 @@ def test_stop_ends_it_before_the_next_epoch():
 
 
 def test_stop_wakes_a_resting_loop():
-    from penstock.job.driver import WallClock
-
     loop, cluster, _ = loop_over(report(), END, clock=WallClock())
     cluster.on_run = lambda command: threading.Timer(0.05, loop.stop).start()
     ended = threading.Event()
@@ -280,7 +281,7 @@ def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
     plan = plan_of(env, "job")
     cluster, clock = FakeCluster(report(), report(), report(), END), RecordingClock()
     clock.on_endless_rest = lambda: cluster.on_wake()
-    EpochLoop(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
+    JobDriver(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.assignments[0] for c in cluster.commands] == [[([1, 2], True)], [None], [None], [None]]
     assert clock.rests
 
@@ -297,7 +298,7 @@ def test_alignment_limits_follow_the_slowest_stream():
     )
     clock = RecordingClock()
     clock.on_endless_rest = lambda: cluster.on_wake()
-    EpochLoop(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
+    JobDriver(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.alignment for c in cluster.commands] == [{}, {"g": 50}, {}]
 
 

@@ -1,0 +1,156 @@
+"""What the coordinator wants done in storage, as data, and the one place that does it."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from penstock.checkpoint.metadata import Metadata
+from penstock.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
+from penstock.errors import AlreadyThere, JobDisplaced, PenstockError, StorageError
+
+log = logging.getLogger("penstock.checkpoint")
+
+
+@dataclass
+class SavepointRequest:
+    """Someone wants a savepoint; the future gets its path, or why there is none."""
+
+    folder: str
+    stop: bool = False
+    drain: bool = False
+    done: Future[str] = field(default_factory=Future)
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told what came of it."""
+
+    metadata: Metadata
+    savepoint_folder: str | None = None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Delete checkpoints that are complete, and the files that none of the kept ones needs."""
+
+    dropped: list[Metadata]
+    kept: list[Metadata]
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete files of a checkpoint that failed. If it may have been published, that is undone first."""
+
+    number: int
+    files: list[str]
+    uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class DiscardSavepoint:
+    """Delete the files of a savepoint that failed. If it may have been published, that is undone first."""
+
+    folder: str
+    files: list[str]
+    uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class DeleteClaimed:
+    """Delete the snapshot that the job was started from and was given to keep."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """The job is over: delete all but the kept checkpoints, of those numbered from `since` on."""
+
+    kept: list[Metadata]
+    since: int
+    finished: bool
+    """Whether to leave a mark that says that the job came to its end."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer a request for a savepoint with its path or with the reason why there is none."""
+
+    request: SavepointRequest
+    path: str | None = None
+    error: PenstockError | None = None
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A checkpoint is complete: what was produced up to this epoch will not be produced again."""
+
+    checkpoint: int
+    epoch: int
+
+
+StorageOrder = Publish | Drop | Discard | DiscardSavepoint | DeleteClaimed | Tidy
+
+
+class Archive:
+    """Carries out orders on a store."""
+
+    def __init__(self, store: CheckpointStore) -> None:
+        self.store = store
+
+    def publish(self, order: Publish) -> str:
+        """Where the snapshot is. Raises what keeps it from being there."""
+        if order.savepoint_folder is None:
+            return self._publish_checkpoint(order.metadata)
+        write_savepoint(order.metadata, order.savepoint_folder)
+        return order.savepoint_folder
+
+    def _publish_checkpoint(self, metadata: Metadata) -> str:
+        """A number is used once. If storage has this one already, someone else runs the job."""
+        try:
+            return self.store.publish(metadata)
+        except AlreadyThere as error:
+            raise JobDisplaced(
+                f"another driver of job {metadata.job_id} has published checkpoint {metadata.number} ({error}): "
+                "this one ends and changes nothing more"
+            ) from None
+
+    def carry_out(self, order: StorageOrder) -> None:
+        """Every order but publishing. What cannot be deleted is left behind with a warning."""
+        match order:
+            case Drop():
+                self.store.drop(order.dropped, order.kept)
+            case Discard():
+                if not order.uncertain or self.store.retract(order.number):
+                    self.store.discard(order.files)
+            case DiscardSavepoint():
+                discard_savepoint(order.folder, order.files, order.uncertain)
+            case DeleteClaimed():
+                self._delete_claimed(order.path)
+            case Tidy():
+                self._tidy(order)
+
+    @staticmethod
+    def _delete_claimed(path: str) -> None:
+        try:
+            delete_snapshot(path)
+        except PenstockError as error:
+            log.warning("%s; it is left behind", error)
+
+    def _tidy(self, order: Tidy) -> None:
+        try:
+            if order.finished:
+                self.store.mark_finished()
+            self.store.tidy(order.kept, order.since)
+        except StorageError as error:
+            log.warning("%s; checkpoints are left behind", error)
+
+
+def reply(answer: Reply) -> None:
+    """Tell whoever waits for a savepoint."""
+    if answer.error is not None:
+        answer.request.done.set_exception(answer.error)
+    elif answer.path is not None:
+        answer.request.done.set_result(answer.path)

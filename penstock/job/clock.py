@@ -1,0 +1,17 @@
+"""Processing time of a job, and waiting for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class WallClock:
+    """Processing time of a real job."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def rest(self, millis: int | None, woken: threading.Event) -> None:
+        """Wait, for ever if nothing is said, or less if woken."""
+        woken.wait(None if millis is None else millis / 1000)

@@ -1,0 +1,69 @@
+"""What the state machine of a job decides. The driver carries decisions out, one after the other, and answers each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.checkpoint.archive import Covered, Reply, StorageOrder
+from penstock.checkpoint.metadata import Metadata
+from penstock.common.job import JobStatus
+from penstock.runtime.protocol import Command, Report
+
+
+@dataclass(frozen=True)
+class Deploy:
+    """Start the slots of an attempt. Answered by Deployed."""
+
+    attempt: int
+    now: int
+    snapshot: Metadata | None
+    """What to go on from; None for the very beginning."""
+    continued: bool
+    """Whether the snapshot is the job's own and checkpoints may build on its files."""
+    repeats: bool
+    """Whether results that no checkpoint covers will be produced again, and those that wait must be forgotten."""
+
+
+@dataclass(frozen=True)
+class RunEpoch:
+    """Send this command to all slots, with what the enumerators assign. Answered by EpochRan."""
+
+    command: Command
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Let the committers on the driver commit what the slots handed over."""
+
+    reports: list[Report]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Do nothing until this time, or until a message comes; None: until a message comes."""
+
+    until: int | None
+
+
+@dataclass(frozen=True)
+class HandOutLast:
+    """The job ends: hand out the results up to an epoch; None: all of them."""
+
+    epoch: int | None
+
+
+@dataclass(frozen=True)
+class Release:
+    """Close the functions in the slots and let go of them. Answered by Released."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The job is over, and this is the last decision."""
+
+    status: JobStatus
+    why: str
+    error: Exception | None = None
+
+
+Decision = Deploy | RunEpoch | Commit | Wait | HandOutLast | Release | Ended | StorageOrder | Reply | Covered

@@ -1,0 +1,109 @@
+"""What the state machine of a job is told.
+
+An answer says what came of the decision before it; every decision but the last gets exactly one. What others want or
+notice can be told at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.checkpoint.archive import Publish, SavepointRequest
+from penstock.errors import JobDisplaced, PenstockError
+from penstock.runtime.protocol import Report
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The decision was carried out; the time in milliseconds."""
+
+    now: int
+
+
+@dataclass(frozen=True)
+class Deployed(Answer):
+    """The slots of an attempt are there, or say why not."""
+
+    reports: list[Report]
+
+
+@dataclass(frozen=True)
+class EpochRan(Answer):
+    """The slots have answered a command, and the enumerators on the driver have been asked."""
+
+    reports: list[Report]
+    positions: Mapping[str, Any] = field(default_factory=dict)
+    """Where the enumerators are, if the epoch took a checkpoint."""
+    more: bool = False
+    """Whether an enumerator has more to hand out at once."""
+    look_in: float | None = None
+    """In how many seconds an enumerator wants to be asked."""
+    millis: float = 0.0
+    """How long the epoch took."""
+
+
+@dataclass(frozen=True)
+class Waited(Answer):
+    """The wait is over because its time has come, or because a message came."""
+
+    in_full: bool
+
+
+@dataclass(frozen=True)
+class Published(Answer):
+    """A snapshot is complete."""
+
+    order: Publish
+    path: str
+
+
+@dataclass(frozen=True)
+class NotPublished(Answer):
+    """Storage refused a snapshot."""
+
+    order: Publish
+    error: PenstockError
+
+
+@dataclass(frozen=True)
+class Released(Answer):
+    """The slots have closed their functions; one that failed at it says so."""
+
+    reports: list[Report]
+
+
+@dataclass(frozen=True)
+class Failed(Answer):
+    """The decision could not be carried out."""
+
+    error: Exception
+
+
+# --- what is told at any moment ---
+@dataclass(frozen=True)
+class SavepointWanted:
+    """Someone waits for a savepoint."""
+
+    request: SavepointRequest
+
+
+@dataclass(frozen=True)
+class CancelWanted:
+    """The job shall end as soon as possible."""
+
+
+@dataclass(frozen=True)
+class News:
+    """A slot has input, or is lost; an enumerator has found something."""
+
+
+@dataclass(frozen=True)
+class Displaced:
+    """Another driver has taken over the job."""
+
+    error: JobDisplaced
+
+
+Message = SavepointWanted | CancelWanted | News | Displaced
