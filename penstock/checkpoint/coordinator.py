@@ -226,6 +226,7 @@ class Coordinator:
             self.agenda.append(Reply(request, path))
             if request.stop:
                 self.last_savepoint, self.last_epoch = metadata, pending.epoch
+                self._subsume(self._next, now)
                 self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
             return
         self._failures = 0
@@ -240,9 +241,9 @@ class Coordinator:
         self._give_up(self._pending[metadata.number], str(error), now, uncertain=not isinstance(error, AlreadyThere))
 
     def _subsume(self, number: int, now: int) -> None:
-        """An older checkpoint that is still under way must never become the newest."""
+        """An older checkpoint that is still under way must never become the newest, nor follow a last savepoint."""
         for pending in [p for p in self._pending.values() if p.request is None and p.order.number < number]:
-            self._give_up(pending, f"checkpoint {number} is complete", now, count=False)
+            self._give_up(pending, "a later one is complete", now, count=False)
 
     def _metadata(self, pending: _Pending) -> Metadata:
         slots = [pending.answers[slot].snapshot or SlotSnapshot([]) for slot in range(self._plan.slots)]

@@ -416,6 +416,7 @@ class JobMachine:
         if self._ending.status is JobStatus.FINISHED:
             self._ending = Ended(JobStatus.FAILED, f"the job failed: {error}", error)
             self._remember(error)
+            self._enter(JobStatus.FAILING)
 
     def _check_release(self, reports: list[Report]) -> None:
         try:

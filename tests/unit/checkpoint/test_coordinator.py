@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock import pickling
 from penstock.checkpoint import coordinator as pure
-from penstock.checkpoint.archive import Archive, Covered, Publish, Reply, SavepointRequest, reply
+from penstock.checkpoint.archive import Archive, Covered, Discard, Publish, Reply, SavepointRequest, reply
 from penstock.checkpoint.coordinator import CheckpointRules
 from penstock.checkpoint.metadata import FILE, Metadata
 from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
@@ -302,12 +302,16 @@ class Checkpointing(RuleBasedStateMachine):
         if request is None:
             self.failures, self.ended = 0, self.now
             self.completed.append(number)
-            for older in [n for n, (_, other, _) in self.pending.items() if other is None and n < number]:
-                del self.pending[older]
-                self.notices.append(Notice(older, complete=False))
+            self.subsume(lambda other: other < number)
             self.notices.append(Notice(number, complete=True))
         elif request.stop:
+            self.subsume(lambda other: True)
             self.notices.append(Notice(number, complete=True, savepoint=True))
+
+    def subsume(self, which):
+        for older in [n for n, (_, request, _) in self.pending.items() if request is None and which(n)]:
+            del self.pending[older]
+            self.notices.append(Notice(older, complete=False))
 
     def given_up(self, number):
         _, request, _ = self.pending.pop(number)
@@ -746,3 +750,17 @@ def test_in_the_memory_of_the_driver():
     made.receive([Acknowledgement(1, slot, inline) for slot in range(SLOTS)], 100)
     assert made.kept[0].slots[0].files[0].inline == b"state"
     made.release(keep=False, finished=True)
+
+
+def test_what_was_about_to_be_published_when_the_job_failed_is_given_up():
+    """The first is whole, the second fails the job before the driver has published the first."""
+    made = pure.Coordinator(PLAN, "job", CheckpointRules(interval=100, max_concurrent=2), Shelves().folder)
+    made.start(0)
+    made.order(100, 0)
+    made.order(200, 1)
+    with pytest.raises(CheckpointFailed):
+        made.receive([*answers(1, "store://chk-1/f"), answer(2, 0, failure=DECLINED)], 210)
+    assert any(isinstance(order, Publish) for order in made.agenda)
+    made.start(220)
+    assert not any(isinstance(order, Publish) for order in made.agenda) and made.kept == []
+    assert Discard(1, ["store://chk-1/f"] * SLOTS) in made.agenda

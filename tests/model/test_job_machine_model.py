@@ -1,0 +1,320 @@
+"""The state machine of a job against a world that answers as it pleases: any order, any failure, any message."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.checkpoint.archive import (
+    Archive,
+    Covered,
+    DeleteClaimed,
+    Discard,
+    DiscardSavepoint,
+    Drop,
+    Publish,
+    Reply,
+    SavepointRequest,
+    Tidy,
+)
+from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.checkpoint.store import MemoryStore
+from penstock.common.job import JobStatus
+from penstock.common.restart_strategy import RestartStrategies
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.submission import plan_of
+from penstock.errors import ConfigurationError, JobDisplaced, JobFailed, SlotLost, StorageError
+from penstock.job import facts
+from penstock.job.decisions import Commit, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
+from penstock.job.durability import Durability
+from penstock.job.epochs import EpochOptions
+from penstock.job.machine import JobMachine
+from penstock.job.restarts import NoRestarts, restarts_of
+from penstock.runtime.failures import Failure
+from penstock.runtime.protocol import Acknowledgement, Report
+from penstock.state.snapshot import FileRef, SlotSnapshot
+
+SLOTS = 2
+WILD_STEPS = 120
+CALM_STEPS = 200
+FAILURE = Failure("Map", "map-1", 1, "3", "ValueError", "no", "Traceback …")
+TOUCHES_STORAGE = (Publish, Drop, Discard, DiscardSavepoint, DeleteClaimed, Tidy)
+CHANGES = {
+    JobStatus.RUNNING: {
+        JobStatus.RESTARTING,
+        JobStatus.FAILING,
+        JobStatus.CANCELLING,
+        JobStatus.FINISHED,
+        JobStatus.SUSPENDED,
+    },
+    JobStatus.RESTARTING: {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.SUSPENDED},
+    JobStatus.FAILING: {JobStatus.FAILED, JobStatus.SUSPENDED},
+    JobStatus.CANCELLING: {JobStatus.CANCELED, JobStatus.SUSPENDED},
+}
+
+
+def plan():
+    env = StreamExecutionEnvironment().set_parallelism(SLOTS)
+    env.from_sequence(1, 2).map(str).print()
+    return plan_of(env, "job")
+
+
+PLAN = plan()
+
+
+class World:
+    """Carries out decisions, well or badly, and keeps its own account of what may be decided."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.now = 1_000
+        self.calm = False
+        self.seals = random.random() < 0.7
+        rules = CheckpointRules(
+            interval=random.choice([10, 50]) if self.seals else None,
+            timeout=random.choice([30, 10_000]),
+            max_concurrent=random.choice([1, 1, 2]),
+            tolerable_failures=random.choice([0, 1, 5]),
+            retained=random.choice([1, 2]),
+        )
+        store = MemoryStore("job")
+        self.coordinator = Coordinator(PLAN, "job", rules, store.folder)
+        restarts = restarts_of(RestartStrategies.fixed_delay_restart(random.choice([0, 2, 1000]), 20), self.seals)
+        if random.random() < 0.2:
+            restarts = NoRestarts("none")
+        durability = Durability(self.coordinator, Archive(store), restarts, seals=self.seals)
+        options = EpochOptions(100, 50, interval_millis=random.choice([0, 5]))
+        self.machine = JobMachine(PLAN, "job", options, durability)
+        self.requests, self.replied = [], []
+        self.epochs, self.attempt = [], None
+        self.orders = []
+        """Of the running attempt: (slot, order) that was not acknowledged yet."""
+        self.acknowledged = {}
+        self.ordered_in = {}
+        self.published, self.covered, self.published_savepoints = [], [], []
+        self.stopped = self.displaced = False
+        self.finished_in = None
+        """The first epoch of the attempt in which all had ended."""
+        self.told_complete = set()
+        self.may_deploy = True
+        self.rings = random.random() < 0.7
+
+    def chance(self, probability: float) -> bool:
+        return not self.calm and self.random.random() < probability
+
+    # --- the whole story ---
+    def play(self) -> Ended:
+        answer = facts.Answer(self.now)
+        for step in range(WILD_STEPS + CALM_STEPS):
+            self.calm = self.calm or step >= WILD_STEPS
+            self.messages()
+            decision = self.machine.decide(answer)
+            self.check(decision)
+            if isinstance(decision, Ended):
+                return decision
+            self.now += self.random.choice([0, 1, 3])
+            answer = self.carry_out(decision)
+        raise AssertionError(f"it does not come to its end: {decision}, {self.machine.view}")
+
+    def messages(self) -> None:
+        if self.chance(0.1):
+            self.machine.hear(facts.News())
+        if self.chance(0.04):
+            stop = self.random.random() < 0.5
+            request = SavepointRequest(f"memory://sp-{len(self.requests)}", stop, stop and self.random.random() < 0.5)
+            self.requests.append(request)
+            self.machine.hear(facts.SavepointWanted(request))
+        if self.chance(0.005):
+            self.machine.hear(facts.CancelWanted())
+        if self.chance(0.003):
+            self.displaced = True
+            self.machine.hear(facts.Displaced(JobDisplaced("by another")))
+
+    # --- answers ---
+    def carry_out(self, decision):
+        if isinstance(decision, Deploy):
+            return self.deploy(decision)
+        if isinstance(decision, RunEpoch):
+            return self.run_epoch(decision.command)
+        if isinstance(decision, Wait):
+            return self.wait(decision)
+        if isinstance(decision, Publish):
+            return self.publish(decision)
+        if isinstance(decision, Release):
+            failed = [Report(1, -1, failure=FAILURE)] if self.chance(0.1) else []
+            return self.failed(OSError("a pipe")) if self.chance(0.1) else facts.Released(self.now, failed)
+        if isinstance(decision, Commit | Covered) and self.chance(0.05):
+            return self.failed(JobFailed("a committer failed"))
+        if isinstance(decision, Reply):
+            self.replied.append(decision.request)
+        return facts.Answer(self.now)
+
+    def failed(self, error):
+        return facts.Failed(self.now, error)
+
+    def deploy(self, decision):
+        self.orders, self.finished_in, self.told_complete = [], None, set()
+        if self.chance(0.1):
+            return self.failed(self.random.choice([SlotLost("gone"), JobFailed("open failed")]))
+        if self.chance(0.01):
+            return self.failed(ConfigurationError("too few cores"))
+        return facts.Deployed(self.now, [Report(slot, -1) for slot in range(SLOTS)])
+
+    def run_epoch(self, command):
+        self.told_complete |= {notice.number for notice in command.notices if notice.complete}
+        if command.checkpoint is not None:
+            self.orders += [(slot, command.checkpoint) for slot in range(SLOTS)]
+            self.ordered_in[command.checkpoint.number] = command.epoch
+        if self.chance(0.05):
+            return self.failed(SlotLost("killed"))
+        ended = self.finished_in is not None or command.drain or self.random.random() < (1.0 if self.calm else 0.1)
+        if ended and not (command.paused and not command.drain) and self.finished_in is None:
+            self.finished_in = command.epoch
+        reports = [self.report(slot, command) for slot in range(SLOTS)]
+        return facts.EpochRan(self.now, reports, {"s": 1}, more=self.chance(0.1), millis=1.0)
+
+    def report(self, slot, command):
+        waits = self.random.random() < 0.3
+        return Report(
+            slot,
+            command.epoch,
+            finished=self.finished_in is not None,
+            backlog=self.chance(0.1),
+            news=self.chance(0.1),
+            rings=self.rings,
+            waits_for_input=waits and not self.rings,
+            next_due=self.now + 7 if self.chance(0.2) else None,
+            committables=[("sink", 1, ["x"])] if self.chance(0.1) else [],
+            acknowledgements=self.acknowledgements(slot),
+            failure=FAILURE if self.chance(0.02) else None,
+        )
+
+    def acknowledgements(self, slot):
+        ready = [(s, order) for s, order in self.orders if s == slot and not self.chance(0.4)]
+        self.orders = [entry for entry in self.orders if entry not in ready]
+        return [self.acknowledge(slot, order) for _, order in ready]
+
+    def acknowledge(self, slot, order):
+        if self.chance(0.05):
+            return Acknowledgement(order.number, slot, failure=FAILURE)
+        self.acknowledged.setdefault(order.number, set()).add(slot)
+        return Acknowledgement(order.number, slot, SlotSnapshot([FileRef(f"{order.folder}/{slot}", 5, 1, "c")]))
+
+    def wait(self, decision):
+        if decision.until is None:
+            # Only what comes from outside can be a reason: a slot that rings, or is lost.
+            assert self.rings or not self.orders, "nobody would tell that a checkpoint was written"
+            self.machine.hear(facts.News())
+            return facts.Waited(self.now, in_full=False)
+        if self.chance(0.2):
+            self.machine.hear(facts.News())
+            self.now = max(self.now, min(self.now + 1, decision.until))
+            return facts.Waited(self.now, in_full=False)
+        self.now = max(self.now, decision.until)
+        return facts.Waited(self.now, in_full=True)
+
+    def publish(self, order):
+        number = order.metadata.number
+        if self.chance(0.02) and order.savepoint_folder is None:
+            self.displaced = True
+            return self.failed(JobDisplaced("someone has published it"))
+        if self.chance(0.1):
+            return facts.NotPublished(self.now, order, StorageError("full"))
+        if order.savepoint_folder is None:
+            self.published.append(number)
+        else:
+            self.published_savepoints.append(number)
+            request = next(r for r in self.requests if r.folder == order.savepoint_folder)
+            self.stopped = self.stopped or request.stop
+        return facts.Published(self.now, order, "path")
+
+    # --- what may be decided ---
+    def check(self, decision) -> None:
+        if self.displaced:
+            assert isinstance(decision, Reply | Release | Ended), f"{decision} after the job was displaced"
+        match decision:
+            case RunEpoch(command):
+                assert command.epoch == len(self.epochs), "every epoch is decided once"
+                assert command.attempt == self.attempt
+                self.epochs.append(command.epoch)
+            case Deploy():
+                self.check_deploy(decision)
+            case Publish(metadata, savepoint_folder):
+                if savepoint_folder is None:
+                    assert not self.stopped, "a stopped job belongs to whoever goes on from its savepoint"
+                assert metadata.number not in [*self.published, *self.published_savepoints]
+                assert self.acknowledged[metadata.number] == set(range(SLOTS)), "every slot has its share"
+                assert metadata.enumerators, "the enumerators' positions belong to it"
+            case Covered(number, epoch):
+                assert number == self.published[-1] or number in self.published
+                assert number not in self.covered and epoch == self.ordered_in[number]
+                self.covered.append(number)
+            case Ended():
+                self.check_end(decision)
+        self.check_view()
+
+    def check_deploy(self, decision):
+        assert self.attempt is None or decision.attempt == self.attempt + 1
+        self.attempt = decision.attempt
+        if self.stopped:
+            assert decision.snapshot.savepoint and not decision.repeats
+        else:
+            newest = self.published[-1] if self.published else None
+            assert (decision.snapshot.number if decision.snapshot else None) == newest
+
+    def check_end(self, ended):
+        asked, replied = ({id(request) for request in requests} for requests in (self.requests, self.replied))
+        assert len(self.replied) == len(replied), "a request is answered once"
+        assert asked == replied, "nobody waits for ever"
+        assert self.machine.view.status is ended.status
+        assert (ended.error is None) is (ended.status is JobStatus.FINISHED)
+        if self.displaced:
+            assert ended.status is JobStatus.SUSPENDED and isinstance(ended.error, JobDisplaced)
+        if ended.status is JobStatus.FINISHED and self.seals and not self.stopped:
+            final = self.published[-1]
+            assert self.ordered_in[final] > self.finished_in, "a checkpoint covers the end of the input"
+            assert final in self.told_complete, "the sinks have heard of it"
+
+    def check_view(self):
+        view = self.machine.view
+        for earlier, later in zip(view.changes, view.changes[1:], strict=False):
+            assert later.status in CHANGES[earlier.status] and earlier.when <= later.when
+        assert view.epoch == len(self.epochs)
+        if not self.displaced:
+            assert [c.number for c in view.checkpoints.completed if not c.savepoint] == self.published
+            assert view.checkpoints.completed_in_all == len(self.published) + len(self.published_savepoints)
+        assert all(failure.message for failure in view.failures)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.integers(0, 2**64))
+def test_whatever_happens(seed):
+    World(Random(seed)).play()
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 100))
+def test_for_many_seeds(first):
+    """Beyond what hypothesis tries: these are cheap, and always the same."""
+    endings = {World(Random(seed)).play().status for seed in range(first, first + 100)}
+    assert {JobStatus.FINISHED, JobStatus.FAILED} <= endings
+
+
+def test_results_wait_for_the_end_only_in_a_job_that_finishes():
+    for seed in range(300):
+        world = World(Random(seed))
+        decisions = []
+        check = world.check
+        world.check = lambda decision, check=check, decisions=decisions: (decisions.append(decision), check(decision))
+        ended = world.play()
+        handed_out = [d for d in decisions if isinstance(d, HandOutLast)]
+        assert len(handed_out) == (ended.status is JobStatus.FINISHED) or world.displaced
+
+
+def test_a_view_that_was_published_does_not_change():
+    world = World(Random(5))
+    views = []
+    check = world.check
+    world.check = lambda decision: (views.append((world.machine.view, repr(world.machine.view))), check(decision))
+    world.play()
+    assert all(repr(view) == text for view, text in views) and len(views) > 5
