@@ -111,12 +111,12 @@ def test_an_idle_job_runs_no_epochs_and_needs_no_cpu(env: StreamExecutionEnviron
     env.add_source(OneThenNothing()).key_by(lambda i: i).sum().discard()
     client = env.execute_async("idle")
     job, loop = str(client.get_job_id()), client._job._driver
-    _until(lambda: len(slot_processes(job)) == 2 and loop.epoch >= 1)
+    _until(lambda: len(slot_processes(job)) == 2 and loop.view.epoch >= 1)
     time.sleep(1)
     slots = [psutil.Process(pid) for pid in slot_processes(job).values()]
-    before, used = loop.epoch, sum(sum(slot.cpu_times()[:2]) for slot in slots)
+    before, used = loop.view.epoch, sum(sum(slot.cpu_times()[:2]) for slot in slots)
     time.sleep(4)
-    assert loop.epoch == before
+    assert loop.view.epoch == before
     assert sum(sum(slot.cpu_times()[:2]) for slot in slots) - used < 0.08
     client.cancel().result()
 
