@@ -57,6 +57,8 @@ def verdict(measured: float | None, met: bool) -> str:
 def times(ratio: float | None) -> str:
     if ratio is None:
         return NOTHING
+    if ratio < 0.1:
+        return f"{ratio:.1g}x"
     return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2f}x"
 
 
