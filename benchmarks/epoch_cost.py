@@ -32,11 +32,11 @@ class Sizes:
     stages: tuple[int, ...] = (2, 4, 8)
     epochs: int = 500  # of each combination at most
     seconds: float = 5
-    settle_seconds: float = 40
+    settle_seconds: float = 30
     idle_seconds: float = 30
 
 
-QUICK = Sizes((2, 4), (2, 4), 50, 1, 15, 3)
+QUICK = Sizes((2, 4), (2, 4), 50, 1, 15, 5)
 
 
 # --- epochs ---
@@ -102,7 +102,7 @@ def topic_job(peer: KafkaPeer, sizes: Sizes, broker) -> dict:
 def idle(peer: KafkaPeer, program: str, settings: dict, sizes: Sizes) -> dict:
     """Seconds of processor time for each second, of the Python processes and of all."""
     with launch.running(environments.python_of(peer.environment), program, settings) as running:
-        time.sleep(sizes.settle_seconds)
+        await_calm(running.process.pid, sizes.settle_seconds)
         with processor_time(running.process.pid) as spent:
             time.sleep(sizes.idle_seconds)
         running.check()
@@ -110,14 +110,26 @@ def idle(peer: KafkaPeer, program: str, settings: dict, sizes: Sizes) -> dict:
     return spent
 
 
+def await_calm(pid: int, seconds: float) -> None:
+    """Until no process has come or gone for so long: then the job has started."""
+    known, since = set(times_of(pid)), time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(1)
+        found = set(times_of(pid))
+        if found != known:
+            known, since = found, time.monotonic()
+
+
 @contextmanager
 def processor_time(pid: int) -> Iterator[dict]:
-    """What the processes that live on both sides of the block have used in it, as shares of a core."""
+    """What the processes of a job use in the block, as shares of a core."""
     shares: dict = {}
     before, began = times_of(pid), time.monotonic()
     yield shares
     after, seconds = times_of(pid), time.monotonic() - began
-    used = {process: (after[process] - before[process]) / seconds for process in before.keys() & after.keys()}
+    if before.keys() != after.keys():
+        raise launch.RunFailed(f"the job was not idle: it had {len(before)} processes, and then {len(after)} others")
+    used = {process: (after[process] - before[process]) / seconds for process in before}
     shares["python"] = sum(share for (_, name), share in used.items() if name != "java")
     shares["all"] = sum(used.values())
     shares["processes"] = len(used)
