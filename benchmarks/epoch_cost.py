@@ -42,23 +42,24 @@ QUICK = Sizes((2, 4), (2, 4), 50, 1, 15, 5)
 # --- epochs ---
 def epochs_part(sizes: Sizes) -> dict:
     """Median and 99th percentile of an idle epoch, by slots and stages."""
-    settings = {"slots": sizes.slots, "stages": sizes.stages, "epochs": sizes.epochs, "seconds": sizes.seconds}
+    return {str(slots): attempt(f"{slots} slots", epochs_of_slots, slots, sizes) for slots in sizes.slots}
+
+
+def epochs_of_slots(slots: int, sizes: Sizes) -> dict:
+    settings = {"slots": slots, "stages": sizes.stages, "epochs": sizes.epochs, "seconds": sizes.seconds}
     program = launch.HERE / "peers" / "epochs_penstock.py"
-    found = launch.run_program(environments.python_of(""), program, [json.dumps(settings)])["found"]
-    for one in found:
-        say(f"{one['slots']} slots, {one['stages']} stages: {one['median']:.2f} ms")
-    return {"found": found}
+    found = launch.run_program(environments.python_of(""), program, [json.dumps(settings)])
+    say(f"{slots} slots: " + ", ".join(f"{one['median']:.2f} ms ({stages} stages)" for stages, one in found.items()))
+    return found
 
 
 def epoch_of(results: dict, slots: int, stages: int) -> dict | None:
-    found = results["epochs"].get("found", [])
-    return next((one for one in found if (one["slots"], one["stages"]) == (slots, stages)), None)
+    return results.get("epochs", {}).get(str(slots), {}).get(str(stages))
 
 
 def epochs_section(results: dict) -> str:
-    found = results["epochs"].get("found", [])
-    stages = sorted({one["stages"] for one in found})
-    rows = [[str(slots), *(epoch_cell(results, slots, s) for s in stages)] for slots in {o["slots"]: 0 for o in found}]
+    stages = (QUICK if results["quick"] else Sizes()).stages
+    rows = [[slots, *(epoch_cell(results, int(slots), number) for number in stages)] for slots in results["epochs"]]
     caption = (
         "An epoch of a keyed job whose source gives nothing: milliseconds from the driver's orders to the last slot's "
         "report, median / 99th percentile. All slots are on this machine, with its few cores.\n"
@@ -169,7 +170,7 @@ def idle_cells(run: dict, ours: dict) -> list[str]:
 def target_rows(results: dict) -> list[tuple[str, str, bool | None]]:
     rows: list[tuple[str, str, bool | None]] = []
     for (slots, stages), most in MOST_MILLIS.items():
-        one = epoch_of(results, slots, stages) if "epochs" in results else None
+        one = epoch_of(results, slots, stages)
         text = f"an idle epoch of {stages} stages at {slots} slots in {most:g} ms at most"
         rows.append((text, f"{one['median']:.2f} ms" if one else NOTHING, one["median"] <= most if one else None))
     for what in (SILENT, EMPTY_TOPIC):

@@ -74,10 +74,10 @@ def target_row(results: dict, what: str) -> tuple[str, str, bool | None]:
 def page(results: dict) -> str:
     caption = (
         f"{results['rounds']} rounds each. Slots and drivers were those of a job with every exactly-once sink: "
-        "FileSink, KafkaSink, JdbcSink and a TwoPhaseCommitSinkFunction over prepared transactions, on a real Kafka and "
-        "a real PostgreSQL. A row counts only if at the end each of them held every record once, no transaction was open, no "
-        "hidden file was left and no count alarmed. Seconds from the kill to the next complete checkpoint, of which "
-        "there is one every 300 ms; the driver's include the start of Python and Spark.\n"
+        "FileSink, KafkaSink, JdbcSink and a TwoPhaseCommitSinkFunction over prepared transactions, on a real Kafka "
+        "and a real PostgreSQL. A row counts only if at the end each of them held every record once, no transaction "
+        "was open, no hidden file was left and no count alarmed. Seconds from the kill to the next complete "
+        "checkpoint, of which there is one every 300 ms; the driver's include the start of Python and Spark.\n"
     )
     return joined(
         [

@@ -20,7 +20,8 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def quick_warning(results: dict) -> str:
-    return "**A quick run: it shows that everything works, and its numbers mean nothing.**\n" if results["quick"] else ""
+    warning = "**A quick run: it shows that everything works, and its numbers mean nothing.**\n"
+    return warning if results["quick"] else ""
 
 
 def about(results: dict) -> str:
