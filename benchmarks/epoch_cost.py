@@ -17,12 +17,15 @@ from connectors import PARTITIONS, PENSTOCK, KafkaPeer
 from latency import DIRECT_PROGRAMS, PEERS, direct_settings, kafka_settings
 from measuring import attempt, folder_of, header, say, tree_of, versions
 from pages import NOTHING, about, failures, joined, quick_warning, save, table, targets, times
+from peers.direct_jobs import ARRIVALS
+from peers.workloads import PARALLELISM
 
 sys.path.insert(0, str(environments.ROOT))
 
 MOST_MILLIS = {(2, 2): 1.0, (16, 2): 3.0}  # by slots and stages
 MOST_SHARE = 0.01  # of a core, while idle
 NEVER_MILLIS = 24 * 3600 * 1000
+START_SECONDS = 120
 SILENT, EMPTY_TOPIC = "a source that is silent", "Kafka, an empty topic"
 
 
@@ -36,7 +39,7 @@ class Sizes:
     idle_seconds: float = 30
 
 
-QUICK = Sizes((2, 4), (2, 4), 50, 1, 15, 5)
+QUICK = Sizes((2, 4), (2, 4), 50, 1, 5, 5)
 
 
 # --- epochs ---
@@ -88,37 +91,42 @@ def idle_part(sizes: Sizes) -> dict:
 
 
 def silent_job(peer: KafkaPeer, sizes: Sizes) -> dict:
-    """Every subtask of the source emits one record at the start, and is to emit the next in an hour or so."""
+    """Every subtask of the source emits one record at the start, and is to emit the next in half an hour or so."""
     settings = direct_settings(peer) | {"rate": 0.001, "seconds": 100_000, "warm_up": 0}
-    return idle(peer, DIRECT_PROGRAMS[peer.environment], settings, sizes)
+    python, name = environments.python_of(peer.environment), DIRECT_PROGRAMS[peer.environment]
+    with launch.running(python, name, settings) as program:
+        await_sinks(program)
+        return idle(peer, program, sizes)
+
+
+def await_sinks(program: launch.Program) -> None:
+    """Every subtask of the sink makes its file when it is opened."""
+    deadline = time.monotonic() + START_SECONDS
+    while len(list(program.folder.glob(f"{ARRIVALS}*"))) < PARALLELISM:
+        program.check()
+        if time.monotonic() > deadline:
+            raise launch.RunFailed(f"the job has not started within {START_SECONDS} s")
+        time.sleep(0.5)
 
 
 def topic_job(peer: KafkaPeer, sizes: Sizes, broker) -> dict:
+    """A record or two go through the job before, which shows that it has started."""
     settings = kafka_settings(peer, broker) | {"interval_millis": NEVER_MILLIS}
-    for name in ("source", "target"):
-        broker.create_topic(settings[name], PARTITIONS)
-    return idle(peer, peer.program, settings, sizes)
+    topics = [broker.create_topic(settings[name], PARTITIONS) for name in ("source", "target")]
+    with launch.running(environments.python_of(peer.environment), peer.program, settings) as program:
+        probe = launch.HERE / "peers" / "kafka_latency.py"
+        launch.run_program(environments.python_of(""), probe, [broker.bootstrap, *topics, "1", "2", "0"])
+        return idle(peer, program, sizes)
 
 
-def idle(peer: KafkaPeer, program: str, settings: dict, sizes: Sizes) -> dict:
-    """Seconds of processor time for each second, of the Python processes and of all."""
-    with launch.running(environments.python_of(peer.environment), program, settings) as running:
-        await_calm(running.process.pid, sizes.settle_seconds)
-        with processor_time(running.process.pid) as spent:
-            time.sleep(sizes.idle_seconds)
-        running.check()
+def idle(peer: KafkaPeer, program: launch.Program, sizes: Sizes) -> dict:
+    """What processors do for a job that has started, once it has had time to settle."""
+    time.sleep(sizes.settle_seconds)
+    with processor_time(program.process.pid) as spent:
+        time.sleep(sizes.idle_seconds)
+    program.check()
     say(f"{peer.label}, idle: {spent}")
     return spent
-
-
-def await_calm(pid: int, seconds: float) -> None:
-    """Until no process has come or gone for so long: then the job has started."""
-    known, since = set(times_of(pid)), time.monotonic()
-    while time.monotonic() - since < seconds:
-        time.sleep(1)
-        found = set(times_of(pid))
-        if found != known:
-            known, since = found, time.monotonic()
 
 
 @contextmanager

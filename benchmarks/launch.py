@@ -59,10 +59,11 @@ def run_command(command: list[str], python: Path, watch_memory: bool = False) ->
 
 
 class Program:
-    """A program that is running."""
+    """A program that is running in a folder of its own."""
 
-    def __init__(self, process: subprocess.Popen, errors: IO[str]) -> None:
+    def __init__(self, process: subprocess.Popen, folder: Path, errors: IO[str]) -> None:
         self.process = process
+        self.folder = folder
         self.errors = errors
 
     def check(self) -> None:
@@ -86,7 +87,7 @@ def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
             start_new_session=True,
         )
         try:
-            yield Program(process, errors)
+            yield Program(process, Path(folder), errors)
         finally:
             end_group(process)
 

@@ -48,20 +48,21 @@ class CountAndPassOn(KeyedProcessFunction):
 
 
 class ArrivalSink(SinkFunction):
-    """Notes when each record arrives, and writes it down at the end."""
+    """Notes when each record arrives. Every subtask has a file, made when it opens and written when it closes."""
 
     def __init__(self, folder):
         self.folder = folder
 
     def open(self, runtime_context):
         self.lines = []
+        self.file = open(os.path.join(self.folder, f"{d.ARRIVALS}{uuid4()}"), "w")  # noqa: SIM115
 
     def invoke(self, value, context=None):
         self.lines.append(f"{value.partition(',')[2]} {d.micros()}\n")
 
     def close(self):
-        with open(os.path.join(self.folder, f"{d.ARRIVALS}{uuid4()}"), "w") as file:
-            file.writelines(self.lines)
+        with self.file:
+            self.file.writelines(self.lines)
 
 
 def main():

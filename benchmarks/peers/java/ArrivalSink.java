@@ -10,7 +10,7 @@ import org.apache.flink.api.connector.sink2.Sink;
 import org.apache.flink.api.connector.sink2.SinkWriter;
 import org.apache.flink.api.connector.sink2.WriterInitContext;
 
-/** Notes when each record arrives. At the end every subtask writes "emitted arrived" lines into a file of its own. */
+/** Notes when each record arrives. Every subtask has a file, made when it opens and written when it closes. */
 public final class ArrivalSink implements Sink<String> {
     private final String folder;
 
@@ -19,8 +19,8 @@ public final class ArrivalSink implements Sink<String> {
     }
 
     @Override
-    public SinkWriter<String> createWriter(WriterInitContext context) {
-        return new Writer(Path.of(folder, "arrivals-" + UUID.randomUUID()));
+    public SinkWriter<String> createWriter(WriterInitContext context) throws IOException {
+        return new Writer(Files.createFile(Path.of(folder, "arrivals-" + UUID.randomUUID())));
     }
 
     private static final class Writer implements SinkWriter<String> {
