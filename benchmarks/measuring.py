@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import os
 import platform
 import subprocess
@@ -82,14 +81,6 @@ def java_version() -> str:
     except FileNotFoundError:
         return "not found"
     return (done.stderr.splitlines() or ["unknown"])[0]
-
-
-# Statistics.
-
-
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of the values does not exceed."""
-    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
