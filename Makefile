@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-checkpoints bench-connectors bench-latency bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka soak-epochs bench bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -46,8 +46,9 @@ services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsear
 services-stop: $(STAMP)  ## stop them again
 	@$(BIN)/python -m tests.services stop $(SERVICES)
 
-kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times
-	@$(BIN)/python -m benchmarks.kills
+kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times (KILLS="--rounds 3")
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/kills.py $(KILLS)
 
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)
@@ -55,28 +56,45 @@ soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every fail
 soak-kafka: $(STAMP)  ## ten minutes from Kafka through windows to Kafka, with a broker that goes away and a new partition
 	@$(BIN)/python -m tests.connectors.kafka_soak.windows $(SECONDS)
 
+soak-epochs: $(STAMP)  ## an hour of idling and an hour of work, watched for memory that grows (SOAK="--seconds 600" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/soak_epochs.py $(SOAK)
+
 bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in benchmarks/results
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/run.py $(BENCH)
 	$(MAKE) bench-checkpoints
 	$(MAKE) bench-connectors
 	$(MAKE) bench-latency
+	$(MAKE) bench-epochs
+	$(MAKE) bench-start
 
-bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; make bench ends with it
+bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/checkpoints.py $(CHECKPOINTS)
 
-bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; make bench ends with it
+bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/connectors.py $(CONNECTORS)
 
-bench-latency: $(STAMP)  ## from Kafka through keyed state to Kafka, beside PyFlink; make bench ends with it
+bench-latency: $(STAMP)  ## from source to sink through keyed state, with and without Kafka, beside PyFlink; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/latency.py $(LATENCY)
 
-bench-quick: $(STAMP)  ## the same with tiny sizes, to prove that it works
+bench-epochs: $(STAMP)  ## what an epoch costs in which nothing happens, and an idle job; part of make bench
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/epoch_cost.py $(EPOCHS)
+
+bench-start: $(STAMP)  ## how long it takes to the first result, warm and cold, beside PyFlink; part of make bench
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/start.py $(START)
+
+bench-quick: $(STAMP)  ## rates, latency, epochs and start with tiny sizes, to prove that they work
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/run.py --quick
+	$(BIN)/python benchmarks/latency.py --quick
+	$(BIN)/python benchmarks/epoch_cost.py --quick
+	$(BIN)/python benchmarks/start.py --quick
 
 compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 	$(BIN)/python tests/compat/run_pyflink_examples.py

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import checkpoints_report
 import environments
 import launch
 import psutil
-from run import RESULTS, attempt, machine, say
+from measuring import attempt, folder_of, header, say
 
 PENSTOCK, PYFLINK = "penstock", "pyflink"
 ENVIRONMENTS = {PENSTOCK: "", PYFLINK: "flink"}
@@ -225,12 +223,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_all(options: argparse.Namespace) -> dict:
-    results = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "quick": options.quick,
-        "machine": machine(),
-        "versions": {name or PENSTOCK: environments.versions(name) for name in ENVIRONMENTS.values()},
-    }
+    results = header(options.quick, ENVIRONMENTS.values())
     for letter in options.chosen:
         part = PARTS[letter]
         programs = Programs(options.limit or part.limit)
@@ -238,15 +231,10 @@ def run_all(options: argparse.Namespace) -> dict:
     return results
 
 
-def folder_of(options: argparse.Namespace) -> Path:
-    return RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
-
-
 def main() -> None:
     options = parse_arguments()
-    folder = folder_of(options)
+    folder = folder_of(options.quick, bool(options.only))
     results = run_all(options)
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "checkpoints.json").write_text(json.dumps(results, indent=2) + "\n")
     checkpoints_report.write(results, folder)
     say(f"written: {folder / 'checkpoints.md'}")

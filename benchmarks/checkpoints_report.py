@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from report import about, quick_warning, table, times, verdict
+from pages import NOTHING, about, failures, quick_warning, table, times, verdict
 
 LEAST_SHARE = 0.85  # of the rate without checkpoints
 MOST_GROWTH_OF_BYTES, MOST_GROWTH_OF_TIME = 1.1, 2.0  # of the same number of changed keys, from the smallest state on
-NOTHING = "—"
 KILOBYTE, MEGABYTE = 1000, 1_000_000
 
 
@@ -261,19 +260,6 @@ def large_state_section(runs: dict) -> str:
         "checkpoints",
     ]
     return "\n".join([caption, table(head, rows)])
-
-
-def failures(results: dict) -> str:
-    lines = [f"- {where}: {error}" for part in results for where, error in errors_in(results[part], part)]
-    return "## Failures\n\n" + "\n".join(lines) + "\n" if lines else ""
-
-
-def errors_in(found: object, where: str) -> list[tuple[str, str]]:
-    if not isinstance(found, dict):
-        return []
-    if "error" in found:
-        return [(where, found["error"])]
-    return [error for name, inner in found.items() for error in errors_in(inner, f"{where}, {name}")]
 
 
 if __name__ == "__main__":

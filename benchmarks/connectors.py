@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import datetime
 import importlib.util
 import itertools
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,16 +17,16 @@ from pathlib import Path
 
 import environments
 import launch
+from launch import Program, running
+from measuring import attempt, folder_of, header, say, versions
+from pages import NOTHING, about, errors_in, quick_warning, table, times
 from peers import files_jobs, kafka_jobs, workloads
 from peers.kafka_jobs import AT_LEAST_ONCE, EXACTLY_ONCE
-from report import about, quick_warning, table, times
-from run import RESULTS, attempt, machine, say
 
 sys.path.insert(0, str(environments.ROOT))
 
 FLINK_CONNECTOR = "5.0.0-2.2"
 environments.REQUIREMENTS["quix"], environments.MEASURED["quix"] = ["quixstreams==3.28.1"], ["quixstreams"]
-NOTHING = "—"
 
 
 @dataclass(frozen=True)
@@ -226,39 +223,6 @@ def flink_connector() -> str:
     return str(next(folder.glob("flink-sql-connector-kafka-*.jar")))
 
 
-class Program:
-    """A program that is running."""
-
-    def __init__(self, process: subprocess.Popen, errors) -> None:
-        self.process = process
-        self.errors = errors
-
-    def check(self) -> None:
-        """Fails with what the program said if it has ended."""
-        code = self.process.poll()
-        if code is not None:
-            self.errors.seek(0)
-            launch.read_result(code, "", self.errors.read())
-
-
-@contextlib.contextmanager
-def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
-    """A program in an empty folder and a process group of its own, which is ended in any case."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [str(python), str(launch.HERE / "peers" / program), json.dumps(settings)],
-            cwd=folder,
-            env=launch.environment_for(python),
-            stdout=errors,
-            stderr=errors,
-            start_new_session=True,
-        )
-        try:
-            yield Program(process, errors)
-        finally:
-            launch.end_group(process)
-
-
 def kafka_section(results: dict) -> str:
     caption = (
         f"A topic with {PARTITIONS} partitions, {kafka_jobs.KEYS:,} keys that lie in all of them, values like "
@@ -446,14 +410,10 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_all(options: argparse.Namespace) -> Iterator[dict]:
     """The results after each part, so that none is lost if a later one is ended."""
-    results = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "quick": options.quick,
-        "machine": machine(),
-    }
+    results = header(options.quick)
     for name in options.chosen:
         results[name] = attempt(name, PARTS[name].measure, QUICK if options.quick else Sizes())
-        results["versions"] = {name or "penstock": environments.versions(name) for name in ("", "flink", "quix")}
+        results["versions"] = versions(("", "flink", "quix"))
         yield results
 
 
@@ -467,8 +427,6 @@ def page(results: dict) -> str:
 
 
 def failures(results: dict) -> str:
-    from checkpoints_report import errors_in
-
     lines = [f"- {where}: {error}" for name in PARTS for where, error in errors_in(results.get(name), name)]
     return "## Failures\n\n" + "\n".join(lines) + "\n" if lines else ""
 
@@ -476,8 +434,7 @@ def failures(results: dict) -> str:
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that no server is left behind
     options = parse_arguments()
-    folder = RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_of(options.quick, bool(options.only))
     for results in run_all(options):
         (folder / "connectors.json").write_text(json.dumps(results, indent=2) + "\n")
         (folder / "connectors.md").write_text(page(results))

@@ -7,9 +7,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import psutil
 
@@ -24,10 +27,18 @@ class RunFailed(Exception):
 
 
 def run_program(python: Path, script: Path, arguments: list[str], watch_memory: bool = False) -> dict:
-    """The program's line of JSON, with `peak_slot_megabytes` added where the memory is watched."""
+    """The line of JSON that a Python program prints."""
+    return run_command([str(python), str(script), *arguments], python, watch_memory)
+
+
+def run_command(command: list[str], python: Path, watch_memory: bool = False) -> dict:
+    """The line of JSON that a command prints, with `peak_slot_megabytes` added where the memory is watched.
+
+    `python` is the interpreter in whose environment it runs.
+    """
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [str(python), str(script), *arguments],
+            command,
             cwd=folder,
             env=environment_for(python),
             stdout=subprocess.PIPE,
@@ -47,12 +58,50 @@ def run_program(python: Path, script: Path, arguments: list[str], watch_memory: 
         return result | ({"peak_slot_megabytes": watch.stop()} if watch else {})
 
 
+class Program:
+    """A program that is running in a folder of its own."""
+
+    def __init__(self, process: subprocess.Popen, folder: Path, errors: IO[str]) -> None:
+        self.process = process
+        self.folder = folder
+        self.errors = errors
+
+    def check(self) -> None:
+        """Fails with what the program said if it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            self.errors.seek(0)
+            read_result(code, "", self.errors.read())
+
+
+@contextlib.contextmanager
+def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
+    """A program in an empty folder and a process group of its own, which is ended in any case."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [str(python), str(HERE / "peers" / program), json.dumps(settings)],
+            cwd=folder,
+            env=environment_for(python),
+            stdout=errors,
+            stderr=errors,
+            start_new_session=True,
+        )
+        try:
+            yield Program(process, Path(folder), errors)
+        finally:
+            end_group(process)
+
+
 def environment_for(python: Path) -> dict[str, str]:
-    """The interpreter's own folder first on PATH; the peers' modules and the checkout importable in every worker."""
+    """The interpreter's own folder first on PATH, and the peers' modules importable in every worker.
+
+    The checkout is importable for our own interpreter alone, since that of the last release has another Penstock.
+    """
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    ours = [str(HERE.parent)] if python == Path(sys.executable) else []
     return env | {
         "PATH": f"{python.parent}{os.pathsep}{env.get('PATH', '')}",
-        "PYTHONPATH": os.pathsep.join([str(HERE / "peers"), str(HERE.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(HERE / "peers"), *ours]),
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib
 import plan
+from pages import NOTHING, about, quick_warning, table, times, verdict
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -34,6 +34,8 @@ def page(results: dict) -> str:
         rates_caption(),
         rates_table(results, plan.BASIC),
         "![Keyed count, records per second](keyed_count.png)\n",
+        "## Beside the last release\n",
+        before_table(results),
         "## Windows and joins, records per second\n",
         windows_caption(),
         rates_table(results, plan.WINDOWS),
@@ -42,27 +44,11 @@ def page(results: dict) -> str:
         sliding_table(results),
         "## Penstock by records and by keys\n",
         *scaling_tables(results),
-        "## Memory and epochs\n",
-        costs(results),
+        "## Memory\n",
+        memory_line(results),
         failures(results),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def quick_warning(results: dict) -> str:
-    warning = "**A quick run: the sizes are tiny, start-up is in the rates, and the numbers mean nothing.**\n"
-    return warning if results["quick"] else ""
-
-
-def about(results: dict) -> str:
-    machine = results["machine"]
-    versions = [f"{name} {v} ({env})" for env, found in results["versions"].items() for name, v in found.items()]
-    return (
-        f"Measured on {results['date']}, all in one run on one machine: {machine['processor']}, "
-        f"{machine['cores']} cores, {machine['memory_gb']} GB of memory, {machine['system']}, "
-        f"Python {machine['python']}, {machine['java']}; load before the run "
-        f"{machine['load_before']:.1f}. Versions: {', '.join(versions)}.\n"
-    )
 
 
 def rate_of(results: dict, peer: str, workload: plan.Workload) -> float | None:
@@ -75,11 +61,6 @@ def ratio_to(results: dict, peer: str, workload: plan.Workload) -> float | None:
     return ours / theirs if ours and theirs else None
 
 
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def targets_table(results: dict) -> str:
     rows = []
     for target in plan.TARGETS:
@@ -89,9 +70,6 @@ def targets_table(results: dict) -> str:
     limit = plan.MOST_SLOT_MEGABYTES
     memory = f"no slot above {limit} MB in {plan.MEMORY_RECORDS:,} stateless records"
     rows.append([memory, f"{peak:.0f} MB" if peak else "—", verdict(peak, bool(peak) and peak <= limit)])
-    ratio = results.get("epoch", {}).get("ratio")
-    epoch = f"an idle epoch of two stages at most {plan.MOST_EPOCH_RATIO} times a JVM-only `count()`"
-    rows.append([epoch, times(ratio), verdict(ratio, bool(ratio) and ratio <= plan.MOST_EPOCH_RATIO)])
     growth = worst_growth(results)
     linear = "a sliding window's cost per record grows no faster than size / slide"
     rows.append([linear, times(growth), verdict(growth, bool(growth) and growth <= plan.MOST_GROWTH)])
@@ -106,18 +84,6 @@ def worst_growth(results: dict) -> float | None:
     if not rates or not all(rates.values()):
         return None
     return max(rates[1] / rate / ratio for ratio, rate in rates.items() if ratio != 1)
-
-
-def verdict(measured: float | None, met: bool) -> str:
-    if measured is None:
-        return "not measured"
-    return "met" if met else "**not met**"
-
-
-def times(ratio: float | None) -> str:
-    if ratio is None:
-        return "—"
-    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2f}x"
 
 
 def rates_caption() -> str:
@@ -145,6 +111,25 @@ def rates_table(results: dict, workloads: tuple[plan.Workload, ...]) -> str:
     return table(
         head, ([peer.label, *(rate_cell(results, peer, workload) for workload in workloads)] for peer in peers)
     )
+
+
+def before_table(results: dict) -> str:
+    """Every workload beside the last release, those that became slower marked and named again below."""
+    rows, slower = [], []
+    for workload in plan.WORKLOADS:
+        ratio = ratio_to(results, plan.LAST.name, workload)
+        if ratio is not None and ratio < 1:
+            slower.append(f"{workload.label} ({times(ratio)})")
+        rows.append([workload.label, *(rate_text(results, peer, workload) for peer in (plan.PENSTOCK, plan.LAST))])
+        rows[-1].append(times(ratio))
+    said = f"Slower than before: {'; '.join(slower)}.\n" if slower else "No part that was measured became slower.\n"
+    head = ["", "records/s now", f"records/s of {plan.LAST_RELEASE}", "now / before"]
+    return f"{table(head, rows)}\n{said}"
+
+
+def rate_text(results: dict, peer: plan.Peer, workload: plan.Workload) -> str:
+    rate = rate_of(results, peer.name, workload)
+    return NOTHING if rate is None else f"{rate:,.0f}"
 
 
 def sliding_caption() -> str:
@@ -224,20 +209,14 @@ def whole_job(number: int, run: dict) -> list[str]:
     return [f"{run['seconds']:.2f}", f"{number / run['seconds']:,.0f}"]
 
 
-def costs(results: dict) -> str:
-    memory, epoch = results.get("memory", {}), results.get("epoch", {})
-    lines = [f"- Slot memory: {memory.get('error', 'not chosen')}", f"- Epoch: {epoch.get('error', 'not chosen')}"]
-    if "peak_slot_megabytes" in memory:
-        lines[0] = (
-            f"- Largest resident memory of any slot process over {memory['records']:,} records of the stateless chain: "
-            f"{memory['peak_slot_megabytes']:.0f} MB"
-        )
-    if "ratio" in epoch:
-        lines[1] = (
-            f"- Idle epoch of two stages at two slots: {epoch['epoch_seconds'] * 1000:.1f} ms; a JVM-only `count()` in "
-            f"the same session: {epoch['count_seconds'] * 1000:.1f} ms (medians)"
-        )
-    return "\n".join(lines) + "\n"
+def memory_line(results: dict) -> str:
+    memory = results.get("memory", {})
+    if "peak_slot_megabytes" not in memory:
+        return f"{memory.get('error', 'Not chosen')}.\n"
+    return (
+        f"Largest resident memory of any slot process over {memory['records']:,} records of the stateless chain: "
+        f"{memory['peak_slot_megabytes']:.0f} MB\n"
+    )
 
 
 def draw(results: dict, path: Path) -> None:

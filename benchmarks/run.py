@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
-import subprocess
-import time
 from pathlib import Path
 
 import environments
 import plan
-import psutil
 import report
-from launch import HERE, RunFailed, run_program
+from launch import HERE, RunFailed, run_command
+from measuring import attempt, folder_of, header, say, versions
 from peers import workloads
 
-RESULTS = HERE / "results"
 REPEAT_BELOW_SECONDS = 10  # a shorter difference is measured twice, and the better one taken
-STARTED = time.monotonic()
 
 
-def say(text: str) -> None:
-    print(f"[{time.monotonic() - STARTED:6.0f} s] {text}", flush=True)
+def command_of(peer: plan.Peer, python: Path) -> list[str]:
+    program = Path(peer.program)
+    if program.suffix == ".java":
+        return environments.java_command(f"{environments.JAVA_PACKAGE}.{program.stem}")
+    return [str(python), str(HERE / "peers" / program)]
 
 
 def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memory: bool = False) -> dict:
@@ -32,7 +28,7 @@ def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memor
     job = workload.job(records, peer.setting)
     arguments = [job.workload, str(job.records), str(job.keys), *([job.setting] if job.setting else [])]
     python = environments.python_of(peer.environment)
-    result = run_program(python, HERE / "peers" / peer.program, arguments, watch_memory)
+    result = run_command([*command_of(peer, python), *arguments], python, watch_memory)
     expected = list(workloads.expected_digest(job))
     if result["results"] != expected:
         raise RunFailed(f"wrong results for {records:,} records: {result['results']} instead of {expected}")
@@ -57,18 +53,6 @@ def measure(peer: plan.Peer, workload: plan.Workload, sizes: plan.Sizes, quick: 
     rate = (large - small) / shortest
     say(f"{peer.name}: {workload.label}, {rate:,.0f} records/s")
     return {"rate": rate, "sizes": list(sizes), "seconds": pairs}
-
-
-def attempt(what: str, call, *arguments) -> dict:
-    """The call's result, or what went wrong, so that a failure has its place in the results."""
-    try:
-        return call(*arguments)
-    except (RunFailed, environments.EnvironmentFailed) as failure:
-        reason = str(failure)
-    except Exception as failure:  # whatever it is, the measurements that follow do not depend on it
-        reason = f"{type(failure).__name__}: {failure}"
-    say(f"{what} FAILED: {reason}")
-    return {"error": reason}
 
 
 def measure_peer(peer: plan.Peer, quick: bool) -> dict:
@@ -113,37 +97,6 @@ def peak_memory(quick: bool) -> dict:
     return result
 
 
-def epoch_cost() -> dict:
-    result = run_program(environments.python_of(""), HERE / "epoch_cost.py", [])
-    say(f"idle epoch {result['epoch_seconds'] * 1000:.1f} ms, {result['ratio']:.1f} times a JVM-only count")
-    return result
-
-
-def machine() -> dict:
-    model = [line.split(":")[1].strip() for line in read("/proc/cpuinfo").splitlines() if line.startswith("model name")]
-    return {
-        "cores": os.cpu_count(),
-        "processor": model[0] if model else platform.processor(),
-        "memory_gb": round(psutil.virtual_memory().total / 1024**3),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "java": java_version(),
-        "load_before": os.getloadavg()[0],
-    }
-
-
-def read(path: str) -> str:
-    return Path(path).read_text() if Path(path).exists() else ""
-
-
-def java_version() -> str:
-    try:
-        done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return "not found"
-    return (done.stderr.splitlines() or ["unknown"])[0]
-
-
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to prove that everything runs")
@@ -158,11 +111,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_all(options: argparse.Namespace) -> dict:
-    results = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "quick": options.quick,
-        "machine": machine(),
-    }
+    results = header(options.quick)
     left_out = {"error": "not chosen"}
     peers = results["peers"] = {}
     for peer in plan.PEERS:
@@ -172,16 +121,14 @@ def run_all(options: argparse.Namespace) -> dict:
         results["scaling"] = scale(peers, options.quick)
         results["sliding"] = slide(peers, options.quick)
         results["memory"] = attempt("slot memory", peak_memory, options.quick)
-        results["epoch"] = attempt("epoch cost", epoch_cost)
-    results["versions"] = {name or "penstock": environments.versions(name) for name in environments.MEASURED}
+    results["versions"] = versions(environments.MEASURED)
     return results
 
 
 def main() -> None:
     options = parse_arguments()
     results = run_all(options)
-    folder = RESULTS / ("quick" if options.quick else "partial") if options.quick or options.only else RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_of(options.quick, bool(options.only))
     (folder / "latest.json").write_text(json.dumps(results, indent=2) + "\n")
     report.write(results, folder)
     say(f"written: {folder / 'README.md'}")

@@ -1,6 +1,6 @@
 """Feeds a topic at a rate and reads what a counting program writes into another: how long each record was on its way.
 
-    kafka_latency.py SERVERS SOURCE TARGET RATE SECONDS
+    kafka_latency.py SERVERS SOURCE TARGET RATE SECONDS WARM_UP_SECONDS
 
 A record's value is its key and when it was sent, and the program under test hands both on: one clock measures.
 """
@@ -15,11 +15,11 @@ import time
 from confluent_kafka import Consumer, Producer
 
 KEYS = 100
-WARM_UP_SECONDS = 3.0
 
 
 def main() -> None:
-    servers, source, target, rate, seconds = sys.argv[1:]
+    servers, source, target = sys.argv[1:4]
+    rate, seconds, warm_up = map(float, sys.argv[4:])
     settings = {
         "bootstrap.servers": servers,
         "group.id": f"latency {time.time()}",
@@ -33,10 +33,10 @@ def main() -> None:
     await_answer(producer, consumer, source)
     latencies: list[float] = []
     over = threading.Event()
-    begins = time.time() + WARM_UP_SECONDS
+    begins = time.time() + warm_up
     thread = threading.Thread(target=read, args=(consumer, latencies, begins, over))
     thread.start()
-    feed(producer, source, float(rate), float(seconds))
+    feed(producer, source, rate, warm_up + seconds)
     time.sleep(3)
     over.set()
     thread.join()
@@ -44,7 +44,7 @@ def main() -> None:
     if not ordered:
         raise SystemExit("Error: nothing came back")
     at = {name: 1000 * ordered[int(len(ordered) * share)] for name, share in (("p50", 0.5), ("p99", 0.99))}
-    print(json.dumps({"records": len(ordered), "expected": int(float(rate) * float(seconds)), **at}))
+    print(json.dumps({"records": len(ordered), "expected": int(rate * seconds), **at}))
 
 
 def await_answer(producer: Producer, consumer: Consumer, topic: str) -> None:
@@ -64,7 +64,7 @@ def await_answer(producer: Producer, consumer: Consumer, topic: str) -> None:
 
 def feed(producer: Producer, topic: str, rate: float, seconds: float) -> None:
     began = time.time()
-    for number in range(int(rate * (seconds + WARM_UP_SECONDS))):
+    for number in range(int(rate * seconds)):
         wait = began + number / rate - time.time()
         if wait > 0:
             time.sleep(wait)

@@ -46,8 +46,7 @@ def environment(settings):
         "python.state.cache-size": str(2 * k.KEYS),
     }
     if settings.get("latency"):
-        options["python.fn-execution.bundle.time"] = "0"
-        options["python.fn-execution.bundle.size"] = "1"
+        options["python.fn-execution.bundle.time"] = str(settings["bundle_millis"])
     configuration = Configuration()
     for name, value in options.items():
         configuration.set_string(name, value)
