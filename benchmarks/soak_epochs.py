@@ -122,7 +122,7 @@ def watched(kind: str, seconds: float) -> dict:
             if job.status().is_terminal_state():
                 job.result()
             time.sleep(step)
-        epochs = job._loop.epoch
+        epochs = job.view.epoch
         job.cancel()
     say(f"{kind}: {epochs:,} epochs in {seconds:.0f} s")
     return {"seconds": seconds, "epochs": epochs, "processes": memory.told(seconds)}
