@@ -25,6 +25,8 @@ LONGEST_BODY = 1 << 40
 _HEADER = struct.Struct("!Qqqq")
 _AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
+_READ_AHEAD = 1 << 16
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class LinkLost(Exception):
@@ -173,73 +175,88 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
-    """The next message of a blocking socket. Raises LinkLost."""
-    inlet = Inlet(sock)
-    while not inlet.read():
-        pass
+    """The next message of a blocking socket, and not a byte of the one behind it. Raises LinkLost."""
+    inlet = Inlet(sock, ahead=False)
+    inlet.read()
     return inlet.message()
 
 
 class Inlet:
-    """Reads one message after the other from a socket, as much of it as there is; never a byte of the one behind it."""
+    """Reads one message after the other from a socket: a small one with one call, also if it has come early."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, ahead: bool = True) -> None:
+        """With `ahead` it may read, and keep, the beginning of what comes behind a message."""
         self.sock = sock
-        self._begin()
-
-    def _begin(self) -> None:
+        self._at_once = _READ_AHEAD if ahead else _HEADER.size
+        self._unparsed = b""
         self._tag: Tag | None = None
-        self._data = bytearray(_HEADER.size)
-        self._view = memoryview(self._data)
+        self._body = bytearray()
         self._got = 0
 
-    def read(self) -> bool:
-        """Take what is there; whether the message is complete. Raises LinkLost at its end."""
-        while True:
-            if self._got == len(self._data):
-                if self._tag is not None:
-                    return True
-                self._begin_body()
-                continue
+    def read(self, flags: int = 0) -> bool:
+        """Take what comes until a message is complete, and return whether it is.
+
+        It is not if the socket does not block, or the flags say so. Raises LinkLost at the end of the connection.
+        """
+        while not self._is_complete():
             try:
-                count = self.sock.recv_into(self._view[self._got :])
+                count = self._take(flags)
             except BlockingIOError:
                 return False
             except OSError as error:
                 raise LinkLost(str(error)) from None
             if not count:
-                raise LinkLost("the connection was closed" if not self._got else "cut off in the middle of a message")
+                middle = self._unparsed or self._tag is not None
+                raise LinkLost("cut off in the middle of a message" if middle else "the connection was closed")
+        return True
+
+    def _take(self, flags: int) -> int:
+        if self._tag is not None:
+            count = self.sock.recv_into(memoryview(self._body)[self._got :], 0, flags)
             self._got += count
+            return count
+        said = self.sock.recv(self._at_once - len(self._unparsed), flags)
+        self._unparsed += said
+        return len(said)
+
+    def _is_complete(self) -> bool:
+        if self._tag is None and len(self._unparsed) >= _HEADER.size:
+            self._begin_body()
+        return self._tag is not None and self._got == len(self._body)
 
     def _begin_body(self) -> None:
-        length, *tag = _HEADER.unpack(self._data)
+        length, *tag = _HEADER.unpack_from(self._unparsed)
         if length > LONGEST_BODY:
             raise LinkLost(f"a message of {length} bytes cannot be")
         self._tag = Tag(*tag)
-        self._data = bytearray(length)
-        self._view = memoryview(self._data)
-        self._got = 0
+        self._body = bytearray(length)
+        there = self._unparsed[_HEADER.size : _HEADER.size + length]
+        self._body[: len(there)] = there
+        self._got = len(there)
+        self._unparsed = self._unparsed[_HEADER.size + length :]
 
     def message(self) -> tuple[Tag, bytearray]:
         """The complete message; the next one begins."""
         assert self._tag is not None
-        tag, body = self._tag, self._data
-        self._begin()
+        tag, body = self._tag, self._body
+        self._tag, self._body, self._got = None, bytearray(), 0
         return tag, body
 
 
 class Outlet:
-    """What is still to be sent of one message on a socket that does not block."""
+    """What is still to be sent of one message, without waiting for the other side."""
 
     def __init__(self, sock: socket.socket, tag: Tag, body: bytes) -> None:
         self.sock = sock
-        self._parts = [memoryview(_HEADER.pack(len(body), *tag)), memoryview(body)]
+        header = _HEADER.pack(len(body), *tag)
+        parts = [header + body] if len(body) < _READ_AHEAD else [header, body]
+        self._parts = [memoryview(part) for part in parts]
 
     def write(self) -> bool:
         """Send what the other side takes; whether that was all. Raises LinkLost."""
         while self._parts:
             try:
-                count = self.sock.sendmsg(self._parts)
+                count = self.sock.sendmsg(self._parts, (), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return False
             except OSError as error:
@@ -255,65 +272,68 @@ class Mesh:
     """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
 
     So two that send to each other do not wait for each other, and nobody can be more than one message ahead of a slot
-    that is slow: what waits is one stage's output on each link.
+    that is slow: what waits is one stage's output on each link. Once everything is sent, messages are awaited one after
+    the other: a slot that waits for all at once would be woken by each.
     """
 
     def __init__(self, peers: dict[int, socket.socket]) -> None:
-        self._inlets = {peer: Inlet(sock) for peer, sock in peers.items()}
-        self._selector = selectors.DefaultSelector()
-        for sock in peers.values():
-            sock.setblocking(False)
+        self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
+        self._at = -1
+        """The slot that is being talked to."""
 
     def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[bytearray]:
         """Send everyone his message of a stage, and return theirs. Raises LinkLost."""
-        received: dict[int, bytearray] = {}
-        unsent: dict[int, Outlet] = {}
-        for peer, inlet in self._inlets.items():
-            outlet = Outlet(inlet.sock, tag, outgoing[peer])
-            if not self._told(peer, outlet.write):
-                unsent[peer] = outlet
-        waiting = [peer for peer in self._inlets if not self._take(peer, tag, received)]
-        for peer in {*waiting, *unsent}:
-            self._selector.register(self._inlets[peer].sock, _interest(peer in unsent, peer in waiting), peer)
-        while self._selector.get_map():
-            for key, _ in self._selector.select():
-                self._step(key.data, tag, received, unsent)
-        return [received[peer] for peer in sorted(received)]
-
-    def _step(self, peer: int, tag: Tag, received: dict[int, bytearray], unsent: dict[int, Outlet]) -> None:
-        if peer in unsent and self._told(peer, unsent[peer].write):
-            del unsent[peer]
-        if peer not in received:
-            self._take(peer, tag, received)
-        sock = self._inlets[peer].sock
-        if peer in unsent or peer not in received:
-            self._selector.modify(sock, _interest(peer in unsent, peer not in received), peer)
-        else:
-            self._selector.unregister(sock)
-
-    def _take(self, peer: int, tag: Tag, received: dict[int, bytearray]) -> bool:
-        inlet = self._inlets[peer]
-        if not self._told(peer, inlet.read):
-            return False
-        found, received[peer] = inlet.message()
-        if found != tag:
-            raise LinkLost(f"slot {peer} sent {found} instead of {tag}")
-        return True
-
-    def _told(self, peer: int, step: object) -> bool:
         try:
-            return step()  # type: ignore[operator, no-any-return]
+            unsent = {}
+            for peer, inlet in self._inlets.items():
+                self._at = peer
+                outlet = Outlet(inlet.sock, tag, outgoing[peer])
+                if not outlet.write():
+                    unsent[peer] = outlet
+            if unsent:
+                self._send_and_read(unsent)
+            received = []
+            for peer, inlet in self._inlets.items():
+                self._at = peer
+                inlet.read()
+                received.append(_expected(inlet, tag))
         except LinkLost as error:
-            raise LinkLost(f"the link to slot {peer}: {error}") from None
+            raise LinkLost(f"the link to slot {self._at}: {error}") from None
+        return received
+
+    def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
+        """Until everything is sent, also read whatever comes: the others may wait for that."""
+        with selectors.DefaultSelector() as selector:
+            for peer, inlet in self._inlets.items():
+                selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
+            while unsent:
+                for key, events in selector.select():
+                    self._at = peer = key.data
+                    inlet = self._inlets[peer]
+                    if events & _WRITE and unsent[peer].write():
+                        del unsent[peer]
+                    # Behind a complete message nothing follows before this slot's next one.
+                    reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
+                    _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
 
     def close(self) -> None:
-        self._selector.close()
         for inlet in self._inlets.values():
             inlet.sock.close()
 
 
-def _interest(writes: bool, reads: bool) -> int:
-    return (selectors.EVENT_WRITE if writes else 0) | (selectors.EVENT_READ if reads else 0)
+def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, events: int) -> None:
+    """Wait for these events on a socket, or for none any more."""
+    if events:
+        selector.modify(sock, events, peer)
+    else:
+        selector.unregister(sock)
+
+
+def _expected(inlet: Inlet, tag: Tag) -> bytearray:
+    found, body = inlet.message()
+    if found != tag:
+        raise LinkLost(f"it sent {found} instead of {tag}")
+    return body
 
 
 def closed(sockets: Iterable[socket.socket]) -> None:

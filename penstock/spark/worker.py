@@ -27,7 +27,7 @@ from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 from penstock.spark import cached_files
-from penstock.spark.links import Address, Door, LinkLost, Listener, Mesh, Tag, connect, receive, send
+from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, send
 
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
 WAKE, PING = b"W", b"P"
@@ -136,8 +136,9 @@ class SlotProcess:
     def serve(self) -> None:
         """Do what the driver says, until it says that this is the end."""
         handlers = {DEPLOY: self._deploy, COMMAND: self._epoch}
-        while True:
-            tag, order = receive(self._control)
+        orders = Inlet(self._control)
+        while orders.read():
+            tag, order = orders.message()
             if tag.attempt != self._invitation.attempt:
                 raise LinkLost(f"an order of attempt {tag.attempt}")
             kind, body = bytes(order[:1]), memoryview(order)[1:]

@@ -3,6 +3,7 @@
 import os
 import pickle
 import socket
+import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -122,14 +123,37 @@ def test_a_length_that_cannot_be_is_refused():
         receive(other)
 
 
-def test_an_inlet_takes_nothing_of_the_next_message():
+def test_who_receives_takes_nothing_of_the_next_message():
     one, other = pair()
     send(one, Tag(1, 1, 1), b"first")
     send(one, Tag(1, 1, 2), b"second")
-    other.setblocking(False)
-    inlet = Inlet(other)
-    assert inlet.read() and inlet.message() == (Tag(1, 1, 1), b"first")
+    assert receive(other) == (Tag(1, 1, 1), b"first")
     assert receive(other) == (Tag(1, 1, 2), b"second")
+
+
+@pytest.mark.parametrize("sizes", [(0, 0, 5), (70_000, 3), (3, 70_000, 3), (32, 33, 90_000, 0)])
+def test_an_inlet_keeps_what_comes_behind_a_message(sizes):
+    one, other = pair()
+    other.setblocking(False)
+    bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
+    for number, body in enumerate(bodies):
+        send(one, Tag(1, 1, number), body)
+    inlet = Inlet(other)
+    for number, body in enumerate(bodies):
+        assert inlet.read() and inlet.message() == (Tag(1, 1, number), body)
+    assert not inlet.read()
+
+
+@pytest.mark.parametrize("cut", [1, 31, 32, 40])
+def test_an_inlet_puts_together_what_comes_in_pieces(cut):
+    one, other = pair()
+    other.setblocking(False)
+    whole = struct.pack("!Qqqq", 20, 1, 2, 3) + b"x" * 20
+    inlet = Inlet(other)
+    one.sendall(whole[:cut])
+    assert not inlet.read()
+    one.sendall(whole[cut:])
+    assert inlet.read() and inlet.message() == (Tag(1, 2, 3), b"x" * 20)
 
 
 # --- all to all ---
@@ -181,7 +205,7 @@ def test_a_message_of_another_attempt_ends_the_exchange():
     one, other = meshes(2)
     with ThreadPoolExecutor(1) as sender:
         sender.submit(one.exchange, Tag(3, 0, 0), [b"", b"old"])
-        with pytest.raises(LinkLost, match=r"slot 0 sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
+        with pytest.raises(LinkLost, match=r"slot 0: it sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
             other.exchange(Tag(4, 0, 0), [b"new", b""])
         other.close()
 
