@@ -83,7 +83,7 @@ class Attempt:
             self._failure = "Spark has ended the job"
 
     def _await_cores(self, waiting: Waiting) -> None:
-        """Spark looks only every 15 s whether there are enough cores for a barrier job that it could not start."""
+        """Spark itself may look only every 15 s whether there are cores enough for a job that it could not start."""
         while self._cores() < self._slots:
             waiting.step(0)
             time.sleep(0.1)
