@@ -6,18 +6,18 @@ The slot ends when the driver says so, or by itself as soon as the driver or its
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
-import select
+import signal
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from pyspark import BarrierTaskContext
 
@@ -27,13 +27,14 @@ from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 from penstock.spark import cached_files
-from penstock.spark.links import Address, Door, LinkLost, Listener, Mesh, Tag, connect, receive, send
+from penstock.spark.lifelines import Lifeline
+from penstock.spark.links import Address, Door, LinkLost, Listener, Mesh, Tag, connect, receive, send, this_machine
 
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
-WAKE, PING = b"W", b"P"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
+_PR_SET_PDEATHSIG = 1
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 
@@ -49,6 +50,8 @@ class Invitation:
     driver: Address
     on_network: bool
     """Whether slots and driver may be on several machines."""
+    silence: float
+    """After how many seconds without an answer the driver gives a slot up."""
 
     def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
         """The task of slot `index`, from the start of the attempt to its end."""
@@ -67,6 +70,7 @@ class Hello:
     lifeline: bool
     process: int
     address: Address | None = None
+    machine: str = field(default_factory=this_machine)
 
 
 def _hosted(invitation: Invitation, index: int, host: str | None) -> None:
@@ -94,6 +98,7 @@ def _become_slot(invitation: Invitation, index: int, host: str | None, task: int
     try:
         os.closerange(3, task)
         os.closerange(task + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
+        _die_with_task()
         _name_process(f"slot{index}-{invitation.job_id}")
         SlotProcess(invitation, index, host, task).serve()
         code = 0
@@ -105,6 +110,12 @@ def _become_slot(invitation: Invitation, index: int, host: str | None, task: int
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _die_with_task() -> None:
+    """Where the system can, also a slot that is stopped or hangs ends with its task; others do so by their lifeline."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _name_process(name: str) -> None:
@@ -121,7 +132,7 @@ class SlotProcess:
         self._index = index
         self._door = Door(Listener(invitation.secret, host))
         self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), task)
+        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), task, invitation.silence)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
 
@@ -215,35 +226,3 @@ class SlotProcess:
 
     def _report(self, failure: Failure | None) -> Report:
         return Report(self._index, -1, os.getpid(), failure=failure)
-
-
-class Lifeline:
-    """A second link to the driver, served by a thread: answers whether this process lives, and ends it with the driver.
-
-    It also carries the word that there is input, so that whoever has some wakes the driver.
-    """
-
-    def __init__(self, sock: socket.socket, task: int) -> None:
-        self._sock = sock
-        self._task = task
-        threading.Thread(target=self._watch, name="penstock lifeline", daemon=True).start()
-
-    def wake(self) -> None:
-        """Tell the driver that an epoch is wanted."""
-        try:
-            self._sock.send(WAKE)
-        except OSError:
-            return
-
-    def _watch(self) -> None:
-        """Nobody is there any more to report to once the driver, or the task of this slot, is gone."""
-        watched: list[Any] = [self._sock, self._task]
-        while True:
-            ready, _, _ = select.select(watched, [], [])
-            try:
-                if self._task in ready or not self._sock.recv(64):
-                    break
-                self._sock.send(PING)
-            except OSError:
-                break
-        os._exit(1)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.spark import links
+from penstock.spark import links, worker
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, receive, send
 
 SECRET = b"of this attempt"
@@ -196,3 +196,29 @@ def test_a_peer_that_is_gone_is_named():
 def test_an_address_travels():
     address = links.Address("machine", "/path", "host", 7)
     assert pickle.loads(pickle.dumps(address)) == address
+
+
+def test_a_machine_that_is_gone_without_a_word_is_noticed(door):
+    made = visit(door)
+    if made.family == socket.AF_INET:
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+    made.close()
+
+
+# --- a slot's process ---
+def test_an_order_of_an_earlier_attempt_ends_the_slot():
+    door = Door(Listener(SECRET))
+    invitation = worker.Invitation(
+        job_id="job", attempt=4, slots=1, secret=SECRET, driver=door.address, on_network=False, silence=60
+    )
+    task = threading.Thread(target=worker._hosted, args=(invitation, 0, None), daemon=True)
+    task.start()
+    guests = [door.guest(60) for _ in range(2)]
+    control = next(sock for said, sock in guests if not pickle.loads(said).lifeline)
+    send(control, Tag(3, 0, -1), worker.RELEASE)
+    with pytest.raises(LinkLost, match="closed"):
+        receive(control)
+    task.join(60)
+    assert not task.is_alive()
+    door.close()
