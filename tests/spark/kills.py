@@ -137,6 +137,16 @@ class Victim:
             assert sorted(found) == list(range(1, expected[int(key)] + 1)), f"key {key}"
 
 
+def session_of(leader: int) -> list[psutil.Process]:
+    """The living processes of a session, also those whose parents are gone."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
 def _name(process: psutil.Process) -> str:
     with suppress(psutil.Error):
         return process.name()

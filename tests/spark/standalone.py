@@ -14,6 +14,8 @@ from types import TracebackType
 import psutil
 import pyspark
 
+from tests.spark.kills import session_of
+
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 START_SECONDS = 60.0
@@ -50,12 +52,7 @@ class Daemon:
 
     def processes(self) -> list[psutil.Process]:
         """All that are alive."""
-        found = []
-        for process in psutil.process_iter():
-            with suppress(psutil.Error, ProcessLookupError):
-                if os.getsid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-        return found
+        return session_of(self._process.pid)
 
     def slots(self) -> list[psutil.Process]:
         """The slots that this machine hosts; a slot's process bears its name."""

@@ -180,17 +180,6 @@ env.execute()
 """
 
 
-def test_a_driver_that_is_killed_leaves_no_process() -> None:
-    driver = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None and driver.stdout.readline()
-    family = psutil.Process(driver.pid).children(recursive=True)
-    assert sum(process.name().startswith("slot") for process in family) == 2
-    driver.kill()
-    driver.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not alive
-
-
 def test_a_driver_that_is_stopped_for_a_while_goes_on(tmp_path) -> None:
     driver = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
     assert driver.stdout is not None
