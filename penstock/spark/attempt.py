@@ -66,8 +66,10 @@ class Attempt:
         try:
             waiting = Waiting(context, deployment.plan, patience.slot_request_timeout / 1000, is_cancelled)
             self._await_cores(waiting)
+            log.debug("attempt %d asks Spark for %d slots", self._number, self._slots)
             self._job.start()
             hellos, control, lifelines = self._met(waiting)
+            log.debug("attempt %d has its slots", self._number)
         except BaseException:
             self.end()
             raise
@@ -87,11 +89,11 @@ class Attempt:
         try:
             self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
             slots = self._context.parallelize(range(self._slots), self._slots)
-            slots.barrier().mapPartitionsWithIndex(invitation).collect()
+            ended = slots.barrier().mapPartitionsWithIndex(invitation).collect()
         except Exception as error:
             self._failure = reason(str(error))
         else:
-            self._failure = "Spark has ended the job"
+            self._failure = "; ".join(ended) or "Spark has ended the job"
 
     def _await_cores(self, waiting: Waiting) -> None:
         """Spark itself may look only every 15 s whether there are cores enough for a job that it could not start."""
@@ -115,6 +117,7 @@ class Attempt:
             guest = self._door.guest(0.1)
             if guest is not None:
                 hello: Hello = pickle.loads(guest[0])
+                log.debug("attempt %d meets slot %d", self._number, hello.slot)
                 (lifelines if hello.lifeline else control)[hello.slot] = guest[1]
                 if not hello.lifeline:
                     hellos[hello.slot] = hello
@@ -127,7 +130,9 @@ class Attempt:
     # --- orders ---
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Open every slot."""
-        return self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+        reports = self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+        log.debug("attempt %d is open", self._number)
+        return reports
 
     def run(self, command: Command) -> list[Report]:
         """One epoch."""

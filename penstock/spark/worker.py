@@ -17,7 +17,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
+from importlib import import_module
+from typing import NamedTuple, NoReturn
 
 from pyspark import BarrierTaskContext
 
@@ -34,6 +35,8 @@ DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
+PROGRAMS_IMPORT = "penstock.datastream.stream_execution_environment"
+"""What nearly every program imports: loaded before the fork, it is there for all attempts that a worker hosts."""
 _PR_SET_PDEATHSIG = 1
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
@@ -57,9 +60,9 @@ class Invitation:
         """The task of slot `index`, from the start of the attempt to its end."""
         for _ in elements:
             pass
+        import_module(PROGRAMS_IMPORT)
         host = BarrierTaskContext.get().getTaskInfos()[index].address.rpartition(":")[0]
-        _hosted(self, index, host if self.on_network else None)
-        return iter(())
+        return iter(_hosted(self, index, host if self.on_network else None))
 
 
 @dataclass(frozen=True)
@@ -73,34 +76,53 @@ class Hello:
     machine: str = field(default_factory=this_machine)
 
 
-def _hosted(invitation: Invitation, index: int, host: str | None) -> None:
-    """Fork the slot's process and wait for its end."""
+def _hosted(invitation: Invitation, index: int, host: str | None) -> list[str]:
+    """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
+
+    Raises if it ended before it had its orders: the driver does not know it then, and Spark has to tell. Later its
+    links tell, and the task does not fail, since Spark would start a new Python process for the next attempt then.
+    """
     watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
+    heard, said = os.pipe()  # over which the slot says that it has its orders
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        os.close(held)
-        _become_slot(invitation, index, host, watched)
+        _become_slot(invitation, index, host, Pipes(watched, said))
     os.close(watched)
+    os.close(said)
     try:
         _, status = os.waitpid(process, 0)
+        served = bool(os.read(heard, 1))
     finally:
         os.close(held)
-    if status:
-        code = os.waitstatus_to_exitcode(status)
-        raise RuntimeError(f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}")
+        os.close(heard)
+    if not status:
+        return []
+    code = os.waitstatus_to_exitcode(status)
+    ended = f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}"
+    if not served:
+        raise RuntimeError(ended)
+    return [ended]
 
 
-def _become_slot(invitation: Invitation, index: int, host: str | None, task: int) -> NoReturn:
+class Pipes(NamedTuple):
+    """A slot's ends of the pipes to its task."""
+
+    task: int
+    """Closes when the task ends."""
+    served: int
+    """For a byte that says that the slot has its orders."""
+
+
+def _become_slot(invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> NoReturn:
     """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
     code = 1
     try:
-        os.closerange(3, task)
-        os.closerange(task + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
+        _close_all_but(pipes)
         _die_with_task()
         _name_process(f"slot{index}-{invitation.job_id}")
-        SlotProcess(invitation, index, host, task).serve()
+        SlotProcess(invitation, index, host, pipes).serve()
         code = 0
     except LinkLost:
         code = 0  # the driver or another slot is gone, and will be told as what it is
@@ -110,6 +132,14 @@ def _become_slot(invitation: Invitation, index: int, host: str | None, task: int
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _close_all_but(kept: Pipes) -> None:
+    """The files of the task, apart from the standard streams."""
+    first, last = sorted(kept)
+    os.closerange(3, first)
+    os.closerange(first + 1, last)
+    os.closerange(last + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
 
 
 def _die_with_task() -> None:
@@ -127,12 +157,13 @@ def _name_process(name: str) -> None:
 class SlotProcess:
     """Obeys the driver: opens the slot, runs epochs, closes it."""
 
-    def __init__(self, invitation: Invitation, index: int, host: str | None, task: int) -> None:
+    def __init__(self, invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> None:
         self._invitation = invitation
+        self._served = pipes.served
         self._index = index
         self._door = Door(Listener(invitation.secret, host))
         self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), task, invitation.silence)
+        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), pipes.task, invitation.silence)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
 
@@ -164,6 +195,7 @@ class SlotProcess:
     def _deploy(self, body: memoryview) -> Report:
         failure = None
         try:
+            os.write(self._served, b"1")
             deployment, addresses = pickle.loads(body)
             self._mesh = Mesh(self._met(addresses))
             self._open(deployment)
