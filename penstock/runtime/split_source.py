@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +12,7 @@ from penstock.datastream.connectors.base import BadRecord, BadRecords, Boundedne
 from penstock.datastream.functions import RuntimeContext
 from penstock.errors import UndecodableRecord
 from penstock.runtime.context import SlotRuntimeContext
+from penstock.runtime.discovery import Discovery, Find, look
 from penstock.runtime.elements import Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
@@ -73,7 +72,7 @@ class SplitsReader(Reader):
         self._rejects = _SlotReaderContext(source.bad_records, context)
         self._reader = source.connector.create_reader(self._rejects)
         watched = context.bell.works and self._reader.waits_in_a_thread
-        self._watch = Watch(self._reader, context.bell.ring, context.name) if watched else None
+        self._watch = Watch(self._reader, context.bell.ring, self._notify, context.name) if watched else None
         if position is not None:
             self._take(position["splits"])
 
@@ -179,7 +178,7 @@ class SplitsReader(Reader):
         return {"splits": splits, "times": self._times.progress(), "reached": self._times.reached()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """A reader that is being waited for hears of it when it is free: one method is called at a time."""
+        """A reader that is being waited for hears of it in a moment, when it is free: it does one thing at a time."""
         self._completed.append(checkpoint)
         if self._watch is None:
             self._notify()
@@ -269,13 +268,13 @@ class SplitAssigner(Enumerator):
     def __init__(self, connector: base.Source) -> None:
         self._connector = connector
         self._enumerator = connector.create_enumerator()
+        self._discovery = Discovery(self._enumerator, self._tell)
+        self._enumerator.news = self._discovery.look_now
         self._turn = 0
         self._looked = False
+        self._more = True
         self._told: bool | None = None
         """Whether the readers were told that more may follow; None if they were told nothing yet."""
-        self._next_look = 0.0
-        self._looking: Future[Sequence[Any]] | None = None
-        self._thread: ThreadPoolExecutor | None = None
         self._state: Any = None
 
     @property
@@ -283,43 +282,38 @@ class SplitAssigner(Enumerator):
         return self._told is not None
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
-        found = self._found()
-        more = self._enumerator.discovery_interval is not None
-        if not found and self._told is more:
+        splits = self._found()
+        if not splits and self._told is self._more:
             return [None] * parallelism
-        self._told = more
-        shares: list[Assignment] = [([], more) for _ in range(parallelism)]
-        for split in found:
+        self._told = self._more
+        shares: list[Assignment] = [([], self._more) for _ in range(parallelism)]
+        for split in splits:
             shares[self._connector.owner(split, self._turn, parallelism) % parallelism][0].append(split)
             self._turn += 1
         return shares
 
     def _found(self) -> Sequence[Any]:
         """New splits. The enumerator's state is taken with them: in its thread it may move on before they are out."""
-        interval = self._enumerator.discovery_interval
-        found: Sequence[Any] = ()
-        if not self._looked:
-            self._looked = True
-            found = self._enumerator.discover()
-        elif interval == 0:
-            found = self._enumerator.discover()
-        elif self._looking is not None and self._looking.done():
-            found, self._looking = self._looking.result(), None
-        elif self._looking is not None or interval is None or time.monotonic() < self._next_look:
-            return found
-        else:
-            self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="discovery")
-            self._looking = self._thread.submit(self._enumerator.discover)
-            self._looking.add_done_callback(lambda _: self.news())
-            return found
-        self._state = self._enumerator.snapshot_state()
-        self._next_look = time.monotonic() + (interval or 0)
+        find = self._find()
+        if find is None:
+            return ()
+        self._state, self._more = find.state, find.more
+        return find.splits
+
+    def _find(self) -> Find | None:
+        if self._looked and self._enumerator.discovery_interval != 0:
+            return self._discovery.take()
+        self._looked = True
+        found = look(self._enumerator)
+        if self._enumerator.discovery_interval:
+            self._discovery.start()
         return found
 
+    def _tell(self) -> None:
+        self.news()
+
     def due_in(self) -> float | None:
-        if self._enumerator.discovery_interval is None or (self._looking is not None and not self._looking.done()):
-            return None
-        return max(0.0, self._next_look - time.monotonic())
+        return 0.0 if self._enumerator.discovery_interval == 0 else None
 
     def position(self) -> Any:
         return {"state": self._state, "turn": self._turn}
@@ -329,12 +323,12 @@ class SplitAssigner(Enumerator):
         self._state, self._turn = position["state"], position["turn"]
         self._enumerator.restore_state(self._state)
         # What is new since then has to be known before the old splits are read on, or it would be late.
-        self._looked = self._enumerator.discovery_interval is None
+        self._more = self._enumerator.discovery_interval is not None
+        self._looked = not self._more
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         self._enumerator.notify_checkpoint_complete(checkpoint)
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+        self._discovery.close()
         self._enumerator.close()

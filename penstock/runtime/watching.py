@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from penstock.datastream.connectors.base import Fetched, SourceReader
 
-GLANCE_SECONDS = 0.01
-"""How long one call of `fetch` waits. A checkpoint may have to wait for it."""
+GLANCE_SECONDS = (0.01, 0.1)
+"""How long the first call of `fetch` waits, and the longest: each without success makes the next one longer. What comes
+ends the wait; only a checkpoint may have to wait for its end."""
 MOST = 2_000
 
 
@@ -19,9 +20,12 @@ class Watch:
     ago there was nothing to read, and what comes is told.
     """
 
-    def __init__(self, reader: SourceReader, news: Callable[[], None], name: str) -> None:
+    def __init__(self, reader: SourceReader, news: Callable[[], None], errands: Callable[[], None], name: str) -> None:
+        """`errands` is called before every look, for what else the reader is to be told."""
         self._reader = reader
         self._news = news
+        self._errands = errands
+        self._patience = GLANCE_SECONDS[0]
         self._mine = threading.Lock()
         self._changed = threading.Condition()
         self._watching = False
@@ -52,6 +56,7 @@ class Watch:
         """The epoch is over: watch again, unless something waits already."""
         with self._changed:
             self._watching = not self.has_news()
+            self._patience = GLANCE_SECONDS[0]
             self._changed.notify()
 
     def has_news(self) -> bool:
@@ -78,7 +83,9 @@ class Watch:
 
     def _glance(self) -> None:
         try:
-            self._found.extend(self._reader.fetch(MOST, GLANCE_SECONDS))
+            self._errands()
+            self._found.extend(self._reader.fetch(MOST, self._patience))
+            self._patience = min(2 * self._patience, GLANCE_SECONDS[1])
         except BaseException as error:
             self._error = error
         if self.has_news():

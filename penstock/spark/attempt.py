@@ -7,7 +7,6 @@ import pickle
 import secrets
 import selectors
 import socket
-import threading
 import time
 from collections.abc import Callable
 
@@ -18,8 +17,9 @@ from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
 from penstock.runtime.protocol import Command, Deployment, Report
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
-from penstock.spark.worker import COMMAND, DEPLOY, PING, RELEASE, WAKE, Hello, Invitation
+from penstock.spark.lifelines import Lifelines
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
+from penstock.spark.worker import COMMAND, DEPLOY, RELEASE, Hello, Invitation
 
 ENDING_SECONDS = 3.0
 """How long Spark's job may take to end by itself once its slots have ended."""
@@ -53,13 +53,23 @@ class Attempt:
         host = context.getConf().get("spark.driver.host") if on_network else None
         bind = context.getConf().get("spark.driver.bindAddress", "") if on_network else ""
         self._door = Door(Listener(secret, host, bind or ""))
-        invitation = Invitation(deployment.job_id, self._number, self._slots, secret, self._door.address, on_network)
+        invitation = Invitation(
+            job_id=deployment.job_id,
+            attempt=self._number,
+            slots=self._slots,
+            secret=secret,
+            driver=self._door.address,
+            on_network=on_network,
+            silence=patience.heartbeat_timeout / 1000,
+        )
         self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
         try:
             waiting = Waiting(context, deployment.plan, patience.slot_request_timeout / 1000, is_cancelled)
             self._await_cores(waiting)
+            log.debug("attempt %d asks Spark for %d slots", self._number, self._slots)
             self._job.start()
             hellos, control, lifelines = self._met(waiting)
+            log.debug("attempt %d has its slots", self._number)
         except BaseException:
             self.end()
             raise
@@ -68,7 +78,10 @@ class Attempt:
         self._selector = selectors.DefaultSelector()
         for slot, inlet in enumerate(self._inlets):
             self._selector.register(inlet.sock, selectors.EVENT_READ, slot)
-        self._lifelines = Lifelines([lifelines[slot] for slot in range(self._slots)], patience, on_wake, self._cut)
+        self._lifelines = Lifelines(patience, on_wake, self._cut)
+        for slot, hello in hellos.items():
+            self._lifelines.add(slot, lifelines[slot], hello.process, hello.machine)
+        self._lifelines.start()
 
     # --- the start ---
     def _run(self, invitation: Invitation) -> None:
@@ -76,14 +89,14 @@ class Attempt:
         try:
             self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
             slots = self._context.parallelize(range(self._slots), self._slots)
-            slots.barrier().mapPartitionsWithIndex(invitation).collect()
+            ended = slots.barrier().mapPartitionsWithIndex(invitation).collect()
         except Exception as error:
             self._failure = reason(str(error))
         else:
-            self._failure = "Spark has ended the job"
+            self._failure = "; ".join(ended) or "Spark has ended the job"
 
     def _await_cores(self, waiting: Waiting) -> None:
-        """Spark looks only every 15 s whether there are enough cores for a barrier job that it could not start."""
+        """Spark itself may look only every 15 s whether there are cores enough for a job that it could not start."""
         while self._cores() < self._slots:
             waiting.step(0)
             time.sleep(0.1)
@@ -104,6 +117,7 @@ class Attempt:
             guest = self._door.guest(0.1)
             if guest is not None:
                 hello: Hello = pickle.loads(guest[0])
+                log.debug("attempt %d meets slot %d", self._number, hello.slot)
                 (lifelines if hello.lifeline else control)[hello.slot] = guest[1]
                 if not hello.lifeline:
                     hellos[hello.slot] = hello
@@ -116,7 +130,9 @@ class Attempt:
     # --- orders ---
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Open every slot."""
-        return self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+        reports = self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+        log.debug("attempt %d is open", self._number)
+        return reports
 
     def run(self, command: Command) -> list[Report]:
         """One epoch."""
@@ -131,18 +147,20 @@ class Attempt:
         try:
             for inlet in self._inlets:
                 send(inlet.sock, tag, order)
-            reports = self._reports(tag)
+            return self._reports(tag)
         except (LinkLost, ValueError, OSError) as error:
             raise SlotLost(self._why(str(error))) from None
-        lost = [report for report in reports if report.lost]
-        if lost:
-            raise SlotLost(self._why("; ".join(f"slot {report.slot}: {report.lost}" for report in lost)))
-        return reports
 
     def _reports(self, tag: Tag) -> list[Report]:
         reports: dict[int, Report] = {}
+        patience: float | None = self._patience.heartbeat_timeout / 1000
         while len(reports) < self._slots:
-            for key, _ in self._selector.select():
+            ready = self._selector.select(patience)
+            if not ready:
+                # They may take as long as they like, but whoever waits for them may want to know what for.
+                self._lifelines.ask(slot for slot in range(self._slots) if slot not in reports)
+                patience = None
+            for key, _ in ready:
                 inlet = self._inlets[key.data]
                 if key.data in reports:
                     # It has answered, and is gone: at the end of the job as it should be, else the next order tells.
@@ -151,7 +169,10 @@ class Attempt:
                     found, body = inlet.message()
                     if found != tag:
                         raise LinkLost(f"slot {key.data} answered {found} instead of {tag}")
-                    reports[key.data] = pickle.loads(body)
+                    reports[key.data] = report = pickle.loads(body)
+                    if report.lost:
+                        # The others may take long to find out, or wait for ever for this one.
+                        raise LinkLost(f"slot {report.slot}: {report.lost}")
         return [reports[slot] for slot in range(self._slots)]
 
     # --- the end ---
@@ -211,80 +232,6 @@ class Waiting:
             f"{self._context.defaultParallelism} cores, of which other jobs may use some. Give Spark more cores, lower "
             "the job's parallelism, or end other jobs of this Spark application"
         )
-
-
-class Lifelines:
-    """The driver's side of the lifelines: hears who wakes it, and who no longer lives."""
-
-    def __init__(
-        self,
-        sockets: list[socket.socket],
-        patience: Patience,
-        on_wake: Callable[[], None],
-        on_silent: Callable[[int], None],
-    ) -> None:
-        self.cause: str | None = None
-        self._sockets = dict(enumerate(sockets))
-        self._patience = patience
-        self._on_wake = on_wake
-        self._on_silent = on_silent
-        self._closing = False
-        self._heard = dict.fromkeys(self._sockets, time.monotonic())
-        threading.Thread(target=self._listen, name="penstock lifelines", daemon=True).start()
-
-    def _listen(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for slot, sock in self._sockets.items():
-                selector.register(sock, selectors.EVENT_READ, slot)
-            interval = self._patience.heartbeat_interval / 1000
-            next_ping = time.monotonic() + interval
-            while not self._closing and self._sockets:
-                for key, _ in selector.select(max(0.0, next_ping - time.monotonic())):
-                    if not self._hear(key.data):
-                        selector.unregister(key.fileobj)
-                if time.monotonic() >= next_ping:
-                    self._ping()
-                    next_ping = time.monotonic() + interval
-
-    def _hear(self, slot: int) -> bool:
-        """Take what a slot says; False if it is gone."""
-        try:
-            said = self._sockets[slot].recv(4096)
-        except OSError:
-            said = b""
-        if not said:
-            # Its other link ends by itself, behind what it may still have sent there.
-            self._lose(slot, f"the process of slot {slot} died, and its state with it")
-            return False
-        self._heard[slot] = time.monotonic()
-        if WAKE in said:
-            self._on_wake()
-        return True
-
-    def _ping(self) -> None:
-        timeout = self._patience.heartbeat_timeout / 1000
-        silent = time.monotonic() - timeout
-        for slot, sock in list(self._sockets.items()):
-            if self._heard[slot] < silent:
-                self._lose(slot, f"slot {slot} has not answered for {timeout:g} s (heartbeat.timeout)")
-                closed([sock])
-                self._on_silent(slot)
-                continue
-            try:
-                sock.send(PING, socket.MSG_DONTWAIT)
-            except OSError:
-                continue
-
-    def _lose(self, slot: int, cause: str) -> None:
-        del self._sockets[slot]
-        if not self._closing:
-            self.cause = self.cause or cause
-            self._on_wake()
-
-    def close(self) -> None:
-        self._closing = True
-        for sock in list(self._sockets.values()):
-            closed_quietly(sock)
 
 
 def closed_quietly(sock: socket.socket) -> None:

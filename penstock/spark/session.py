@@ -27,6 +27,9 @@ _OWN = {
     "spark.ui.showConsoleProgress": "false",
     "spark.python.worker.faulthandler.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",
+    # Spark looks this often, instead of every 15 s, whether there are cores for all slots, and for as long in all.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "600",
 }
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
     from penstock.datastream.connectors.file_formats import FormatReader
 
-DISCOVERY_SECONDS = 0.1
+DISCOVERY_SECONDS = 1.0
+"""How often to look whether the query has ended; of batches it tells."""
+ENDING_SECONDS = 0.1
+"""The same for a query that ends by itself."""
 MOST_WAITING = 64
 """How many batches may wait for a checkpoint behind them before Spark's query is held up."""
 COMPLETE = "_SUCCESS"
@@ -66,8 +69,7 @@ class SparkStreamSource(Source):
         self._staging = (staging_directory or tempfile.mkdtemp(prefix="penstock-staged-")).rstrip("/")
 
     def get_boundedness(self) -> Boundedness:
-        ends = any(self._trigger.get(name) for name in ("availableNow", "once"))
-        return Boundedness.BOUNDED if ends else Boundedness.CONTINUOUS_UNBOUNDED
+        return Boundedness.BOUNDED if ends(self._trigger) else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self) -> SplitEnumerator:
         assert self._frame is not None
@@ -84,11 +86,12 @@ class SparkStreamSource(Source):
 class StagedBatches(SplitEnumerator):
     """Runs Spark's query, and finds the files of the batches that it has completed."""
 
-    discovery_interval: float | None = DISCOVERY_SECONDS
+    discovery_interval: float | None
 
     def __init__(self, frame: DataFrame, staging: str, trigger: dict[str, Any]) -> None:
         self._frame = frame
         self._trigger = trigger
+        self.discovery_interval = ENDING_SECONDS if ends(trigger) else DISCOVERY_SECONDS
         self._folder = f"{staging}/{uuid4().hex}"
         self._next = 0
         self._query: Any = None
@@ -136,6 +139,7 @@ class StagedBatches(SplitEnumerator):
             # Spark's query fails with it too, but tells it in a hundred lines of another language.
             self._error = error
             raise
+        self.news()
 
     def _wait_for_room(self, files: Any, base: str) -> None:
         with self._room:
@@ -180,7 +184,7 @@ class BatchReader(SplitsInTurn):
         fetched = super().fetch(most, wait)
         self._read.extend(part.split_id for part in fetched if part.last)
         if not fetched and wait > 0:
-            time.sleep(min(wait, DISCOVERY_SECONDS))
+            time.sleep(min(wait, ENDING_SECONDS))
         return fetched
 
     def snapshot_state(self) -> Sequence[Any]:
@@ -233,6 +237,11 @@ class _FileReader(SplitReader):
         if self._rows is not None:
             self._rows.close()
             self._file.close()
+
+
+def ends(trigger: dict[str, Any]) -> bool:
+    """Whether a query with this trigger ends by itself."""
+    return any(trigger.get(name) for name in ("availableNow", "once"))
 
 
 def _name(number: int) -> str:

@@ -6,18 +6,19 @@ The slot ends when the driver says so, or by itself as soon as the driver or its
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
-import select
+import signal
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import NamedTuple, NoReturn
 
 from pyspark import BarrierTaskContext
 
@@ -27,13 +28,16 @@ from penstock.runtime.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 from penstock.spark import cached_files
-from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, send
+from penstock.spark.lifelines import Lifeline
+from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, send, this_machine
 
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
-WAKE, PING = b"W", b"P"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
+PROGRAMS_IMPORT = "penstock.datastream.stream_execution_environment"
+"""What nearly every program imports: loaded before the fork, it is there for all attempts that a worker hosts."""
+_PR_SET_PDEATHSIG = 1
 _GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 
@@ -49,14 +53,16 @@ class Invitation:
     driver: Address
     on_network: bool
     """Whether slots and driver may be on several machines."""
+    silence: float
+    """After how many seconds without an answer the driver gives a slot up."""
 
     def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
         """The task of slot `index`, from the start of the attempt to its end."""
         for _ in elements:
             pass
+        import_module(PROGRAMS_IMPORT)
         host = BarrierTaskContext.get().getTaskInfos()[index].address.rpartition(":")[0]
-        _hosted(self, index, host if self.on_network else None)
-        return iter(())
+        return iter(_hosted(self, index, host if self.on_network else None))
 
 
 @dataclass(frozen=True)
@@ -67,35 +73,56 @@ class Hello:
     lifeline: bool
     process: int
     address: Address | None = None
+    machine: str = field(default_factory=this_machine)
 
 
-def _hosted(invitation: Invitation, index: int, host: str | None) -> None:
-    """Fork the slot's process and wait for its end."""
+def _hosted(invitation: Invitation, index: int, host: str | None) -> list[str]:
+    """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
+
+    Raises if it ended before it had its orders: the driver does not know it then, and Spark has to tell. Later its
+    links tell, and the task does not fail, since Spark would start a new Python process for the next attempt then.
+    """
     watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
+    heard, said = os.pipe()  # over which the slot says that it has its orders
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        os.close(held)
-        _become_slot(invitation, index, host, watched)
+        _become_slot(invitation, index, host, Pipes(watched, said))
     os.close(watched)
+    os.close(said)
     try:
         _, status = os.waitpid(process, 0)
+        served = bool(os.read(heard, 1))
     finally:
         os.close(held)
-    if status:
-        code = os.waitstatus_to_exitcode(status)
-        raise RuntimeError(f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}")
+        os.close(heard)
+    if not status:
+        return []
+    code = os.waitstatus_to_exitcode(status)
+    ended = f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}"
+    if not served:
+        raise RuntimeError(ended)
+    return [ended]
 
 
-def _become_slot(invitation: Invitation, index: int, host: str | None, task: int) -> NoReturn:
+class Pipes(NamedTuple):
+    """A slot's ends of the pipes to its task."""
+
+    task: int
+    """Closes when the task ends."""
+    served: int
+    """For a byte that says that the slot has its orders."""
+
+
+def _become_slot(invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> NoReturn:
     """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
     code = 1
     try:
-        os.closerange(3, task)
-        os.closerange(task + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
+        _close_all_but(pipes)
+        _die_with_task()
         _name_process(f"slot{index}-{invitation.job_id}")
-        SlotProcess(invitation, index, host, task).serve()
+        SlotProcess(invitation, index, host, pipes).serve()
         code = 0
     except LinkLost:
         code = 0  # the driver or another slot is gone, and will be told as what it is
@@ -107,6 +134,20 @@ def _become_slot(invitation: Invitation, index: int, host: str | None, task: int
         os._exit(code)
 
 
+def _close_all_but(kept: Pipes) -> None:
+    """The files of the task, apart from the standard streams."""
+    first, last = sorted(kept)
+    os.closerange(3, first)
+    os.closerange(first + 1, last)
+    os.closerange(last + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
+
+
+def _die_with_task() -> None:
+    """Where the system can, also a slot that is stopped or hangs ends with its task; others do so by their lifeline."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _name_process(name: str) -> None:
     """Let `ps` and `top` tell slots apart, where the system can; it shows 15 characters."""
     with suppress(OSError), open("/proc/self/comm", "w") as shown:
@@ -116,12 +157,13 @@ def _name_process(name: str) -> None:
 class SlotProcess:
     """Obeys the driver: opens the slot, runs epochs, closes it."""
 
-    def __init__(self, invitation: Invitation, index: int, host: str | None, task: int) -> None:
+    def __init__(self, invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> None:
         self._invitation = invitation
+        self._served = pipes.served
         self._index = index
         self._door = Door(Listener(invitation.secret, host))
         self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), task)
+        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), pipes.task, invitation.silence)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
 
@@ -154,6 +196,7 @@ class SlotProcess:
     def _deploy(self, body: memoryview) -> Report:
         failure = None
         try:
+            os.write(self._served, b"1")
             deployment, addresses = pickle.loads(body)
             self._mesh = Mesh(self._met(addresses))
             self._open(deployment)
@@ -216,35 +259,3 @@ class SlotProcess:
 
     def _report(self, failure: Failure | None) -> Report:
         return Report(self._index, -1, os.getpid(), failure=failure)
-
-
-class Lifeline:
-    """A second link to the driver, served by a thread: answers whether this process lives, and ends it with the driver.
-
-    It also carries the word that there is input, so that whoever has some wakes the driver.
-    """
-
-    def __init__(self, sock: socket.socket, task: int) -> None:
-        self._sock = sock
-        self._task = task
-        threading.Thread(target=self._watch, name="penstock lifeline", daemon=True).start()
-
-    def wake(self) -> None:
-        """Tell the driver that an epoch is wanted."""
-        try:
-            self._sock.send(WAKE)
-        except OSError:
-            return
-
-    def _watch(self) -> None:
-        """Nobody is there any more to report to once the driver, or the task of this slot, is gone."""
-        watched: list[Any] = [self._sock, self._task]
-        while True:
-            ready, _, _ = select.select(watched, [], [])
-            try:
-                if self._task in ready or not self._sock.recv(64):
-                    break
-                self._sock.send(PING)
-            except OSError:
-                break
-        os._exit(1)

@@ -28,6 +28,8 @@ class Victim:
     folder: Path
     master: str
     script: str = SCRIPT
+    options: dict[str, str] = field(default_factory=dict)
+    """Environment variables."""
     process: subprocess.Popen[bytes] | None = None
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill to the next complete checkpoint."""
@@ -35,7 +37,8 @@ class Victim:
     def start(self) -> None:
         log = (self.folder / "log").open("ab")
         command = [sys.executable, "-m", f"tests.spark.{self.script}", str(self.folder), self.master]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+        environment = {**os.environ, **self.options}
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
 
     def has_ended(self) -> bool:
         return (self.folder / "ended").exists()
@@ -132,6 +135,16 @@ class Victim:
         assert len(counts) == keys
         for key, found in counts.items():
             assert sorted(found) == list(range(1, expected[int(key)] + 1)), f"key {key}"
+
+
+def session_of(leader: int) -> list[psutil.Process]:
+    """The living processes of a session, also those whose parents are gone."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def _name(process: psutil.Process) -> str:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -138,8 +139,10 @@ def test_a_slot_that_is_stopped_is_lost_after_the_heartbeat_and_ends_when_it_goe
     stopped = slot_processes(job)[1]
     os.kill(stopped, signal.SIGSTOP)
     _until(lambda: loop.view.failures)
-    assert "slot 1 has not answered for 2 s (heartbeat.timeout)" in loop.view.failures[0].message
-    os.kill(stopped, signal.SIGCONT)
+    told = f"slot 1 has not answered for 2 s (heartbeat.timeout): its process {stopped} is stopped"
+    assert told in loop.view.failures[0].message
+    with suppress(ProcessLookupError):  # its task may have ended, which takes it along
+        os.kill(stopped, signal.SIGCONT)
     _until(lambda: not psutil.pid_exists(stopped))
     expected = [sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, 400, 4)]
     assert sorted(results) == sorted(expected)
@@ -168,16 +171,6 @@ def test_a_record_of_200_mb(env: StreamExecutionEnvironment) -> None:
     ]
 
 
-def test_a_slot_that_is_ten_times_slower_than_the_others_send(env: StreamExecutionEnvironment) -> None:
-    def slowly(number):
-        if number % 2:
-            time.sleep(0.0005)
-        return number
-
-    numbers = env.from_sequence(0, 4_000).key_by(lambda n: n % 2).map(slowly).key_by(lambda n: 0).sum()
-    assert max(numbers.execute_and_collect()) == sum(range(4_001))
-
-
 ENDLESS = """
 from penstock.datastream import StreamExecutionEnvironment
 
@@ -185,17 +178,6 @@ env = StreamExecutionEnvironment.create_local_environment(2)
 env.generate(lambda i: i, rate=50).key_by(lambda i: i % 2).sum().print()
 env.execute()
 """
-
-
-def test_a_driver_that_is_killed_leaves_no_process() -> None:
-    driver = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None and driver.stdout.readline()
-    family = psutil.Process(driver.pid).children(recursive=True)
-    assert sum(process.name().startswith("slot") for process in family) == 2
-    driver.kill()
-    driver.wait()
-    _, alive = psutil.wait_procs(family, timeout=20)
-    assert not alive
 
 
 def test_a_driver_that_is_stopped_for_a_while_goes_on(tmp_path) -> None:

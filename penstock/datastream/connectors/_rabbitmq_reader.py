@@ -43,6 +43,8 @@ class _Batch:
 class QueueReader(SourceReader):
     """Every consumer of one subtask has a connection of its own."""
 
+    waits_in_a_thread = True
+
     def __init__(self, source: RMQSource, context: ReaderContext) -> None:
         self._source = source
         self._context = context

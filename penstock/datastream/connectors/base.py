@@ -174,6 +174,8 @@ class SplitEnumerator(ABC):
 
     discovery_interval: float | None = None
     """Seconds after which to look again; None to look only once."""
+    news: Callable[[], None] = staticmethod(lambda: None)
+    """Set by the engine. Who knows before the time that there is something to find may call it, from any thread."""
 
     @abstractmethod
     def discover(self) -> Sequence[Any]:

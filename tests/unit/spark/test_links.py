@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.spark import links
+from penstock.spark import links, worker
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, receive, send
 
 SECRET = b"of this attempt"
@@ -136,11 +136,13 @@ def test_an_inlet_keeps_what_comes_behind_a_message(sizes):
     one, other = pair()
     other.setblocking(False)
     bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
-    for number, body in enumerate(bodies):
-        send(one, Tag(1, 1, number), body)
     inlet = Inlet(other)
-    for number, body in enumerate(bodies):
-        assert inlet.read() and inlet.message() == (Tag(1, 1, number), body)
+    with ThreadPoolExecutor(1) as sender:
+        sender.submit(lambda: [send(one, Tag(1, 1, number), body) for number, body in enumerate(bodies)])
+        for number, body in enumerate(bodies):
+            while not inlet.read():
+                pass
+            assert inlet.message() == (Tag(1, 1, number), body)
     assert not inlet.read()
 
 
@@ -220,3 +222,29 @@ def test_a_peer_that_is_gone_is_named():
 def test_an_address_travels():
     address = links.Address("machine", "/path", "host", 7)
     assert pickle.loads(pickle.dumps(address)) == address
+
+
+def test_a_machine_that_is_gone_without_a_word_is_noticed(door):
+    made = visit(door)
+    if made.family == socket.AF_INET:
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+    made.close()
+
+
+# --- a slot's process ---
+def test_an_order_of_an_earlier_attempt_ends_the_slot():
+    door = Door(Listener(SECRET))
+    invitation = worker.Invitation(
+        job_id="job", attempt=4, slots=1, secret=SECRET, driver=door.address, on_network=False, silence=60
+    )
+    task = threading.Thread(target=worker._hosted, args=(invitation, 0, None), daemon=True)
+    task.start()
+    guests = [door.guest(60) for _ in range(2)]
+    control = next(sock for said, sock in guests if not pickle.loads(said).lifeline)
+    send(control, Tag(3, 0, -1), worker.RELEASE)
+    with pytest.raises(LinkLost, match="closed"):
+        receive(control)
+    task.join(60)
+    assert not task.is_alive()
+    door.close()

@@ -1,0 +1,223 @@
+"""The lifeline of a slot, both ends: a link beside that for orders, served by a thread of its own on either side.
+
+Over it a slot answers heartbeats, wakes the driver, and tells where it is when it hangs. The words are single bytes
+that are no text; what is text is the stack of a slot's threads, as `faulthandler` writes it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import select
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import Any
+
+from penstock.job.cluster import Patience
+from penstock.spark.links import closed, this_machine
+
+PING, WAKE, ASK, TOLD = b"\x01", b"\x02", b"\x03", b"\x04"
+"""Are you alive, and yes; there is input; where are you; that was the answer."""
+_WORDS = PING + WAKE + ASK + TOLD
+MOST_FRAMES = 20
+_OUTERMOST = 'penstock/spark/worker.py"'
+"""From here on outwards, frames say only that this is a slot."""
+log = logging.getLogger("penstock.job")
+
+
+class Lifeline:
+    """The slot's end: answers whether this process lives, wakes the driver, and ends the process with the driver.
+
+    If its thread cannot run, since some library holds the interpreter, then `faulthandler`, which needs no interpreter,
+    sends the stacks after `silence` seconds: before the driver gives the slot up.
+    """
+
+    def __init__(self, sock: socket.socket, task: int, silence: float) -> None:
+        """`task` is a pipe that closes when the slot's task ends."""
+        self._sock = sock
+        self._task = task
+        self._silence = silence
+        threading.Thread(target=self._watch, name="penstock lifeline", daemon=True).start()
+
+    def wake(self) -> None:
+        """Tell the driver that an epoch is wanted."""
+        with suppress(OSError):
+            self._sock.send(WAKE)
+
+    def _watch(self) -> None:
+        """Nobody is there any more to report to once the driver, or the task of this slot, is gone."""
+        watched: list[Any] = [self._sock, self._task]
+        while True:
+            ready, _, _ = select.select(watched, [], [])
+            try:
+                said = b"" if self._task in ready else self._sock.recv(64)
+                if not said:
+                    break
+                self._answer(said)
+            except OSError:
+                break
+        os._exit(1)
+
+    def _answer(self, said: bytes) -> None:
+        if PING in said:
+            faulthandler.dump_traceback_later(self._silence, file=self._sock.fileno())
+            self._sock.send(PING)
+        if ASK in said:
+            faulthandler.dump_traceback(file=self._sock.fileno())
+            self._sock.send(TOLD)
+
+
+@dataclass
+class _Line:
+    """What the driver knows of one slot."""
+
+    sock: socket.socket
+    process: int
+    machine: str
+    asked: float | None = None
+    """Since when it owes an answer."""
+    said: bytes = b""
+    """The text that came since its last answer."""
+
+    def hear(self, said: bytes, tell: Callable[[str], None]) -> None:
+        """Take what came. An answer makes the text before it worthless, unless it is the text that was asked for."""
+        for number, part in enumerate(said.split(PING)):
+            if number:
+                self.asked, self.said = None, b""
+            self.said += part.translate(None, _WORDS)
+            if TOLD in part:
+                tell(self.text())
+                self.asked, self.said = None, b""
+
+    def text(self) -> str:
+        return self.said.decode("utf-8", "replace")
+
+
+class Lifelines:
+    """The driver's ends: hears who wakes it, who no longer lives, and where those are who hang."""
+
+    def __init__(self, patience: Patience, on_wake: Callable[[], None], on_silent: Callable[[int], None]) -> None:
+        self.cause: str | None = None
+        """Why the first slot that was lost was lost."""
+        self._lines: dict[int, _Line] = {}
+        self._interval = patience.heartbeat_interval / 1000
+        self._timeout = patience.heartbeat_timeout / 1000
+        self._on_wake = on_wake
+        self._on_silent = on_silent
+        self._closing = False
+        self._selector = selectors.DefaultSelector()
+
+    def add(self, slot: int, sock: socket.socket, process: int, machine: str) -> None:
+        """Before the start: a slot, its link, and where its process is."""
+        self._lines[slot] = _Line(sock, process, machine)
+        self._selector.register(sock, selectors.EVENT_READ, slot)
+
+    def start(self) -> None:
+        threading.Thread(target=self._listen, name="penstock lifelines", daemon=True).start()
+
+    def _listen(self) -> None:
+        next_ping = time.monotonic()
+        with self._selector:
+            while not self._closing and self._lines:
+                self._hear_all(max(0.0, next_ping - time.monotonic()))
+                if time.monotonic() >= next_ping:
+                    # A driver that was stopped itself finds the answers to what it asked before.
+                    self._hear_all(0.0)
+                    self._ping_all()
+                    next_ping = time.monotonic() + self._interval
+
+    def _hear_all(self, seconds: float) -> None:
+        for key, _ in self._selector.select(seconds):
+            self._hear(key.data, self._lines[key.data])
+
+    def _hear(self, slot: int, line: _Line) -> None:
+        try:
+            said = line.sock.recv(1 << 16)
+        except OSError:
+            said = b""
+        if not said:
+            # Its other link ends by itself, behind what it may still have sent there.
+            self._lose(slot, f"the process of slot {slot} died, and its state with it")
+            return
+        line.hear(said, lambda text: _tell(slot, text, self._timeout))
+        if WAKE in said:
+            self._on_wake()
+
+    def _ping_all(self) -> None:
+        now = time.monotonic()
+        for slot, line in list(self._lines.items()):
+            if line.asked is not None and now - line.asked >= self._timeout:
+                self._give_up(slot, line)
+                continue
+            line.asked = now if line.asked is None else line.asked
+            with suppress(OSError):
+                line.sock.send(PING, socket.MSG_DONTWAIT)
+
+    def _give_up(self, slot: int, line: _Line) -> None:
+        silence = f"slot {slot} has not answered for {self._timeout:g} s (heartbeat.timeout)"
+        self._lose(slot, silence + where(line))
+        closed([line.sock])
+        self._on_silent(slot)
+
+    def ask(self, slots: Iterable[int]) -> None:
+        """Let slots that have been busy for long tell the log where they are; from any thread."""
+        for slot in slots:
+            line = self._lines.get(slot)
+            if line is not None:
+                with suppress(OSError):
+                    line.sock.send(ASK, socket.MSG_DONTWAIT)
+
+    def _lose(self, slot: int, cause: str) -> None:
+        line = self._lines.pop(slot)
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(line.sock)
+        if not self._closing:
+            self.cause = self.cause or cause
+            self._on_wake()
+
+    def close(self) -> None:
+        self._closing = True
+        for line in list(self._lines.values()):
+            with suppress(OSError):
+                line.sock.shutdown(socket.SHUT_RDWR)
+
+
+def where(line: _Line) -> str:
+    """Where a silent slot is, as far as that can be known."""
+    stack = main_stack(line.text())
+    if stack:
+        return f". It does not let go of the interpreter in\n{stack}"
+    if line.machine == this_machine() and _state_of(line.process) == "T":
+        return f": its process {line.process} is stopped, as by SIGSTOP"
+    return ". Where it is cannot be told: its process is stopped, or its machine cannot be reached"
+
+
+def _state_of(process: int) -> str:
+    """A letter, as `ps` shows it; empty where the system does not tell."""
+    with suppress(OSError), open(f"/proc/{process}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+    return ""
+
+
+def main_stack(said: str) -> str:
+    """The stack of the main thread, the latest call first, out of those of all threads: it is the oldest, and last."""
+    _, header, stack = said.rpartition(" (most recent call first):\n")
+    frames = takewhile(lambda frame: _OUTERMOST not in frame, stack.rstrip().splitlines() if header else ())
+    return "\n".join(islice(frames, MOST_FRAMES))
+
+
+def _tell(slot: int, said: str, seconds: float) -> None:
+    stack = main_stack(said)
+    if stack and not _waits_for_others(stack):
+        log.warning("slot %d has been busy with one epoch for %g s, in\n%s", slot, seconds, stack)
+
+
+def _waits_for_others(stack: str) -> bool:
+    return 'links.py", line' in stack and " in exchange" in stack

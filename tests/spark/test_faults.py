@@ -1,0 +1,235 @@
+"""Slots and links that misbehave: each ends in a clear error or a recovery, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import SlotLost
+from penstock.spark.links import _HEADER, Tag, send
+from tests.spark.kill_job import KEYS
+from tests.spark.kills import PATIENCE, Victim
+
+RECORDS = 400
+SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, RECORDS, 4))
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Callable[..., StreamExecutionEnvironment]:
+    """Makes environments with checkpoints, restarts and heartbeats that are soon missed."""
+
+    def make(**options: str) -> StreamExecutionEnvironment:
+        usual = {
+            "heartbeat.interval": "300 ms",
+            "heartbeat.timeout": "2 s",
+            "execution.checkpointing.interval": "200 ms",
+            "execution.checkpointing.dir": f"file://{tmp_path}/checkpoints",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "3",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+        return StreamExecutionEnvironment(Configuration.from_dict(usual | options)).set_parallelism(2)
+
+    return make
+
+
+def sums(env: StreamExecutionEnvironment, fault: Callable[[], None], folder: Path, at: int = 200):
+    """The running sums by key, on the way to which a fault happens once."""
+
+    def check(number: int) -> int:
+        if number == at:
+            try:
+                Path(folder, "happened").touch(exist_ok=False)
+            except FileExistsError:
+                return number
+            fault()
+        return number
+
+    return env.generate(lambda i: i, rate=200, count=RECORDS).map(check).key_by(lambda i: i % 4).sum()
+
+
+# --- slots that hang ---
+def hold_the_interpreter() -> None:
+    """As a library does that computes for long and lets no other thread run."""
+    ctypes.PyDLL(None).sleep(600)
+
+
+def test_a_slot_that_hangs_is_lost_with_its_stack(environment, tmp_path) -> None:
+    results = sums(environment(), hold_the_interpreter, tmp_path).execute_and_collect()
+    driver = results._job._driver
+    assert sorted(results) == SUMS
+    [cause] = [failure.message for failure in driver.view.failures]
+    assert "has not answered for 2 s (heartbeat.timeout). It does not let go of the interpreter in" in cause
+    assert "in hold_the_interpreter" in cause and "test_faults.py" in cause
+
+
+def test_a_hanging_slot_does_not_outlive_its_job(environment, tmp_path, slot_processes) -> None:
+    env = environment(**{"restart-strategy.type": "none"})
+    results = sums(env, hold_the_interpreter, tmp_path).execute_and_collect()
+    job = str(results._job.job_id)
+    with pytest.raises(SlotLost, match="in hold_the_interpreter"):
+        list(results)
+    until(lambda: not slot_processes(job))
+
+
+def take_a_nap() -> None:
+    time.sleep(4)
+
+
+def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, caplog) -> None:
+    """It is told where it is, since it may hang for good."""
+    with caplog.at_level(logging.WARNING, "penstock.job"):
+        results = sums(environment(), take_a_nap, tmp_path).execute_and_collect()
+        driver = results._job._driver
+        assert sorted(results) == SUMS
+    assert not driver.view.failures
+    told = [record.message for record in caplog.records if "has been busy with one epoch for 2 s" in record.message]
+    assert len(told) == 1 and "in take_a_nap" in told[0]
+
+
+# --- links ---
+def the_slot():
+    """The engine's own object in this process, as a fault finds it."""
+    frame = sys._getframe()
+    while frame.f_code.co_name != "_epoch":
+        frame = frame.f_back
+    return frame.f_locals["self"]
+
+
+def cut_a_link_in_the_middle_of_a_message() -> None:
+    for inlet in the_slot()._mesh._inlets.values():
+        inlet.sock.send(_HEADER.pack(1000, 0, 0, 0) + b"half of it")
+        inlet.sock.close()
+    time.sleep(600)
+
+
+def cut_a_report_in_the_middle() -> None:
+    the_slot()._control.send(_HEADER.pack(1000, 0, 0, 0) + b"half of it")
+    the_slot()._control.close()
+    time.sleep(600)
+
+
+def send_what_belongs_to_an_earlier_attempt() -> None:
+    for inlet in the_slot()._mesh._inlets.values():
+        inlet.sock.send(_HEADER.pack(3, the_slot()._invitation.attempt - 1, 7, 0) + b"old")
+
+
+def report_for_an_earlier_attempt() -> None:
+    slot = the_slot()
+    send(slot._control, Tag(slot._invitation.attempt - 1, 7, -1), b"old")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (cut_a_link_in_the_middle_of_a_message, "the link to slot"),
+        (cut_a_report_in_the_middle, "cut off in the middle of a message"),
+        (send_what_belongs_to_an_earlier_attempt, r"sent Tag(attempt=-1, epoch=7, stage=0) instead of"),
+        (report_for_an_earlier_attempt, r"answered Tag(attempt=-1, epoch=7, stage=-1) instead of"),
+    ],
+)
+def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, fault, said) -> None:
+    results = sums(environment(), fault, tmp_path).execute_and_collect()
+    driver, job = results._job._driver, str(results._job.job_id)
+    assert sorted(results) == SUMS
+    [cause] = [failure.message for failure in driver.view.failures]
+    assert said in cause
+    until(lambda: not slot_processes(job))
+
+
+# --- a slow slot ---
+def test_what_waits_for_a_slow_slot_is_one_epochs_output(environment) -> None:
+    """600 MB pass through; a slot that could run ahead would hold half of them."""
+
+    def slowly(pair):
+        if pair[0] % 2:
+            time.sleep(0.0002)
+        return pair[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    total = 60_000
+    env = environment(**{"penstock.epoch.max-records": "2000"})
+    large = env.from_sequence(0, total - 1).map(lambda n: (n, b"%09d" % n * 1000))
+    seen = large.key_by(lambda pair: pair[0] % 2).map(slowly)
+    sent = large.map(lambda pair: (-1, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+    numbers, memory = [], []
+    for number, kilobytes in seen.union(sent).execute_and_collect():
+        numbers.append(number)
+        memory.append(kilobytes)
+    assert sorted(number for number in numbers if number >= 0) == list(range(total))
+    assert max(memory) < 300_000
+
+
+# --- the driver ---
+STOPPED = """
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+
+options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "1 s", "restart-strategy.type": "none"}
+env = StreamExecutionEnvironment(Configuration.from_dict(options)).set_parallelism(2)
+env.generate(lambda i: i, rate=50, count=300).key_by(lambda i: i % 2).sum().print()
+env.execute()
+"""
+
+
+def test_a_driver_that_was_stopped_for_long_does_not_take_its_slots_for_dead() -> None:
+    driver = subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    try:
+        seen = [driver.stdout.readline() for _ in range(20)]
+        for _ in range(3):
+            driver.send_signal(signal.SIGSTOP)
+            time.sleep(1.5)
+            driver.send_signal(signal.SIGCONT)
+            seen.append(driver.stdout.readline())
+        seen.extend(driver.stdout)
+        assert driver.wait(PATIENCE) == 0
+    finally:
+        driver.kill()
+    expected = sorted(sum(range(start, last + 1, 2)) for start in (0, 1) for last in range(start, 300, 2))
+    assert sorted(int(line.split("> ")[1]) for line in seen) == expected
+
+
+# --- executors ---
+def test_an_executor_that_is_lost_while_slots_start(tmp_path) -> None:
+    victim = Victim(tmp_path, "local-cluster[2,2,1024]")
+    victim.start()
+    try:
+        executor = until(lambda: host_of_a_slot(victim))
+        assert not victim.checkpoint()
+        executor.kill()
+        victim.await_checkpoint(1)
+        victim.finish()
+    finally:
+        if victim.process is not None and victim.process.poll() is None:
+            victim.kill_driver()
+    victim.check(KEYS)
+
+
+def host_of_a_slot(victim: Victim) -> psutil.Process | None:
+    """An executor that has just begun to start the Python process of a task."""
+    for executor in victim.executors():
+        with suppress(psutil.Error):
+            if executor.children():
+                return executor
+    return None
+
+
+def until(condition, seconds: float = PATIENCE):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found

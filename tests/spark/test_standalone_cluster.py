@@ -1,0 +1,55 @@
+"""A real cluster of a master and two workers, whose machines are killed one after the other, with all they run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.spark.kill_job import KEYS
+from tests.spark.kills import PATIENCE, Victim
+from tests.spark.standalone import Daemon, Standalone
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path):
+    (tmp_path / "cluster").mkdir()
+    with Standalone(tmp_path / "cluster") as started:
+        yield started
+
+
+def test_a_job_outlives_each_of_its_machines(cluster: Standalone, tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    victim = Victim(folder, cluster.url, options=cluster.environment)
+    victim.start()
+    try:
+        victim.await_checkpoint(0)
+        one, other = cluster.machines
+        assert (len(one.slots()), len(other.slots())) == (1, 1), victim.log()
+        lose(one, victim)
+        assert (len(one.slots()), len(other.slots())) == (0, 2), "what is left has cores enough"
+        again = cluster.machine(0)
+        again.await_word("Successfully registered with master")
+        lose(other, victim)
+        assert (len(again.slots()), len(other.slots())) == (2, 0), "a machine that came back is used"
+        victim.finish()
+    finally:
+        if victim.process is not None and victim.process.poll() is None:
+            victim.kill_driver()
+    victim.check(KEYS)
+    deadline = time.monotonic() + PATIENCE
+    while left := [slot for machine in (one, other, again) for slot in machine.slots()]:
+        assert time.monotonic() < deadline, f"still there: {left}"
+        time.sleep(0.1)
+
+
+def lose(machine: Daemon, victim: Victim) -> None:
+    """Kill it in the middle of the work, and wait until the job goes on."""
+    victim.await_checkpoint(victim.checkpoint())
+    machine.kill()
+    # One that was on its way may still become complete.
+    victim.await_checkpoint(victim.checkpoint() + 1)

@@ -1,0 +1,174 @@
+"""Lifelines: who answers lives, who does not is lost with a word on where it is, and a slow slot is left in peace."""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from penstock.job.cluster import Patience
+from penstock.spark.lifelines import ASK, PING, TOLD, WAKE, Lifelines, _Line, main_stack, where
+from penstock.spark.links import this_machine
+
+DUMP = textwrap.dedent(
+    """\
+    Timeout (0:00:02)!
+    Thread 0x00007f0001 (most recent call first):
+      File "/site/watch.py", line 3 in wait
+
+    Thread 0x00007f0000 (most recent call first):
+      File "/home/job.py", line 7 in spin
+      File "/site/penstock/runtime/task.py", line 9 in run_stage
+      File "/site/penstock/spark/worker.py", line 5 in _epoch
+      File "/site/pyspark/worker.py", line 1 in main
+    """
+)
+SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/task.py", line 9 in run_stage'
+
+
+@pytest.fixture
+def line():
+    """The driver's lifelines with one slot, and the slot's end of it."""
+    heard = []
+    own, other = socket.socketpair()
+    other.settimeout(20)
+    lines = Lifelines(
+        Patience(heartbeat_interval=50, heartbeat_timeout=2000),
+        lambda: heard.append("woken"),
+        lambda slot: heard.append(f"slot {slot} is silent"),
+    )
+    lines.add(7, own, os.getpid(), this_machine())
+    lines.heard = heard
+    lines.start()
+    yield lines, other
+    lines.close()
+    other.close()
+
+
+def until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_who_answers_lives_and_who_wakes_is_heard(line):
+    lines, slot = line
+    for _ in range(20):
+        assert slot.recv(1) == PING
+        slot.send(PING)
+    assert lines.heard == [] and lines.cause is None
+    slot.send(WAKE)
+    until(lambda: lines.heard == ["woken"])
+
+
+def test_who_says_where_it_hangs_is_lost_with_its_stack(line):
+    lines, slot = line
+    slot.send(DUMP.encode())
+    until(lambda: "slot 7 is silent" in lines.heard)
+    assert lines.cause == (
+        "slot 7 has not answered for 2 s (heartbeat.timeout). It does not let go of the interpreter in\n" + SPINS
+    )
+    while slot.recv(100):
+        pass
+
+
+def test_a_link_that_ends_is_a_process_that_died(line):
+    lines, slot = line
+    slot.close()
+    until(lambda: lines.cause)
+    assert lines.cause == "the process of slot 7 died, and its state with it"
+
+
+def test_who_is_asked_tells_the_log_where_it_is(line, caplog):
+    lines, slot = line
+    with caplog.at_level(logging.WARNING, "penstock.job"):
+        lines.ask([7, 8])
+        while slot.recv(1) != ASK:
+            slot.send(PING)
+        slot.send(DUMP.encode() + TOLD)
+        until(lambda: caplog.records)
+    assert caplog.records[0].message == "slot 7 has been busy with one epoch for 2 s, in\n" + SPINS
+    assert lines.cause is None
+
+
+def test_who_waits_for_others_is_not_the_one_to_look_at(line, caplog):
+    _, slot = line
+    waits = DUMP.replace("job.py", "links.py").replace("spin", "exchange")
+    with caplog.at_level(logging.WARNING, "penstock.job"):
+        slot.send(waits.encode() + TOLD + DUMP.encode() + TOLD)
+        until(lambda: caplog.records)
+    assert "links.py" not in caplog.records[0].message
+
+
+def test_text_before_an_answer_is_of_the_past():
+    told = []
+    line = _Line(socket.socket(), 1, "elsewhere", asked=1.0)
+    line.hear(b"old " + WAKE + b"text" + PING + b"new", told.append)
+    assert (line.asked, line.said, told) == (None, b"new", [])
+    line.hear(b"er" + TOLD + PING + b"last", told.append)
+    assert (line.said, told) == (b"last", ["newer"])
+
+
+def test_where_a_slot_is_that_says_nothing():
+    elsewhere = _Line(socket.socket(), os.getpid(), "elsewhere")
+    assert "its process is stopped, or its machine cannot be reached" in where(elsewhere)
+    assert "cannot be reached" in where(_Line(socket.socket(), os.getpid(), this_machine()))
+    assert main_stack("") == main_stack("no stack at all") == ""
+
+
+HANGS = """
+import ctypes, os, socket, sys
+from penstock.spark.lifelines import Lifeline
+
+def hang():
+    ctypes.PyDLL(None).sleep(60)
+
+Lifeline(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), 0.5)
+print("ready", flush=True)
+sys.stdin.readline()
+hang()
+"""
+
+
+def test_a_process_that_holds_the_interpreter_still_tells_where_it_is():
+    own, other = socket.socketpair()
+    task, held = os.pipe()
+    own.settimeout(60)
+    command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task)]
+    slot = subprocess.Popen(
+        command, pass_fds=(other.fileno(), task), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert slot.stdout.readline() == "ready\n"
+        own.send(PING)
+        assert own.recv(1) == PING
+        slot.stdin.write("\n")
+        slot.stdin.flush()
+        said = b""
+        while b"in hang" not in said:
+            said += own.recv(4096)
+        assert main_stack(said.decode()).splitlines()[0].endswith("in hang")
+    finally:
+        slot.kill()
+        os.close(held)
+
+
+def test_a_slot_ends_with_its_task_and_with_its_driver():
+    for number in range(2):
+        own, other = socket.socketpair()
+        task, held = os.pipe()
+        command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task)]
+        slot = subprocess.Popen(command, pass_fds=(other.fileno(), task), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        other.close()
+        os.close(task)
+        assert slot.stdout.readline() == b"ready\n"
+        if number:
+            own.close()
+        else:
+            os.close(held)
+        assert slot.wait(60) == 1
