@@ -113,6 +113,7 @@ def start(
         cached_files=dict(dependencies.cached),
         checkpoints=checkpoint_settings(settings, plan),
         state_backend=state_backend(settings),
+        sort_memory=settings.sort_memory,
     )
     deployment.search_path[:0] = dependencies.search_path()
     cluster = Defaults.cluster(settings, deployment)

@@ -134,7 +134,7 @@ class EpochLoop:
         self.metrics: dict[int, dict[str, Any]] = {}
         self.watermarks: dict[str, int] = {}
         self._reached: dict[tuple[str, str, int], int] = {}
-        self._driver_parts = DriverParts(plan, self.wake)
+        self._driver_parts = DriverParts(plan, self.wake, deployment.job_id)
         cluster.on_wake = self.wake
         self._news = False
         self._pace = Pace(options)

@@ -53,10 +53,11 @@ Address = tuple[int, int]
 
 
 class Slot:
-    """Subtask `index` of every operator that has one."""
+    """Subtask `index` of every operator that has one; of one stage only, where every stage has a process of its own."""
 
-    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None) -> None:
+    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None, stage: int | None = None) -> None:
         self.index = index
+        self._stage = stage
         self.bell = bell or Bell()
         self.deployment = deployment
         self.plan = deployment.plan
@@ -107,7 +108,8 @@ class Slot:
                 self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
     def _nodes(self) -> list[Node]:
-        return [node for node in self.plan.nodes if self.index < node.parallelism]
+        there = [node for node in self.plan.nodes if self.index < node.parallelism]
+        return [node for node in there if self._stage in (None, node.stage)]
 
     def _loaded(self, node: Node) -> Operator:
         try:
@@ -148,13 +150,15 @@ class Slot:
                 bell=self.bell,
                 results=lambda uid, payload: self._results.append((uid, payload)),
                 to_global_committer=self._to_global_committer(node, operator),
+                sort_memory=deployment.sort_memory,
+                spill_folder=deployment.spill_folder,
             )
         )
         if not isinstance(operator, SourceOperator):
             self._open_gate(node, operator)
 
     def _to_global_committer(self, node: Node, operator: Operator) -> Callable[[int, list[Any]], None] | None:
-        if not isinstance(operator, CommittingSink) or not operator.sink.commits_globally:
+        if not isinstance(operator, CommittingSink) or not (operator.sink.commits_globally or self.plan.batch):
             return None
         return lambda checkpoint, items: self._committables.append((node.uid, checkpoint, items))
 
@@ -291,6 +295,8 @@ class Slot:
         elif stage == 0:
             self._run_sources(self.command)
         self._deliver(self._waiting.pop(stage, []))
+        while self.step():
+            pass
         for operator in operators:
             operator.end_epoch()
 
@@ -320,6 +326,10 @@ class Slot:
             deliver(frames.popleft(), channel)
             if frames:
                 queues.append((channel, frames))
+
+    def step(self) -> bool:
+        """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
+        return any(gate.step() for _, gate in sorted(self.gates.items()))
 
     def _outgoing(self, stage: int) -> list[bytes]:
         """One blob per slot. What stays in this slot for a later stage does not travel."""
