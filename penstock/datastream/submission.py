@@ -40,7 +40,8 @@ class ClusterFactory(Protocol):
 
 
 def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
-    """Slots on the active Spark session, or on a new one."""
+    """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    from penstock.spark.batch import SparkBatchCluster
     from penstock.spark.cached_files import shipped
     from penstock.spark.cluster import SparkCluster
     from penstock.spark.session import session
@@ -49,10 +50,12 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
         settings.spark_master(),
         deployment.plan.job_name,
         settings.spark,
-        deployment.plan.slots,
+        0 if deployment.plan.batch else deployment.plan.slots,
         keep=settings.reads_frames,
     )
     deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
+    if deployment.plan.batch:
+        return SparkBatchCluster(spark.sparkContext)
     return SparkCluster(spark.sparkContext, settings.patience)
 
 

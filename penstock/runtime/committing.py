@@ -135,9 +135,8 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
     committer = sink.sink.create_committer()
     if committer is None:
         return
-    writer = sink.sink.create_writer(
-        _SlotWriterContext(context, sink.input_type, [{"pending": {AT_THE_END: items}}]), []
-    )
+    before = [{"pending": {AT_THE_END: items}}]
+    writer = sink.sink.create_writer(_SlotWriterContext(context, sink.input_type, before), [])
     try:
         writer.flush(True)
         committer.commit(items)

@@ -166,7 +166,7 @@ class _Run:
     def __init__(self, pieces: Iterator[Piece], record_bytes: int, level: int, folder: str | None) -> None:
         self.record_bytes = record_bytes
         self.level = level
-        self._file: BinaryIO = tempfile.TemporaryFile(prefix="penstock-sort-", dir=folder)  # type: ignore[assignment]  # noqa: SIM115
+        self._file: BinaryIO = tempfile.TemporaryFile(prefix="penstock-sort-", dir=folder)  # noqa: SIM115
         try:
             for block in _blocks(pieces, max(1, BLOCK_BYTES // record_bytes)):
                 self._file.write(len(block).to_bytes(_LENGTH, "big"))

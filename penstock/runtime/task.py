@@ -9,7 +9,7 @@ import os
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -295,8 +295,9 @@ class Slot:
         elif stage == 0:
             self._run_sources(self.command)
         self._deliver(self._waiting.pop(stage, []))
-        while self.step():
-            pass
+        if self._stage is None:
+            while self.step():
+                pass
         for operator in operators:
             operator.end_epoch()
 
@@ -331,6 +332,37 @@ class Slot:
         """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
         return any(gate.step() for _, gate in sorted(self.gates.items()))
 
+    # --- one stage by itself ---
+    def run_epoch(self, command: Command, arrived: Sequence[tuple[Address, list[bytes]]] = ()) -> None:
+        """An epoch of a slot that has one stage. What operators hold back to the end is left to `step`."""
+        assert self._stage is not None
+        self.begin(command)
+        for address, frames in arrived:
+            self._hold(address, frames)
+        self._drive(self._stage)
+
+    def has_read(self) -> bool:
+        """Whether every source has come to its end."""
+        return all(source.finished for _, source in self._sources())
+
+    def waiting(self) -> int:
+        """How many records, about, stand at the exits."""
+        return sum(writer.waiting() for writer in self.writers.values())
+
+    def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:
+        """By stage and slot: the frames that are to go there."""
+        taken: dict[tuple[int, int], list[tuple[Address, list[bytes]]]] = {}
+        for edge, writer in self.writers.items():
+            stage = self.plan.nodes[self.plan.edges[edge].target].stage
+            for target, frames in writer.take().items():
+                taken.setdefault((stage, target), []).append(((edge, self.index), frames))
+        return taken
+
+    def take_results(self) -> list[tuple[str, Any]]:
+        """What sinks have for the driver."""
+        results, self._results = self._results, []
+        return results
+
     def _outgoing(self, stage: int) -> list[bytes]:
         """One blob per slot. What stays in this slot for a later stage does not travel."""
         parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
@@ -348,7 +380,7 @@ class Slot:
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
         self._take_checkpoint()
-        results, self._results = self._results, []
+        results = self.take_results()
         committables, self._committables = self._committables, []
         metrics = self._metrics()
         operators = list(self.operators.values())

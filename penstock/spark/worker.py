@@ -34,7 +34,7 @@ WAKE, PING = b"W", b"P"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
-_GC_THRESHOLDS = (50_000, 20, 50)
+GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 
 
@@ -165,17 +165,12 @@ class SlotProcess:
         return self._report(failure)
 
     def _open(self, deployment: Deployment) -> None:
-        sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
-        if deployment.pyflink:
-            compat.install()
-        deployment.cached_files = cached_files.local(deployment.cached_files)
-        if deployment.working_directory is not None:
-            os.chdir(deployment.working_directory)
+        move_in(deployment)
         self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake))
         self._slot.open()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.set_threshold(*GC_THRESHOLDS)
 
     def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
         """A link to every other slot: this one calls those before it, and is called by those behind it."""
@@ -215,6 +210,16 @@ class SlotProcess:
 
     def _report(self, failure: Failure | None) -> Report:
         return Report(self._index, -1, os.getpid(), failure=failure)
+
+
+def move_in(deployment: Deployment) -> None:
+    """Let this process find the program's modules and files."""
+    sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
+    if deployment.pyflink:
+        compat.install()
+    deployment.cached_files = cached_files.local(deployment.cached_files)
+    if deployment.working_directory is not None:
+        os.chdir(deployment.working_directory)
 
 
 class Lifeline:
