@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-checkpoints bench-connectors bench-latency bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka bench bench-batch bench-checkpoints bench-connectors bench-latency bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -61,6 +61,10 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 	$(MAKE) bench-checkpoints
 	$(MAKE) bench-connectors
 	$(MAKE) bench-latency
+
+bench-batch: $(STAMP)  ## a BATCH job over 4 GB of records beside plain PySpark (BATCH="--gigabytes 1" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/batch.py $(BATCH)
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; make bench ends with it
 	@$(BIN)/python -m pip install -q -e '.[bench]'
