@@ -85,7 +85,7 @@ class ExternalSort:
         if not self._runs:
             return self._buffer.pieces(self._order)
         self._spill()
-        return _merged([run.pieces() for run in self._runs], self._order)
+        return _gathered(_merged([run.pieces() for run in self._runs], self._order))
 
     @property
     def spilled(self) -> int:
@@ -109,7 +109,7 @@ class ExternalSort:
         """Runs stand in the order of arrival, those of higher levels first."""
         while len(self._runs) >= FAN_IN and self._runs[-FAN_IN].level == self._runs[-1].level:
             last, self._runs = self._runs[-FAN_IN:], self._runs[:-FAN_IN]
-            pieces = _merged([run.pieces() for run in last], self._order)
+            pieces = _gathered(_merged([run.pieces() for run in last], self._order))
             self._runs.append(_Run(pieces, last[0].record_bytes, last[0].level + 1, self._folder))
             for run in last:
                 run.close()
@@ -199,6 +199,37 @@ def _blocks(pieces: Iterator[Piece], records: int) -> Iterator[bytes]:
                 block, gathered = [], 0
     if block:
         yield dumps(block)
+
+
+def _gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Neighbouring pieces of one key as one, up to the usual size: a key may have a few records in each of many runs."""
+    group: list[Piece] = []
+    records = 0
+    for piece in pieces:
+        if group and (records + len(piece.values) > PIECE_RECORDS or group[0].key != piece.key):
+            yield _one(group)
+            group, records = [], 0
+        group.append(piece)
+        records += len(piece.values)
+    if group:
+        yield _one(group)
+
+
+def _one(pieces: list[Piece]) -> Piece:
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    inputs: int | list[int] = first.inputs
+    if isinstance(inputs, list) or any(piece.inputs != inputs for piece in pieces):
+        inputs = [index for piece in pieces for index in _column(piece.inputs, len(piece.values))]
+    stamps: Timestamps = None
+    if any(piece.timestamps is not None for piece in pieces):
+        stamps = [time for piece in pieces for time in piece.timestamps or repeat(None, len(piece.values))]
+    return Piece(first.key, inputs, stamps, [value for piece in pieces for value in piece.values])
+
+
+def _column(inputs: int | list[int], count: int) -> Iterable[int]:
+    return repeat(inputs, count) if isinstance(inputs, int) else inputs
 
 
 def _merged(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) -> Iterator[Piece]:
