@@ -46,11 +46,12 @@ def page(results: dict) -> str:
     return "\n".join(
         [
             "# Batch\n",
-            f"{results['gigabytes']:g} GB of records ({batch_job.PAYLOAD} bytes of text each, {results['records']:,} of "
-            f"them, made in the job), {batch_job.KEYS:,} keys, {batch_job.SLOTS} tasks at a time. In Penstock a process "
-            "function with keyed state and a timer sees one key after the other in BATCH mode. The same in plain PySpark "
-            "is pairs, `repartitionAndSortWithinPartitions` and a loop over the sorted records; `reduceByKey` would be "
-            "another job, since it needs no record but the last sum. Results are those that arithmetic gives. The "
+            f"{results['gigabytes']:g} GB of records ({batch_job.PAYLOAD} bytes of text each, {results['records']:,} "
+            f"of them, made in the job), {batch_job.KEYS:,} keys, {batch_job.SLOTS} tasks at a time. In Penstock a "
+            "process function with keyed state and a timer sees one key after the other in BATCH mode. The same in "
+            "plain PySpark is pairs, `repartitionAndSortWithinPartitions` and a loop over the sorted records; "
+            "`reduceByKey` would be another job, since it needs no record but the last sum. Results are those that "
+            "arithmetic gives. The "
             "memory is the peak of the largest Python process, as the kernel counts it; "
             f"{LIMIT_MEGABYTES} MB is the limit for Penstock's. `make bench-batch` repeats it.\n",
             section(results),

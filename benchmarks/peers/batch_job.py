@@ -1,4 +1,4 @@
-"""The batch job that all peers run: so many padded records, for each key how many there are and the sum of their numbers."""
+"""The batch job that all peers run: padded records; for each key how many there are, and the sum of their numbers."""
 
 from __future__ import annotations
 

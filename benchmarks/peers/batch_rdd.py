@@ -1,4 +1,4 @@
-"""The batch job with plain PySpark: pairs are shuffled and sorted by key, and a function sees one key after the other."""
+"""The batch job with plain PySpark: pairs are shuffled and sorted by key, and a loop sees one key after the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 
 import batch_job
-from worker_memory import WorkerMemory
-
 from pyspark.sql import SparkSession
+from worker_memory import WorkerMemory
 
 
 def pair(number):

@@ -202,7 +202,7 @@ def _blocks(pieces: Iterator[Piece], records: int) -> Iterator[bytes]:
 
 
 def _gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Neighbouring pieces of one key as one, up to the usual size: a key may have a few records in each of many runs."""
+    """Neighbouring pieces of one key as one, up to the usual size: a key may have few records in each of many runs."""
     group: list[Piece] = []
     records = 0
     for piece in pieces:
