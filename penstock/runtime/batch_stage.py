@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock.graph.plan import Plan
 from penstock.runtime.bell import Bell
 from penstock.runtime.failures import OperatorFailed
 from penstock.runtime.parcels import Arrivals, Origin, Parcel, receivers, senders
@@ -169,21 +170,19 @@ class Outlet:
         return Parcel(stage, self._origin, number, is_last, contents)
 
 
-def merged(plan_stages: int, slots: int, parcels: Sequence[Parcel], epoch: int) -> list[Report]:
+def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report]:
     """One report for each slot, of what all its stages have told the driver."""
-    reports = {slot: Report(slot, epoch, rings=True) for slot in range(slots)}
-    last = 0
+    reports = {slot: Report(slot, epoch, finished=True) for slot in range(plan.slots)}
+    ended = 0
     for parcel in sorted(parcels, key=lambda parcel: (parcel.origin, parcel.number)):
         told, report = parcel.contents, reports[parcel.origin.slot]
         report.results += told.results
         report.committables += told.committables
         report.metrics.update(told.metrics)
         report.watermarks.update(told.watermarks)
-        last += parcel.is_last
-    if last != plan_stages * slots:
-        raise RuntimeError(f"{last} of {plan_stages * slots} tasks have told the driver of their end")
-    for report in reports.values():
-        report.finished = True
+        ended += parcel.is_last
+    if ended != plan.stages * plan.slots:
+        raise RuntimeError(f"{ended} of {plan.stages * plan.slots} tasks have told the driver of their end")
     return list(reports.values())
 
 

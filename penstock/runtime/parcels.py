@@ -31,19 +31,18 @@ class Parcel(NamedTuple):
 
 def senders(plan: Plan, stage: int) -> list[Origin]:
     """The tasks that send to a stage, in the order in which it takes their parcels."""
-    stages = sorted({plan.nodes[e.source].stage for e in plan.edges if not e.local and _goes_to(plan, e, stage)})
+    stages = sorted({source for source, target in _exchanges(plan) if target == stage})
     return [Origin(before, slot) for before in stages for slot in range(plan.slots)]
 
 
 def receivers(plan: Plan, stage: int) -> list[int]:
     """The stages that a stage sends to."""
-    return sorted(
-        {plan.nodes[e.target].stage for e in plan.edges if not e.local and plan.nodes[e.source].stage == stage}
-    )
+    return sorted({target for source, target in _exchanges(plan) if source == stage})
 
 
-def _goes_to(plan: Plan, edge: Any, stage: int) -> bool:
-    return plan.nodes[edge.target].stage == stage
+def _exchanges(plan: Plan) -> Iterator[tuple[int, int]]:
+    """From which stage to which."""
+    return ((plan.nodes[e.source].stage, plan.nodes[e.target].stage) for e in plan.edges if not e.local)
 
 
 class Arrivals:

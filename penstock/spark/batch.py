@@ -15,7 +15,7 @@ from pyspark import InheritableThread, SparkContext
 
 from penstock.errors import SlotLost
 from penstock.pickling import dumps
-from penstock.runtime.batch_stage import Assignments, merged
+from penstock.runtime.batch_stage import Assignments, reports_of
 from penstock.runtime.failures import Failure
 from penstock.runtime.parcels import Parcel
 from penstock.runtime.protocol import Command, Deployment, Report
@@ -113,7 +113,7 @@ class BatchRun:
             return [Report(failure.subtask, epoch, failure=failure)]
         if self._parcels is None:
             raise SlotLost("the job was cancelled" if self._cancelled else reason(self._error))
-        return merged(self._plan.stages, self._plan.slots, self._parcels, epoch)
+        return reports_of(self._plan, self._parcels, epoch)
 
     def _failure(self, job: InheritableThread) -> Failure | None:
         """Wait for the end of the Spark job, and cancel it as soon as a task tells of a failure."""
@@ -126,6 +126,9 @@ class BatchRun:
                 guest[1].close()
                 job.join(ENDING_SECONDS)
                 return failure
+            if self._cancelled:
+                # It may have been too early the first time: Spark cancels what it knows of.
+                self.cancel()
             progress.look()
         return None
 

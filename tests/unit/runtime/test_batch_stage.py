@@ -10,7 +10,7 @@ from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecution
 from penstock.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
 from penstock.datastream.submission import plan_of
 from penstock.job.submission import deployment_of
-from penstock.runtime.batch_stage import BatchStage, merged
+from penstock.runtime.batch_stage import BatchStage, reports_of
 from penstock.runtime.failures import OperatorFailed
 from penstock.runtime.parcels import Arrivals, Origin, Parcel
 
@@ -41,7 +41,7 @@ def run(build, parallelism=2, seed=0, **settings):
             chance.shuffle(parcels)
         arriving = sent
     parcels = [parcel for slot in sorted(arriving) for parcel in arriving[slot]]
-    reports = merged(plan.stages, plan.slots, parcels, 0)
+    reports = reports_of(plan, parcels, 0)
     assert all(report.finished for report in reports)
     return [value for report in reports for _, chunk in report.results for value in pickle.loads(chunk)]
 
