@@ -76,7 +76,7 @@ class BatchStage:
             self._outlet.results += report.results
             self._outlet.committables += report.committables
             yield from self._outlet.enough()
-            if not (report.backlog or report.news or any(waiting.values())):
+            if not (self._slot.has_read() or report.backlog or report.news or any(waiting.values())):
                 self._rest(report)
 
     def _rest(self, report: Report) -> None:
