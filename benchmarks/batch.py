@@ -34,12 +34,14 @@ def section(results: dict) -> str:
     rows = []
     for label, ran in results["peers"].items():
         if "error" in ran:
-            rows.append([label, "—", "—", "—", ran["error"]])
+            rows.append([label, "—", "—", "—", "—", ran["error"]])
             continue
         ratio = f"{ran['seconds'] / penstock:.2f}" if penstock else "—"
         rate = f"{results['records'] / ran['seconds'] / 1000:.0f}"
-        rows.append([label, f"{ran['seconds']:.0f}", rate, ratio, f"{ran['peak_megabytes']:.0f}"])
-    return table(["", "seconds", "thousand records/s", "time / Penstock's", "peak of a process, MB"], rows)
+        cpu, peak = f"{ran['cpu_seconds']:.0f}", f"{ran['peak_megabytes']:.0f}"
+        rows.append([label, f"{ran['seconds']:.0f}", rate, ratio, cpu, peak])
+    columns = ["seconds", "thousand records/s", "time / Penstock's", "processor seconds", "peak of a process, MB"]
+    return table(["", *columns], rows)
 
 
 def page(results: dict) -> str:
@@ -53,7 +55,8 @@ def page(results: dict) -> str:
             "`reduceByKey` would be another job, since it needs no record but the last sum. Results are those that "
             "arithmetic gives. The "
             "memory is the peak of the largest Python process, as the kernel counts it; "
-            f"{LIMIT_MEGABYTES} MB is the limit for Penstock's. `make bench-batch` repeats it.\n",
+            f"{LIMIT_MEGABYTES} MB is the limit for Penstock's. Processor time is that of Python and Java together; it "
+            "depends less than seconds do on what else the machine does. `make bench-batch` repeats it.\n",
             section(results),
             about(results),
         ]

@@ -7,7 +7,7 @@ import sys
 import time
 
 import batch_job
-from worker_memory import WorkerMemory
+from worker_watch import WorkerWatch
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
@@ -36,7 +36,7 @@ def key_of(record):
 def main() -> None:
     records = int(sys.argv[1])
     session(f"local[{batch_job.SLOTS}]", "batch", {}).sparkContext.parallelize([0]).count()
-    memory = WorkerMemory()
+    watch = WorkerWatch()
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(batch_job.SLOTS)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
@@ -45,7 +45,7 @@ def main() -> None:
     results = list(totals.execute_and_collect())
     seconds = time.monotonic() - began
     found = batch_job.digest(results)
-    print(json.dumps({"seconds": seconds, "results": found, "peak_megabytes": memory.megabytes()}), flush=True)
+    print(json.dumps({"seconds": seconds, "results": found, **watch.found()}), flush=True)
 
 
 if __name__ == "__main__":

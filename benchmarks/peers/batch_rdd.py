@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import batch_job
 from pyspark.sql import SparkSession
-from worker_memory import WorkerMemory
+from worker_watch import WorkerWatch
 
 
 def pair(number):
@@ -32,13 +32,13 @@ def main() -> None:
     spark = SparkSession.builder.master(f"local[{slots}]").config("spark.ui.enabled", "false").getOrCreate()
     context = spark.sparkContext
     context.parallelize([0]).count()
-    memory = WorkerMemory()
+    watch = WorkerWatch()
     began = time.monotonic()
     pairs = context.range(records, numSlices=slots).map(pair)
     results = pairs.repartitionAndSortWithinPartitions(slots).mapPartitions(totals).collect()
     seconds = time.monotonic() - began
     found = batch_job.digest(results)
-    print(json.dumps({"seconds": seconds, "results": found, "peak_megabytes": memory.megabytes()}), flush=True)
+    print(json.dumps({"seconds": seconds, "results": found, **watch.found()}), flush=True)
 
 
 if __name__ == "__main__":
