@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka soak-epochs bench bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -68,6 +68,10 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 	$(MAKE) bench-latency
 	$(MAKE) bench-epochs
 	$(MAKE) bench-start
+
+bench-batch: $(STAMP)  ## a BATCH job over 4 GB of records beside plain PySpark (BATCH="--gigabytes 1" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/batch.py $(BATCH)
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'

@@ -39,6 +39,7 @@ class EnvironmentSettings:
     config: ExecutionConfig = field(default_factory=ExecutionConfig)
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
     mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
+    sort_memory: int = 128 << 20
     buffer_timeout: int = 100
     chaining: bool = True
     master: str | None = None

@@ -313,6 +313,7 @@ _JOB = [
     Option("heartbeat.interval", _patience("heartbeat_interval"), "10 s"),
     Option("heartbeat.timeout", _patience("heartbeat_timeout"), "50 s"),
     Option("execution.runtime-mode", _keep("mode", choice(RuntimeExecutionMode.__members__)), "STREAMING"),
+    Option("execution.sorted-inputs.memory", _keep("sort_memory", _some_memory), "128 mb"),
     Option(
         "execution.buffer-timeout.interval",
         _keep("buffer_timeout", _buffer_timeout),

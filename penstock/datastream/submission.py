@@ -41,7 +41,8 @@ class ClusterFactory(Protocol):
 
 
 def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
-    """Slots on the active Spark session, or on a new one."""
+    """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    from penstock.spark.batch import SparkBatchCluster
     from penstock.spark.cached_files import shipped
     from penstock.spark.cluster import SparkCluster
     from penstock.spark.session import session
@@ -50,10 +51,12 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
         settings.spark_master(),
         deployment.plan.job_name,
         settings.spark,
-        deployment.plan.slots,
+        0 if deployment.plan.batch else deployment.plan.slots,
         keep=settings.reads_frames,
     )
     deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
+    if deployment.plan.batch:
+        return SparkBatchCluster(spark.sparkContext)
     return SparkCluster(spark.sparkContext, settings.patience)
 
 
@@ -115,6 +118,7 @@ def start(
         cached_files=dict(dependencies.cached),
         checkpoints=checkpoint_settings(settings, plan),
         state_backend=state_backend(settings),
+        sort_memory=settings.sort_memory,
     )
     deployment.search_path[:0] = dependencies.search_path()
     cluster = Defaults.cluster(settings, deployment)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import cloudpickle
 
 from penstock import errors
 from penstock.datastream.connectors.base import GlobalCommitter
 from penstock.errors import JobFailed, PenstockError
 from penstock.graph.plan import Node, Plan
-from penstock.runtime.committing import AT_THE_END, CommittingSink
+from penstock.runtime.committing import AT_THE_END, CommittingSink, commit_at_the_end
+from penstock.runtime.elements import joined
 from penstock.runtime.failures import USER_ERRORS, Failure, failure_of
+from penstock.runtime.operator import Clock, OperatorContext
 from penstock.runtime.protocol import Report
 from penstock.runtime.source import Enumerator, SourceOperator
 
@@ -19,9 +25,10 @@ from penstock.runtime.source import Enumerator, SourceOperator
 class DriverParts:
     """Those of one job. Their errors are told as those of their operators."""
 
-    def __init__(self, plan: Plan, news: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, plan: Plan, news: Callable[[], None] = lambda: None, job_id: str = "") -> None:
         """`news` is called when an enumerator has found something."""
         self._plan = plan
+        self._job_id = job_id
         self._news = news
         self._enumerators: dict[int, Enumerator] = {}
         self._committers: dict[str, GlobalCommitter] = {}
@@ -79,7 +86,8 @@ class DriverParts:
     def commit(self, reports: list[Report]) -> None:
         """Commit what the slots handed over, one checkpoint after the other, before a later one can complete.
 
-        In a job without checkpoints the slots hand over at their ends, and it waits for the last of them.
+        In a job without checkpoints the slots hand over at their ends, and it waits for the last of them. A BATCH job
+        commits here alone, so that no attempt that fails, of a task or of the whole job, has committed anything.
         """
         for report in reports:
             for uid, checkpoint, items in report.committables:
@@ -89,7 +97,30 @@ class DriverParts:
         for checkpoint, uid in due:
             node = next(node for node in self._plan.nodes if node.uid == uid)
             with _told_as_of(node):
-                self._committers[uid].commit(self._waiting.pop((checkpoint, uid)))
+                self._commit(node, self._waiting.pop((checkpoint, uid)))
+
+    def _commit(self, node: Node, items: list[Any]) -> None:
+        if self._plan.batch:
+            sink: CommittingSink = pickle.loads(cloudpickle.dumps(node.operator))
+            commit_at_the_end(sink, self._context(node), items)
+        if node.uid in self._committers:
+            self._committers[node.uid].commit(items)
+
+    def _context(self, node: Node) -> OperatorContext:
+        """The context of an operator's first subtask, for what is done on the driver in its place."""
+        return OperatorContext(
+            name=node.name,
+            uid=node.uid,
+            subtask=0,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            output=joined([]),
+            side_outputs={},
+            clock=Clock(time.time_ns() // 1_000_000),
+            job_id=self._job_id,
+            job_name=self._plan.job_name,
+            batch=self._plan.batch,
+        )
 
     def close(self) -> None:
         parts: list[Enumerator | GlobalCommitter] = [*self._enumerators.values(), *self._committers.values()]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from penstock.runtime.context import stamps_or_none
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.external_sort import ExternalSort
+from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.process import BroadcastProcessOperator, CoProcessOperator
 from penstock.runtime.stateless import FunctionOperator
+from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import stable_hash
+
+STEP_RECORDS = 1024
+"""How many records an operator is fed before what it has emitted can be taken away."""
 
 
 class BatchOperator(Operator):
-    """Holds back the inputs of an operator until all have ended, then feeds them sorted.
+    """Holds back the inputs of an operator until all have ended, then feeds them sorted, one key after the other.
 
     What is broadcast is not held back, so it is complete before the first record of the other side.
     """
@@ -27,11 +33,13 @@ class BatchOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
+        self._held = ExternalSort(key_order, context.sort_memory, context.spill_folder)
         self.inner.open(context)
-        self._held: list[tuple[Any, int, int | None, Any]] = []
         self._inputs = list(self.inner.inputs())
 
     def close(self) -> None:
+        if hasattr(self, "_held"):
+            self._held.close()
         self.inner.close()
 
     def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
@@ -42,42 +50,53 @@ class BatchOperator(Operator):
 
     def _holding(self, index: int, key_of: Callable[[Any], Any]) -> Callable[[Values, Timestamps], None]:
         def records(values: Values, timestamps: Timestamps) -> None:
-            stamps = timestamps if timestamps is not None else [None] * len(values)
-            self._held.extend((key_of(v), index, t, v) for v, t in zip(values, stamps, strict=True))
+            feed = iter(values)
+            try:
+                keys = [key_of(value) for value in feed]
+            except USER_ERRORS as error:
+                raise self.failed(error, values, feed) from error
+            self._hold(keys, index, values, timestamps)
 
         return records
+
+    def _hold(self, keys: Sequence[Any], index: int, values: Values, timestamps: Timestamps) -> None:
+        try:
+            self._held.add(keys, index, values, timestamps)
+        except Exception as error:
+            raise self.failed(error, []) from error
 
     def watermark(self, timestamp: int) -> None:
         """In BATCH mode event time stands still until everything is there."""
 
-    def finish(self) -> None:
-        self._drain()
+    def finish(self) -> Iterator[None]:
+        """In steps, so that what comes out can be taken away before there is too much of it."""
+        yield from self._drain()
         self.inner.watermark(MAX_TIMESTAMP)
-        self.inner.finish()
+        yield from self.inner.finish() or ()
 
     def end_epoch(self) -> None:
         self.inner.end_epoch()
 
-    def _drain(self) -> None:
-        groups: dict[Any, list[tuple[Any, int, int | None, Any]]] = {}
-        for entry in self._held:
-            groups.setdefault(entry[0], []).append(entry)
-        self._held = []
-        for key in sorted(groups, key=key_order):
-            self._feed(groups.pop(key))
-            finish_key = getattr(self.inner, "finish_key", None)
-            if finish_key is not None and key is not _UNKEYED:
-                finish_key(key)
+    def _drain(self) -> Iterator[None]:
+        key: Any = _NO_KEY_YET
+        fed = 0
+        for piece in self._held.pieces():
+            if piece.key != key:
+                self._finish_key(key)
+                key = piece.key
+            for index, values, timestamps in piece.by_input():
+                self._inputs[index](values, None if timestamps is None else stamps_or_none(timestamps))
+            fed += len(piece.values)
+            if fed >= STEP_RECORDS:
+                fed = 0
+                yield
+        self._finish_key(key)
+        self._held.close()
 
-    def _feed(self, entries: list[tuple[Any, int, int | None, Any]]) -> None:
-        entries.sort(key=lambda entry: MIN_TIMESTAMP if entry[2] is None else entry[2])
-        start = 0
-        for position in range(1, len(entries) + 1):
-            if position == len(entries) or entries[position][1] != entries[start][1]:
-                run = entries[start:position]
-                stamps = [entry[2] for entry in run]
-                self._inputs[run[0][1]](list(map(itemgetter(3), run)), stamps_or_none(stamps))
-                start = position
+    def _finish_key(self, key: Any) -> None:
+        finish_key = getattr(self.inner, "finish_key", None)
+        if finish_key is not None and key is not _UNKEYED and key is not _NO_KEY_YET:
+            finish_key(key)
 
 
 class _Unkeyed:
@@ -85,19 +104,23 @@ class _Unkeyed:
 
 
 _UNKEYED = _Unkeyed()
+_NO_KEY_YET = object()
 
 
 def _no_key(_: Any) -> _Unkeyed:
     return _UNKEYED
 
 
-def key_order(key: Any) -> tuple[int, Any]:
-    """The order of keys in BATCH mode: numbers by value, strings by length and then by value, others by their hash."""
-    if isinstance(key, (int, float)):
+def key_order(key: Any) -> tuple[Any, ...]:
+    """The order of keys in BATCH mode: numbers by value, strings by length and then by value, others by their hash.
+
+    Those of one hash are told apart by their bytes, so that only equal keys are equal in this order.
+    """
+    if isinstance(key, (int, float, Decimal)):
         return 0, key
     if isinstance(key, str):
-        return 1, (len(key), key)
-    return 2, 0 if key is _UNKEYED else stable_hash(key)
+        return 1, len(key), str.__str__(key)
+    return (2, 0, b"") if key is _UNKEYED else (2, stable_hash(key), key_bytes(key))
 
 
 def batched(operator: Operator) -> Operator:

@@ -62,7 +62,7 @@ class CommittingSink(Operator):
         for number in sorted(pending):
             if not pending[number]:
                 continue
-            if self._committer is not None:
+            if self._committer is not None and not self.context.batch:
                 self._committer.commit(pending[number])
             if self.context.to_global_committer is not None:
                 self.context.to_global_committer(number, pending[number])
@@ -93,7 +93,7 @@ class CommittingSink(Operator):
         return self._writer.next_due() if self._writer is not None else None
 
     def finish(self) -> None:
-        """Nothing follows. Without checkpoints this is the only moment to commit."""
+        """Nothing follows. Without checkpoints this is the only moment to commit; in BATCH mode the driver does it."""
         assert self._writer is not None
         try:
             self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
@@ -125,6 +125,24 @@ class CommittingSink(Operator):
         for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
             if part is not None:
                 part.close()
+
+
+def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any]) -> None:
+    """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has come to its end.
+
+    The committer is one that has seen nothing of the writing, as after a restore. Some need an open writer beside them.
+    """
+    committer = sink.sink.create_committer()
+    if committer is None:
+        return
+    before = [{"pending": {AT_THE_END: items}}]
+    writer = sink.sink.create_writer(_SlotWriterContext(context, sink.input_type, before), [])
+    try:
+        writer.flush(True)
+        committer.commit(items)
+    finally:
+        writer.close()
+        committer.close()
 
 
 class _SlotWriterContext(WriterContext):

@@ -58,6 +58,10 @@ class Writer(ABC):
         taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
 
+    def waiting(self) -> int:
+        """How many records, about, nobody has taken yet."""
+        return sum(builder.waiting() for builder in self._all)
+
     def turn(self) -> int:
         """Whose turn is next, for writers that take turns."""
         return 0

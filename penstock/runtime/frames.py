@@ -50,6 +50,10 @@ class FrameBuilder:
         if len(self.values) + self._weight >= FRAME_RECORDS:
             self._cut()
 
+    def waiting(self) -> int:
+        """How many records, about, nobody has taken yet."""
+        return len(self.values) + self._weight + len(self._frames) * FRAME_RECORDS
+
     def watermark(self, timestamp: int) -> None:
         self._control((_WATERMARK, timestamp))
 

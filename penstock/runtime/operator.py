@@ -52,6 +52,10 @@ class OperatorContext:
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
     to_global_committer: Callable[[int, list[Any]], None] | None = None
     """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
+    sort_memory: int = 128 << 20
+    """In BATCH mode: bytes that an operator may hold back in memory; the rest waits on disk."""
+    spill_folder: str | None = None
+    """Where; None for the folder that Python uses for temporary files."""
 
 
 @dataclass
@@ -127,8 +131,9 @@ class Operator:
         """All inputs became idle, or one is active again."""
         self.output.status(idle)
 
-    def finish(self) -> None:
-        """Every input has ended; emit what is still held back."""
+    def finish(self) -> Iterator[None] | None:
+        """Every input has ended; emit what is still held back, at once or, where that may be much, in steps."""
+        return None
 
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
@@ -200,6 +205,9 @@ class GateState(NamedTuple):
     """By channel: watermark reached, idle, ended."""
 
 
+_OVER = object()
+
+
 class Gate:
     """Stands before an operator that has several channels: combines their watermarks, idleness and ends.
 
@@ -215,6 +223,8 @@ class Gate:
         """How many active channels stand exactly there: while there are any, event time cannot go on."""
         self._idle = False
         self.finished = False
+        self._steps: Iterator[None] | None = None
+        """What the operator has left to do before its output ends."""
 
     def channel(self, input_index: int) -> Channel:
         """A new channel into one input of the operator."""
@@ -272,8 +282,18 @@ class Gate:
         """When the last channel has ended, the operator finishes, and so does its output."""
         if not self.finished and all(c.ended for c in self._channels):
             self.finished = True
-            self._operator.finish()
+            self._steps = self._operator.finish()
+            if self._steps is None:
+                self._operator.output.end()
+
+    def step(self) -> bool:
+        """Let an operator that finishes in steps do one; whether there was one to do."""
+        if self._steps is None:
+            return False
+        if next(self._steps, _OVER) is _OVER:
+            self._steps = None
             self._operator.output.end()
+        return True
 
 
 class Channel:

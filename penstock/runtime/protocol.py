@@ -37,6 +37,10 @@ class Deployment:
     """Where keyed state is kept; None for the slot's memory."""
     restore: Restore | None = None
     """What to restore before opening; None for a fresh start."""
+    sort_memory: int = 128 << 20
+    """In BATCH mode: bytes that a keyed operator may hold back in memory; the rest waits on disk."""
+    spill_folder: str | None = None
+    """Where, in a slot; None for the folder that Python uses for temporary files."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import os
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,10 +53,11 @@ Address = tuple[int, int]
 
 
 class Slot:
-    """Subtask `index` of every operator that has one."""
+    """Subtask `index` of every operator that has one; of one stage only, where every stage has a process of its own."""
 
-    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None) -> None:
+    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None, stage: int | None = None) -> None:
         self.index = index
+        self._stage = stage
         self.bell = bell or Bell()
         self.deployment = deployment
         self.plan = deployment.plan
@@ -107,7 +108,8 @@ class Slot:
                 self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
     def _nodes(self) -> list[Node]:
-        return [node for node in self.plan.nodes if self.index < node.parallelism]
+        there = [node for node in self.plan.nodes if self.index < node.parallelism]
+        return [node for node in there if self._stage in (None, node.stage)]
 
     def _loaded(self, node: Node) -> Operator:
         try:
@@ -148,13 +150,15 @@ class Slot:
                 bell=self.bell,
                 results=lambda uid, payload: self._results.append((uid, payload)),
                 to_global_committer=self._to_global_committer(node, operator),
+                sort_memory=deployment.sort_memory,
+                spill_folder=deployment.spill_folder,
             )
         )
         if not isinstance(operator, SourceOperator):
             self._open_gate(node, operator)
 
     def _to_global_committer(self, node: Node, operator: Operator) -> Callable[[int, list[Any]], None] | None:
-        if not isinstance(operator, CommittingSink) or not operator.sink.commits_globally:
+        if not isinstance(operator, CommittingSink) or not (operator.sink.commits_globally or self.plan.batch):
             return None
         return lambda checkpoint, items: self._committables.append((node.uid, checkpoint, items))
 
@@ -291,6 +295,9 @@ class Slot:
         elif stage == 0:
             self._run_sources(self.command)
         self._deliver(self._waiting.pop(stage, []))
+        if self._stage is None:
+            while self.step():
+                pass
         for operator in operators:
             operator.end_epoch()
 
@@ -321,6 +328,41 @@ class Slot:
             if frames:
                 queues.append((channel, frames))
 
+    def step(self) -> bool:
+        """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
+        return any(gate.step() for _, gate in sorted(self.gates.items()))
+
+    # --- one stage by itself ---
+    def run_epoch(self, command: Command, arrived: Sequence[tuple[Address, list[bytes]]] = ()) -> None:
+        """An epoch of a slot that has one stage. What operators hold back to the end is left to `step`."""
+        assert self._stage is not None
+        self.begin(command)
+        for address, frames in arrived:
+            self._hold(address, frames)
+        self._drive(self._stage)
+
+    def has_read(self) -> bool:
+        """Whether every source has come to its end."""
+        return all(source.finished for _, source in self._sources())
+
+    def waiting(self) -> int:
+        """How many records, about, stand at the exits."""
+        return sum(writer.waiting() for writer in self.writers.values())
+
+    def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:
+        """By stage and slot: the frames that are to go there."""
+        taken: dict[tuple[int, int], list[tuple[Address, list[bytes]]]] = {}
+        for edge, writer in self.writers.items():
+            stage = self.plan.nodes[self.plan.edges[edge].target].stage
+            for target, frames in writer.take().items():
+                taken.setdefault((stage, target), []).append(((edge, self.index), frames))
+        return taken
+
+    def take_results(self) -> list[tuple[str, Any]]:
+        """What sinks have for the driver."""
+        results, self._results = self._results, []
+        return results
+
     def _outgoing(self, stage: int) -> list[bytes]:
         """One blob per slot. What stays in this slot for a later stage does not travel."""
         parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
@@ -338,7 +380,7 @@ class Slot:
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
         self._take_checkpoint()
-        results, self._results = self._results, []
+        results = self.take_results()
         committables, self._committables = self._committables, []
         metrics = self._metrics()
         operators = list(self.operators.values())

@@ -50,9 +50,7 @@ class Attempt:
         self._failure: str | None = None
         on_network = not is_local(context)
         secret = secrets.token_bytes(32)
-        host = context.getConf().get("spark.driver.host") if on_network else None
-        bind = context.getConf().get("spark.driver.bindAddress", "") if on_network else ""
-        self._door = Door(Listener(secret, host, bind or ""))
+        self._door = door_of(context, secret)
         invitation = Invitation(
             job_id=deployment.job_id,
             attempt=self._number,
@@ -245,6 +243,15 @@ def closed_quietly(sock: socket.socket) -> None:
 def is_local(context: SparkContext) -> bool:
     """Whether driver and executors are one process on one machine."""
     return context.master.startswith("local") and not context.master.startswith("local-cluster")
+
+
+def door_of(context: SparkContext, secret: bytes) -> Door:
+    """Where the executors find the driver: on the same machine by a path, else at the address that Spark uses."""
+    if is_local(context):
+        return Door(Listener(secret))
+    configuration = context.getConf()
+    bind = configuration.get("spark.driver.bindAddress", "") or ""
+    return Door(Listener(secret, configuration.get("spark.driver.host"), bind))
 
 
 def check_session(context: SparkContext) -> None:

@@ -38,6 +38,10 @@ SPARE_THREADS = 2
 """Beside those of the slots, in a local session: for `from_spark` and the state processor."""
 
 
+TASK_FAILURES = 4
+"""How often a task may fail in a local session before Spark gives up; on a cluster that is `spark.task.maxFailures`."""
+
+
 class _Made:
     """The local session that Penstock made, if there is one: how many threads it has, and who runs in it."""
 
@@ -59,7 +63,7 @@ def session(master: str, app_name: str, options: dict[str, str], slots: int = 0,
         active.stop()
     check_java()
     threads = _threads(master, slots)
-    created = _created(master if threads is None else f"local[{threads}]", app_name, options)
+    created = _created(master if threads is None else f"local[{threads},{TASK_FAILURES}]", app_name, options)
     if threads is not None:
         _Made.session, _Made.threads = created, threads
     return created

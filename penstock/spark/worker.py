@@ -38,7 +38,7 @@ MOST_FILES = 1 << 16
 PROGRAMS_IMPORT = "penstock.datastream.stream_execution_environment"
 """What nearly every program imports: loaded before the fork, it is there for all attempts that a worker hosts."""
 _PR_SET_PDEATHSIG = 1
-_GC_THRESHOLDS = (50_000, 20, 50)
+GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
 
 
@@ -209,17 +209,12 @@ class SlotProcess:
         return self._report(failure)
 
     def _open(self, deployment: Deployment) -> None:
-        sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
-        if deployment.pyflink:
-            compat.install()
-        deployment.cached_files = cached_files.local(deployment.cached_files)
-        if deployment.working_directory is not None:
-            os.chdir(deployment.working_directory)
+        move_in(deployment)
         self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake))
         self._slot.open()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.set_threshold(*GC_THRESHOLDS)
 
     def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
         """A link to every other slot: this one calls those before it, and is called by those behind it."""
@@ -259,3 +254,13 @@ class SlotProcess:
 
     def _report(self, failure: Failure | None) -> Report:
         return Report(self._index, -1, os.getpid(), failure=failure)
+
+
+def move_in(deployment: Deployment) -> None:
+    """Let this process find the program's modules and files."""
+    sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
+    if deployment.pyflink:
+        compat.install()
+    deployment.cached_files = cached_files.local(deployment.cached_files)
+    if deployment.working_directory is not None:
+        os.chdir(deployment.working_directory)

@@ -103,6 +103,7 @@ CASES = [
     ("heartbeat.interval", [], {"7 s": 7000}, lambda s: s.patience.heartbeat_interval, ["0 s"]),
     ("heartbeat.timeout", [], {"1 min": 60_000}, lambda s: s.patience.heartbeat_timeout, ["0 s"]),
     ("execution.runtime-mode", [], {"batch": RuntimeExecutionMode.BATCH}, the("mode"), ["fast"]),
+    ("execution.sorted-inputs.memory", [], {"64 mb": 64 << 20}, the("sort_memory"), ["0", "much"]),
     (
         "execution.buffer-timeout.interval",
         ["execution.buffer-timeout"],

@@ -182,6 +182,18 @@ class TestWhenItCommits:
         run(build)
         assert commits() == [[1, 2, 3]]
 
+    def test_in_batch_mode_an_attempt_that_fails_has_committed_nothing(self, run):
+        ERRORS[4] = [ValueError("once")]
+
+        def build(env):
+            env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+            env.from_collection([1, 2, 3]).sink_to(Outside())
+            return scripted(env, pause(), pause(), 4).map(Fragile())
+
+        restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
+        run(build, {**restarts, "execution.checkpointing.interval": None})
+        assert commits() == [[1, 2, 3]] and visible() == [1, 2, 3] and ERRORS[4] == []
+
     def test_nothing_to_commit_is_not_committed(self, run):
         run(program(Outside(), (pause(), pause(), pause())))
         assert commits() == [] and [what for what, _ in EVENTS].count("snapshot") >= 2

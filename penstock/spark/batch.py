@@ -1,0 +1,200 @@
+"""BATCH jobs on Spark: one ordinary Spark job, whose stages are Penstock's and whose exchanges are Spark's shuffle."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cloudpickle
+from pyspark import InheritableThread, SparkContext
+
+from penstock.errors import SlotLost
+from penstock.pickling import dumps
+from penstock.runtime.batch_stage import Assignments, reports_of
+from penstock.runtime.failures import Failure
+from penstock.runtime.parcels import Parcel
+from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.spark.attempt import door_of, reason
+from penstock.spark.batch_task import StageTask
+from penstock.spark.session import in_session
+
+LOOK_SECONDS = 0.05
+PROGRESS_SECONDS = 2.0
+ENDING_SECONDS = 10.0
+log = logging.getLogger("penstock.job")
+
+
+class SparkBatchCluster:
+    """Runs a BATCH job on a SparkContext. There are no slots between its epochs: one epoch is the whole job."""
+
+    def __init__(self, context: SparkContext) -> None:
+        in_session(self)
+        self._context = context
+        self._deployment: Deployment | None = None
+        self._assigned: list[Assignments] = []
+        self._run: BatchRun | None = None
+        self._released = False
+        self.on_wake: Callable[[], None] = lambda: None
+
+    def deploy(self, deployment: Deployment) -> list[Report]:
+        """Nothing is started before it is known what there is to read."""
+        self._deployment = deployment
+        self._assigned = [{} for _ in range(deployment.plan.slots)]
+        return [Report(slot, -1) for slot in range(deployment.plan.slots)]
+
+    def run(self, command: Command) -> list[Report]:
+        """Gather what sources are to read, epoch by epoch; when nothing more comes, run the job."""
+        deployment = self._deployment
+        assert deployment is not None
+        if self._gathered(command.assignments):
+            return [Report(slot, command.epoch, backlog=True) for slot in range(deployment.plan.slots)]
+        if self._released:
+            raise SlotLost("the job was cancelled")
+        self._run = BatchRun(self._context, deployment, self._assigned)
+        return self._run.reports(command.epoch)
+
+    def _gathered(self, assignments: dict[int, list[Any]]) -> bool:
+        """Keep what enumerators have handed out; whether that was anything."""
+        found = False
+        for node, payloads in assignments.items():
+            for slot, payload in enumerate(payloads):
+                if payload is not None:
+                    self._assigned[slot].setdefault(node, []).append(payload)
+                    found = True
+        return found
+
+    def release(self) -> list[Report]:
+        """Functions are closed in the tasks, and tasks end with their work."""
+        self._released = True
+        self._assigned = []
+        return []
+
+    def interrupt(self) -> None:
+        """Spark cancels the job, and ends the processes of its tasks."""
+        self._released = True
+        if self._run is not None:
+            self._run.cancel()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the job runs, or is about to."""
+        return not self._released
+
+
+class BatchRun:
+    """One attempt of the job: the Spark job, and a door for tasks that fail because of what the program does."""
+
+    def __init__(self, context: SparkContext, deployment: Deployment, assigned: list[Assignments]) -> None:
+        self._context = context
+        self._deployment = deployment
+        self._plan = deployment.plan
+        self._assigned = assigned
+        self._group = f"{deployment.job_id}-{deployment.attempt}-{secrets.token_hex(4)}"
+        self._secret = secrets.token_bytes(32)
+        self._parcels: list[Parcel] | None = None
+        self._error = ""
+        self._cancelled = False
+
+    def reports(self, epoch: int) -> list[Report]:
+        """Run it to its end, or to the first failure."""
+        self._door = door_of(self._context, self._secret)
+        job = InheritableThread(target=self._spark_job, name="penstock batch", daemon=True)
+        job.start()
+        try:
+            failure = self._failure(job)
+        finally:
+            self._door.close()
+        if failure is not None:
+            return [Report(failure.subtask, epoch, failure=failure)]
+        if self._parcels is None:
+            raise SlotLost("the job was cancelled" if self._cancelled else reason(self._error))
+        return reports_of(self._plan, self._parcels, epoch)
+
+    def _failure(self, job: InheritableThread) -> Failure | None:
+        """Wait for the end of the Spark job, and cancel it as soon as a task tells of a failure."""
+        progress = Progress(self._context, self._group, self._plan.job_name, self._plan.stages)
+        while job.is_alive():
+            guest = self._door.guest(LOOK_SECONDS)
+            if guest is not None:
+                failure: Failure = pickle.loads(guest[0])
+                self.cancel()
+                guest[1].close()
+                job.join(ENDING_SECONDS)
+                return failure
+            if self._cancelled:
+                # It may have been too early the first time: Spark cancels what it knows of.
+                self.cancel()
+            progress.look()
+        return None
+
+    def cancel(self) -> None:
+        """Called from any thread."""
+        self._cancelled = True
+        self._context.cancelJobGroup(self._group)
+
+    def _spark_job(self) -> None:
+        try:
+            self._context.setJobGroup(self._group, self._plan.job_name, interruptOnCancel=False)
+            self._parcels = self._lineage().collect()
+        except Exception as error:
+            self._error = str(error)
+
+    def _lineage(self) -> Any:
+        """The job as Spark sees it. What the last stage gives is for the driver."""
+        slots = self._plan.slots
+        first = [(slot, dumps(assigned)) for slot, assigned in enumerate(self._assigned)]
+        stages: Any = self._context.parallelize(first, slots).mapPartitionsWithIndex(self._task(0))
+        for stage in range(1, self._plan.stages):
+            stages = stages.partitionBy(slots, by_slot).mapPartitionsWithIndex(self._task(stage))
+        return stages.values()
+
+    def _task(self, stage: int) -> StageTask:
+        """A task knows the functions of its own stage only."""
+        own = {node.id for node in self._plan.nodes if node.stage == stage}
+        edges = {edge.id for edge in self._plan.edges if edge.source in own}
+        deployment = replace(
+            self._deployment,
+            operators={node: made for node, made in self._deployment.operators.items() if node in own},
+            partitionings={edge: made for edge, made in self._deployment.partitionings.items() if edge in edges},
+        )
+        return StageTask(stage, cloudpickle.dumps(deployment), self._door.address, self._secret)
+
+
+def by_slot(slot: int) -> int:
+    """What Spark's shuffle goes by."""
+    return slot
+
+
+class Progress:
+    """Tells in the log which stage runs."""
+
+    def __init__(self, context: SparkContext, group: str, job: str, stages: int) -> None:
+        self._tracker = context.statusTracker()
+        self._group = group
+        self._job = job
+        self._stages = stages
+        self._next = time.monotonic() + PROGRESS_SECONDS
+        self._told = ""
+
+    def look(self) -> None:
+        """Called all the time; it asks Spark every now and then."""
+        if time.monotonic() < self._next or not log.isEnabledFor(logging.INFO):
+            return
+        self._next = time.monotonic() + PROGRESS_SECONDS
+        for job in self._tracker.getJobIdsForGroup(self._group):
+            info = self._tracker.getJobInfo(job)
+            self._tell([] if info is None else sorted(info.stageIds))
+
+    def _tell(self, stages: list[int]) -> None:
+        for number, stage in enumerate(stages, 1):
+            info = self._tracker.getStageInfo(stage)
+            if info is not None and info.numActiveTasks:
+                said = f"stage {number} of {self._stages}: {info.numCompletedTasks} of {info.numTasks} tasks are done"
+                if said != self._told:
+                    log.info("job '%s', %s", self._job, said)
+                self._told = said

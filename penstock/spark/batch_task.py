@@ -1,0 +1,77 @@
+"""A task of a BATCH job, in a Python worker of Spark's."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from penstock.runtime.batch_stage import Assignments, BatchStage, Sent
+from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.protocol import Deployment
+from penstock.spark.guests import as_guest
+from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
+from penstock.spark.worker import GC_THRESHOLDS, move_in
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """What Spark sends to the executors for one stage; called with the number of a slot and what has come for it."""
+
+    stage: int
+    deployment: bytes
+    driver: Address
+    secret: bytes
+
+    def __call__(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
+        try:
+            with as_guest():
+                yield from self._run(index, _told_apart(elements))
+        except InputLost as lost:
+            # Spark's own trouble: it knows what to do with it.
+            raise lost.error from None
+        except OperatorFailed as failed:
+            self._tell(replace(failed.failure, stage=self.stage))
+        except USER_ERRORS as error:
+            self._tell(replace(failure_of(error, "the engine", "-", index), stage=self.stage))
+
+    def _run(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
+        deployment: Deployment = pickle.loads(self.deployment)
+        move_in(deployment)
+        deployment.spill_folder = _spill_folder()
+        gc.set_threshold(*GC_THRESHOLDS)
+        assigned: Assignments = pickle.loads(next(elements)[1]) if self.stage == 0 else {}
+        yield from BatchStage(index, deployment, self.stage).run((parcel for _, parcel in elements), assigned)
+
+    def _tell(self, failure: Failure) -> NoReturn:
+        """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
+        try:
+            driver = connect(self.driver, self.secret)
+            send(driver, Tag(0, -1, self.stage), pickle.dumps(failure))
+            receive(driver)
+        except LinkLost:
+            pass
+        raise RuntimeError(failure.describe())
+
+
+class InputLost(BaseException):
+    """What Spark delivers to a task cannot be read; no error of the program's."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _told_apart(elements: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from elements
+    except Exception as error:
+        raise InputLost(error) from error
+
+
+def _spill_folder() -> str | None:
+    """Where Spark has its own temporary files, if it says so."""
+    folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(folder)]
+    return folders[0] if folders else None

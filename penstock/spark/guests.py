@@ -1,0 +1,50 @@
+"""A program as a guest in a Python worker of Spark's: when it leaves, the process is as it found it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from penstock import compat
+
+
+@contextmanager
+def as_guest() -> Iterator[None]:
+    """Undo what a program changes in this process, because Spark uses the process again for other programs.
+
+    Modules that came from folders of the program's own are forgotten, so that another version of them can be imported.
+    Packages that are installed stay loaded. What a library keeps inside, and threads that a function has left running,
+    cannot be undone.
+    """
+    path, folder, environment = list(sys.path), os.getcwd(), dict(os.environ)
+    modules, main = set(sys.modules), dict(vars(sys.modules["__main__"]))
+    thresholds, pyflink = gc.get_threshold(), compat.is_installed()
+    try:
+        yield
+    finally:
+        own = [entry for entry in sys.path if entry and entry not in path]
+        for name in set(sys.modules) - modules:
+            if _lies_below(getattr(sys.modules[name], "__file__", None), own):
+                del sys.modules[name]
+        if not pyflink:
+            compat.uninstall()
+        sys.path[:] = path
+        _restore(vars(sys.modules["__main__"]), main)
+        _restore(os.environ, environment)
+        gc.set_threshold(*thresholds)
+        with suppress(OSError):
+            os.chdir(folder)
+
+
+def _lies_below(file: str | None, folders: list[str]) -> bool:
+    return file is not None and any(os.path.abspath(file).startswith(os.path.abspath(f) + os.sep) for f in folders)
+
+
+def _restore(mapping: MutableMapping[str, Any], before: dict[str, Any]) -> None:
+    for name in set(mapping) - set(before):
+        del mapping[name]
+    mapping.update(before)
