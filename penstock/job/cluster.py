@@ -21,8 +21,8 @@ class Patience:
 class Cluster(Protocol):
     """Hosts the slots of one job."""
 
-    on_wake: Callable[[], None]
-    """Called, from any thread, when a slot has input or is lost: an epoch is wanted."""
+    on_wake: Callable[[bool], None]
+    """Called, from any thread, when an epoch is wanted: with False if a slot has input, with True if one is lost."""
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt and open them; one that fails to open says so in its report."""

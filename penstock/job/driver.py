@@ -32,6 +32,7 @@ from penstock.job.facts import (
     Published,
     Released,
     SavepointWanted,
+    SlotGone,
     Waited,
 )
 from penstock.job.machine import JobMachine
@@ -100,9 +101,9 @@ class JobDriver:
     def stop(self) -> None:
         self._tell(CancelWanted())
 
-    def wake(self) -> None:
-        """An epoch is wanted: a slot has news, or is lost."""
-        self._tell(News())
+    def wake(self, lost: bool = False) -> None:
+        """An epoch is wanted: someone has news, or a slot is lost."""
+        self._tell(SlotGone() if lost else News())
 
     def request(self, request: SavepointRequest) -> None:
         self._tell(SavepointWanted(request))

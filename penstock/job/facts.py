@@ -96,7 +96,12 @@ class CancelWanted:
 
 @dataclass(frozen=True)
 class News:
-    """A slot has input, or is lost; an enumerator has found something."""
+    """A slot has input; an enumerator has found something."""
+
+
+@dataclass(frozen=True)
+class SlotGone:
+    """A slot's process has died or does not answer. The next epoch will say so."""
 
 
 @dataclass(frozen=True)
@@ -106,4 +111,4 @@ class Displaced:
     error: JobDisplaced
 
 
-Message = SavepointWanted | CancelWanted | News | Displaced
+Message = SavepointWanted | CancelWanted | News | SlotGone | Displaced

@@ -51,6 +51,7 @@ from penstock.job.facts import (
     Published,
     Released,
     SavepointWanted,
+    SlotGone,
     Waited,
 )
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
@@ -107,6 +108,8 @@ class JobMachine:
     def _reset_attempt(self) -> None:
         """What is known of an attempt only."""
         self._ran: EpochRan | None = None
+        self._urgent = False
+        """Whether a slot is lost, so that there is no reason to wait."""
         self._started = 0
         self._ordered: int | None = None
         """The checkpoint that the last epoch took."""
@@ -130,6 +133,8 @@ class JobMachine:
                 self._cancelled = True
             case News():
                 self._news = True
+            case SlotGone():
+                self._urgent = True
             case Displaced(error):
                 self._displace(error)
 
@@ -266,7 +271,7 @@ class JobMachine:
             return RunEpoch(self._command())
         self._schedule = self._schedule or self._scheduled(self._ran)
         until = self._schedule.until(self._news)
-        is_due = self._waited or (until is not None and until <= self._now)
+        is_due = self._waited or self._urgent or (until is not None and until <= self._now)
         return RunEpoch(self._command()) if is_due else Wait(until)
 
     def _scheduled(self, ran: EpochRan) -> Schedule:
@@ -315,7 +320,7 @@ class JobMachine:
         notices = self.coordinator.take_notices()
         order = self._order(reports, request)
         self._ordered = order.number if order is not None else None
-        self._news = self._waited = False
+        self._news = self._waited = self._urgent = False
         self._started = self._now
         command = Command(
             epoch=self._epoch,

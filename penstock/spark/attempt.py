@@ -36,7 +36,7 @@ class Attempt:
         context: SparkContext,
         deployment: Deployment,
         patience: Patience,
-        on_wake: Callable[[], None],
+        on_wake: Callable[[bool], None],
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         """Returns when every slot is there. Until then `is_cancelled` is asked whether to go on waiting."""

@@ -39,7 +39,7 @@ class SparkBatchCluster:
         self._assigned: list[Assignments] = []
         self._run: BatchRun | None = None
         self._released = False
-        self.on_wake: Callable[[], None] = lambda: None
+        self.on_wake: Callable[[bool], None] = lambda lost: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Nothing is started before it is known what there is to read."""

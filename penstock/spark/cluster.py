@@ -24,7 +24,7 @@ class SparkCluster:
         self._attempt: Attempt | None = None
         self._interrupted = False
         self._released = False
-        self.on_wake: Callable[[], None] = _nobody
+        self.on_wake: Callable[[bool], None] = _nobody
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
@@ -66,9 +66,9 @@ class SparkCluster:
         if attempt is not None:
             attempt.end()
 
-    def _wake(self) -> None:
-        self.on_wake()
+    def _wake(self, lost: bool) -> None:
+        self.on_wake(lost)
 
 
-def _nobody() -> None:
+def _nobody(lost: bool) -> None:
     """Until the job's loop listens."""

@@ -103,7 +103,7 @@ class _Line:
 class Lifelines:
     """The driver's ends: hears who wakes it, who no longer lives, and where those are who hang."""
 
-    def __init__(self, patience: Patience, on_wake: Callable[[], None], on_silent: Callable[[int], None]) -> None:
+    def __init__(self, patience: Patience, on_wake: Callable[[bool], None], on_silent: Callable[[int], None]) -> None:
         self.cause: str | None = None
         """Why the first slot that was lost was lost."""
         self._lines: dict[int, _Line] = {}
@@ -148,7 +148,7 @@ class Lifelines:
             return
         line.hear(said, lambda text: _tell(slot, text, self._timeout))
         if WAKE in said:
-            self._on_wake()
+            self._on_wake(False)
 
     def _ping_all(self) -> None:
         now = time.monotonic()
@@ -180,7 +180,7 @@ class Lifelines:
             self._selector.unregister(line.sock)
         if not self._closing:
             self.cause = self.cause or cause
-            self._on_wake()
+            self._on_wake(True)
 
     def close(self) -> None:
         self._closing = True

@@ -22,7 +22,7 @@ class InProcessCluster:
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
-        self.on_wake: Callable[[], None] = lambda: None
+        self.on_wake: Callable[[bool], None] = lambda lost: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         for slot in self.slots:

@@ -119,7 +119,7 @@ class World:
 
     def messages(self) -> None:
         if self.chance(0.1):
-            self.machine.hear(facts.News())
+            self.machine.hear(self.random.choice([facts.News(), facts.SlotGone()]))
         if self.chance(0.04):
             stop = self.random.random() < 0.5
             request = SavepointRequest(f"memory://sp-{len(self.requests)}", stop, stop and self.random.random() < 0.5)
@@ -204,7 +204,8 @@ class World:
     def wait(self, decision):
         if decision.until is None:
             # Only what comes from outside can be a reason: a slot that rings, or is lost.
-            assert self.rings or not self.orders, "nobody would tell that a checkpoint was written"
+            awaited = self.coordinator.awaits_slots()
+            assert self.rings or not awaited, "nobody would tell that a checkpoint was written"
             self.machine.hear(facts.News())
             return facts.Waited(self.now, in_full=False)
         if self.chance(0.2):

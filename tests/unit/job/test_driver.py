@@ -80,7 +80,7 @@ def loop_over(*answers, clock=None, interval=100, results=None, **cluster_option
     plan = plan_of(env, "job")
     cluster = FakeCluster(*answers, **cluster_options)
     clock = clock or RecordingClock()
-    clock.on_endless_rest = lambda: cluster.on_wake()
+    clock.on_endless_rest = lambda: cluster.on_wake(False)
     loop = JobDriver(
         plan,
         deployment_of(plan, "0" * 32),
@@ -110,7 +110,7 @@ def test_it_does_not_rest_while_it_catches_up():
 
 def test_without_anything_due_it_rests_until_it_is_woken():
     loop, cluster, clock = loop_over(report(), report(), END)
-    clock.on_endless_rest = lambda: clock.advance(20_000) or cluster.on_wake()
+    clock.on_endless_rest = lambda: clock.advance(20_000) or cluster.on_wake(False)
     loop.run()
     assert clock.rests == [None, None]
     assert [c.now for c in cluster.commands] == [0, 20_000, 40_000]
@@ -127,9 +127,17 @@ def test_news_is_gathered_for_the_interval():
 
 def test_who_is_woken_before_the_interval_is_over_rests_on():
     loop, cluster, clock = loop_over(report(), END)
-    clock.on_endless_rest = lambda: clock.advance(40) or cluster.on_wake()
+    clock.on_endless_rest = lambda: clock.advance(40) or cluster.on_wake(False)
     loop.run()
     assert clock.rests == [None, 60]
+
+
+def test_who_hears_that_a_slot_is_lost_rests_no_longer():
+    loop, cluster, clock = loop_over(report(), SlotLost("gone"))
+    clock.on_endless_rest = lambda: clock.advance(10) or cluster.on_wake(True)
+    with pytest.raises(SlotLost):
+        loop.run()
+    assert clock.rests == [None] and clock.now() == 10
 
 
 @pytest.mark.parametrize(
@@ -281,7 +289,7 @@ def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
     fed.discard()
     plan = plan_of(env, "job")
     cluster, clock = FakeCluster(report(), report(), report(), END), RecordingClock()
-    clock.on_endless_rest = lambda: cluster.on_wake()
+    clock.on_endless_rest = lambda: cluster.on_wake(False)
     JobDriver(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.assignments[0] for c in cluster.commands] == [[([1, 2], True)], [None], [None], [None]]
     assert clock.rests
@@ -298,7 +306,7 @@ def test_alignment_limits_follow_the_slowest_stream():
         [report(alignment={("g", "w"): 100}), Report(1, 0, alignment={("g", "w"): 40})], report(), END
     )
     clock = RecordingClock()
-    clock.on_endless_rest = lambda: cluster.on_wake()
+    clock.on_endless_rest = lambda: cluster.on_wake(False)
     JobDriver(plan, deployment_of(plan, "0" * 32), cluster, options=EpochOptions(), on_results={}, clock=clock).run()
     assert [c.alignment for c in cluster.commands] == [{}, {"g": 50}, {}]
 

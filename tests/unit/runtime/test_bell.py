@@ -26,7 +26,8 @@ class RingingCluster(InProcessCluster):
             slot.close()
         blob = cloudpickle.dumps(deployment)
         self.slots = [
-            Slot(index, cloudpickle.loads(blob), Bell(lambda: self.on_wake())) for index in range(deployment.plan.slots)
+            Slot(index, cloudpickle.loads(blob), Bell(lambda: self.on_wake(False)))
+            for index in range(deployment.plan.slots)
         ]
         return [self._open(slot) for slot in self.slots]
 

@@ -38,7 +38,7 @@ def line():
     other.settimeout(20)
     lines = Lifelines(
         Patience(heartbeat_interval=50, heartbeat_timeout=2000),
-        lambda: heard.append("woken"),
+        lambda lost: heard.append("lost" if lost else "woken"),
         lambda slot: heard.append(f"slot {slot} is silent"),
     )
     lines.add(7, own, os.getpid(), this_machine())
