@@ -1,12 +1,15 @@
-"""A job that idles and one that works, for an hour each, watched for memory that grows: `make soak-epochs`.
+"""A job that idles and one that works, for an hour, watched for memory that grows: `make soak-epochs`.
 
-Every second there is a checkpoint, so that the idle job has epochs, too. What grows is told by the line that fits the
+Both run at the same time, each with a driver and a Spark of its own. Every second there is a checkpoint, so that the
+idle job has epochs, too. What grows is told by the line that fits the
 samples best, after a warm-up; the program fails if any process grew by more than it may.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -128,6 +131,13 @@ def watched(kind: str, seconds: float) -> dict:
     return {"seconds": seconds, "epochs": epochs, "processes": memory.told(seconds)}
 
 
+def side_by_side(seconds: float) -> dict:
+    """Each job in a program of its own; the last line that it prints is its result."""
+    command = [sys.executable, __file__, "--seconds", str(seconds), "--kind"]
+    programs = {kind: subprocess.Popen([*command, kind], stdout=subprocess.PIPE, text=True) for kind in RATES}
+    return {kind: json.loads(program.communicate()[0].splitlines()[-1]) for kind, program in programs.items()}
+
+
 # --- the page ---
 def section(run: dict) -> str:
     if "error" in run:
@@ -149,8 +159,8 @@ def grows(one: dict) -> bool:
 def page(results: dict) -> str:
     caption = (
         f"Resident memory of every process of a keyed count over {KEYS:,} keys at {SLOTS} slots with a checkpoint "
-        f"every second: first with a source that is silent, then with {RATES['load']:,} records a second. Growth is "
-        f"that of the line that fits the samples best after the first {WARM_UP:.0%} of the time. `make soak-epochs` "
+        f"every second: a job whose source is silent and, at the same time, one with {RATES['load']:,} records a "
+        f"second. Growth is that of the line that fits the samples best after the first {WARM_UP:.0%} of the time. `make soak-epochs` "
         "repeats it.\n"
     )
     parts = ["# Memory over many epochs\n", quick_warning(results), caption]
@@ -161,12 +171,14 @@ def page(results: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3600, help="of each of the two jobs")
+    parser.add_argument("--seconds", type=float, default=3600, help="of both jobs, which run at the same time")
+    parser.add_argument("--kind", choices=RATES, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.kind:
+        print(json.dumps(attempt(options.kind, watched, options.kind, options.seconds)))
+        return
     quick = options.seconds < 600
-    results = header(quick)
-    for kind in RATES:
-        results[kind] = attempt(kind, watched, kind, options.seconds)
+    results = header(quick) | side_by_side(options.seconds)
     save(folder_of(quick), "soak_epochs", results, page(results))
     print(page(results))
     runs = [results[kind] for kind in RATES]
