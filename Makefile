@@ -56,7 +56,7 @@ soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every fail
 soak-kafka: $(STAMP)  ## ten minutes from Kafka through windows to Kafka, with a broker that goes away and a new partition
 	@$(BIN)/python -m tests.connectors.kafka_soak.windows $(SECONDS)
 
-soak-epochs: $(STAMP)  ## an hour of idling and an hour of work, watched for memory that grows (SOAK="--seconds 600" for less)
+soak-epochs: $(STAMP)  ## an hour of idling and of work, watched for memory that grows (SOAK="--seconds 600" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/soak_epochs.py $(SOAK)
 

@@ -160,7 +160,8 @@ def page(results: dict) -> str:
     caption = (
         f"Resident memory of every process of a keyed count over {KEYS:,} keys at {SLOTS} slots with a checkpoint "
         f"every second: a job whose source is silent and, at the same time, one with {RATES['load']:,} records a "
-        f"second. Growth is that of the line that fits the samples best after the first {WARM_UP:.0%} of the time. `make soak-epochs` "
+        "second. Growth is that of the line that fits the samples best after the first "
+        f"{WARM_UP:.0%} of the time. `make soak-epochs` "
         "repeats it.\n"
     )
     parts = ["# Memory over many epochs\n", quick_warning(results), caption]
