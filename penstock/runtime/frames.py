@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
@@ -112,12 +113,18 @@ class Unpicklable(NotSerializable):
 def _culprit(elements: list[tuple[Any, ...]]) -> Any:
     """The first record that cannot be pickled by itself."""
     for element in elements:
-        for value in element[1] if element[0] == _VALUES else ():
+        for value in _records_of(element):
             try:
                 dumps(value)
             except Exception:
                 return value
     return None
+
+
+def _records_of(element: tuple[Any, ...]) -> Sequence[Any]:
+    if element[0] == _ROWS:
+        return rows_from_columns(element[1])
+    return element[1] if element[0] == _VALUES else ()
 
 
 def deliver(frame: bytes, receiver: Receiver) -> None:

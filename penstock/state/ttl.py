@@ -6,6 +6,7 @@ Time is processing time, as the epoch's command gave it. A stamped value is (val
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 from penstock.common.time import to_millis
@@ -100,7 +101,7 @@ class TtlValueState(ValueState[Any]):
 
     def value(self) -> Any:
         stamped = read_one(self._inner.value(), self._inner.update, self._inner.clear, self._expiry)
-        return self._default if stamped is None else stamped[0]
+        return deepcopy(self._default) if stamped is None else stamped[0]
 
     def update(self, value: Any) -> None:
         if value is None:

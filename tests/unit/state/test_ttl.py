@@ -145,3 +145,13 @@ def test_a_value_against_an_oracle(steps, reading_renews):
         else:
             assert state.value() == held
             used = clock.now if reading_renews else used
+
+
+def test_a_default_belongs_to_the_key_that_changes_it():
+    _, backend, state = expiring(ValueStateDescriptor("s", default_value=[]))
+    for key, name in ((1, "a"), (2, "b")):
+        backend.scope.key = key
+        seen = state.value()
+        seen.append(name)
+        state.update(seen)
+        assert state.value() == [name]
