@@ -85,16 +85,22 @@ class JobHandle:
         return self._status
 
     def cancel(self, patience: float = 3.0) -> None:
-        """Stop after the running epoch, or in its middle if it does not end within `patience` seconds."""
+        """Stop after the running epoch, or in its middle if it does not end within `patience` seconds.
+
+        A BATCH job has one epoch, and is stopped at once.
+        """
         with self._lock:
             if self._status.is_terminal_state():
                 return
             self._status = JobStatus.CANCELLING
         self._driver.stop()
-        if not self._ended.wait(patience):
+        if not self._ended.wait(0 if self._is_batch() else patience):
             if self._cluster is not None:
                 self._cluster.interrupt()
             self._ended.wait(10)
+
+    def _is_batch(self) -> bool:
+        return self.view.plan is not None and self.view.plan.batch
 
     def result(self, timeout: float | None = None) -> JobExecutionResult:
         """Wait for the end. Raises what the job failed with, or JobCancelled."""
@@ -123,7 +129,7 @@ class JobHandle:
             raise ConfigurationError(
                 "a savepoint needs a directory: name one, or set execution.checkpointing.savepoint-dir"
             )
-        if self.view.plan is not None and self.view.plan.batch:
+        if self._is_batch():
             raise UnsupportedOperation("a BATCH job keeps what it has read outside of state: it has no savepoints")
         folder = Storage(below).url(f"savepoint-{self.job_id.hex[:6]}-{token_hex(6)}")
         request = SavepointRequest(folder, stop, drain)
