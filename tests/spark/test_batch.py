@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -205,3 +206,24 @@ def test_a_data_frame(env):
     frame = spark.range(50_000)
     total = env.from_spark(frame).map(lambda row: row["id"]).key_by(lambda n: n % 2).reduce(lambda a, b: a + b)
     assert sorted(total.execute_and_collect()) == [sum(range(0, 50_000, 2)), sum(range(1, 50_000, 2))]
+
+
+class Untidy(MapFunction):
+    """Changes the process that it runs in, and says what it has found there."""
+
+    def map(self, value):
+        found = os.environ.get("LEFT_BEHIND"), os.getcwd() == "/", hasattr(sys.modules["__main__"], "left_behind")
+        os.environ["LEFT_BEHIND"] = "yes"
+        os.chdir("/")
+        sys.modules["__main__"].left_behind = True
+        return os.getpid(), found if value == 0 else None
+
+
+def test_a_process_that_spark_uses_again_carries_nothing_over(env):
+    """Numbers are dealt out so that a 0 is the first that a task meets."""
+    processes = []
+    for _ in range(3):
+        seen = list(env.from_collection([0, 0, 1, 1]).rebalance().map(Untidy()).execute_and_collect())
+        processes.append({process for process, _ in seen})
+        assert [found for _, found in seen if found is not None] == [(None, False, False)] * 2
+    assert processes[0] & processes[1] or processes[1] & processes[2], "no process was used again"
