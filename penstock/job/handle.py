@@ -11,6 +11,7 @@ from typing import Any
 from penstock.checkpoint.archive import SavepointRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
 from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, JobDisplaced, UnsupportedOperation
+from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
 from penstock.job.view import JobView
@@ -114,13 +115,11 @@ class JobHandle:
         return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
 
     def accumulators(self) -> dict[str, Any]:
-        """The job's counters, summed over the slots."""
-        totals: dict[str, Any] = {}
-        for metrics in self.view.metrics.values():
-            for name, value in metrics.items():
-                if isinstance(value, (int, float)):
-                    totals[name] = totals.get(name, 0) + value
-        return totals
+        """The job's metrics over all slots: counts and sums added up, the least, the greatest, the mean of all.
+
+        A gauge is no accumulator: what its values amount to together cannot be known.
+        """
+        return combined(self.view.reports)
 
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
         """Write a savepoint below a directory and return its path."""

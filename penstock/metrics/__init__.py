@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 __all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
 
@@ -14,6 +14,9 @@ Number = int | float
 
 class Metric:
     """Something that can be read at any moment."""
+
+    combining: ClassVar[dict[str, str]] = {}
+    """How readings of several slots become one, where they are not added up: "min", "max", "mean", or "none"."""
 
     def readings(self) -> dict[str, Any]:
         """What it shows, by name; the empty name stands for the metric itself."""
@@ -41,6 +44,8 @@ class Counter(Metric):
 
 class Gauge(Metric):
     """A value asked for when it is read."""
+
+    combining: ClassVar[dict[str, str]] = {"": "none"}
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -90,6 +95,8 @@ class Meter(Metric):
 
 class Distribution(Metric):
     """Count, sum, least, greatest and mean of the values it was given; the last three are None without values."""
+
+    combining: ClassVar[dict[str, str]] = {"min": "min", "max": "max", "mean": "mean"}
 
     def __init__(self) -> None:
         self.count = 0
@@ -177,6 +184,17 @@ class MetricGroup:
         for group in self._groups.values():
             readings.update(group.snapshot())
         return readings
+
+    def combining(self) -> dict[str, str]:
+        """By full name: how readings of several slots become one, where they are not added up."""
+        how = {
+            self.get_metric_identifier(f"{name}.{part}" if part else name): combined
+            for name, metric in self._metrics.items()
+            for part, combined in metric.combining.items()
+        }
+        for group in self._groups.values():
+            how.update(group.combining())
+        return how
 
     def _metric(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
         metric = self._metrics.get(name)

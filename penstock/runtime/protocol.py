@@ -143,6 +143,8 @@ class Report:
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    combining: dict[str, str] = field(default_factory=dict)
+    """How metrics of several slots become one, where they are not added up."""
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     uploading: bool = False
     """Whether a checkpoint is still being written."""

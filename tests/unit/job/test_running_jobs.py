@@ -9,6 +9,7 @@ from penstock.common import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, JobCancelled, JobFailed, NothingToExecute
 from penstock.job.handle import JobHandle
+from penstock.job.view import JobView
 from penstock.testing import in_process, pause, scripted
 
 GATE = threading.Event()
@@ -159,9 +160,8 @@ def test_two_jobs_at_once(wall):
 class SlowLoop:
     """Ends by itself at the very moment it is asked to stop."""
 
-    metrics: dict = {}
-
     def __init__(self):
+        self.view = JobView("0" * 32, None, JobStatus.RUNNING, ())
         self.may_end = threading.Event()
 
     def run(self):

@@ -1,0 +1,40 @@
+"""Metrics of several slots become one."""
+
+from penstock.job.accumulators import combined
+from penstock.metrics import MetricGroup
+from penstock.runtime.protocol import Report
+
+
+def report(slot, *values, level=None):
+    group = MetricGroup().add_group("op")
+    group.counter("records").inc(len(values))
+    group.meter("seen").mark_event(len(values))
+    group.gauge("level", lambda: level)
+    sizes = group.distribution("sizes")
+    for value in values:
+        sizes.update(value)
+    return Report(slot, 0, metrics=group.snapshot(), combining=group.combining())
+
+
+def test_each_kind_in_its_own_way():
+    totals = combined([report(0, 1, 2, 9, level=5), report(1, 4, level=7)])
+    rate = totals.pop("op.seen.rate")
+    assert totals == {
+        "op.records": 4,
+        "op.seen.count": 4,
+        "op.sizes.count": 4,
+        "op.sizes.sum": 16,
+        "op.sizes.min": 1,
+        "op.sizes.max": 9,
+        "op.sizes.mean": 4.0,
+    }
+    assert rate >= 0
+
+
+def test_a_slot_without_values_does_not_count():
+    totals = combined([report(0), report(1, 3)])
+    assert (totals["op.sizes.min"], totals["op.sizes.max"], totals["op.sizes.mean"]) == (3, 3, 3.0)
+
+
+def test_nothing_is_nothing():
+    assert combined([]) == {}
