@@ -128,7 +128,8 @@ class JobDriver:
         self._over = decision.why
         self._refuse_late_requests()
         if decision.error is not None:
-            raise decision.error
+            # Where in the machinery it was made does not help anyone.
+            raise decision.error.with_traceback(None)
 
     def _pass_on_messages(self) -> None:
         while self._messages:

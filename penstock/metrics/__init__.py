@@ -136,12 +136,15 @@ class MetricGroup:
         self._variables = dict(variables or {})
         self._groups: dict[str, MetricGroup] = {}
         self._metrics: dict[str, Metric] = {}
+        self.combining: dict[str, str] = {}
+        """By full name: how readings of several slots become one, where they are not added up. Groups share it."""
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """A group within this one; with `extra`, a group named so within it, and `name` becomes a variable."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = MetricGroup(*self._scope, name, variables=self._variables)
+            group.combining = self.combining
         if extra is None:
             return group
         value_group = group.add_group(extra)
@@ -177,7 +180,7 @@ class MetricGroup:
     def snapshot(self) -> dict[str, Any]:
         """The readings of all metrics here and in the groups below, by full name."""
         readings = {
-            self.get_metric_identifier(f"{name}.{part}" if part else name): value
+            self._reading(name, part): value
             for name, metric in self._metrics.items()
             for part, value in metric.readings().items()
         }
@@ -185,21 +188,14 @@ class MetricGroup:
             readings.update(group.snapshot())
         return readings
 
-    def combining(self) -> dict[str, str]:
-        """By full name: how readings of several slots become one, where they are not added up."""
-        how = {
-            self.get_metric_identifier(f"{name}.{part}" if part else name): combined
-            for name, metric in self._metrics.items()
-            for part, combined in metric.combining.items()
-        }
-        for group in self._groups.values():
-            how.update(group.combining())
-        return how
+    def _reading(self, name: str, part: str) -> str:
+        return self.get_metric_identifier(f"{name}.{part}" if part else name)
 
     def _metric(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
         metric = self._metrics.get(name)
         if metric is None:
             metric = self._metrics[name] = make()
+            self.combining.update({self._reading(name, part): how for part, how in metric.combining.items()})
         if not isinstance(metric, kind):
             taken = f"{self.get_metric_identifier(name)} is a {type(metric).__name__} already"
             raise ValueError(f"{taken}, so it cannot be a {kind.__name__}")

@@ -408,7 +408,7 @@ class Slot:
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
             metrics=metrics,
-            combining=self.metrics.combining(),
+            combining=dict(self.metrics.combining),
             acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
             failure=self.failure,

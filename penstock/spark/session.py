@@ -18,7 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from penstock.errors import JavaMissing
+from penstock.errors import ConfigurationError, JavaMissing
 
 OLDEST_JAVA = 17
 
@@ -145,10 +145,25 @@ def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSessio
     for name, value in settings.items():
         builder = builder.config(name, value)
     _launch_quietly({"spark.master": master, **settings})
-    created: SparkSession = builder.getOrCreate()
+    try:
+        created: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise ConfigurationError(
+            f"Spark could not be started with the master '{master}': {_said(error)}. Look whether the address is "
+            "right, the cluster runs and the options for Spark are such as it knows"
+        ) from None
     logging.getLogger("py4j").setLevel(logging.WARNING)
     _restore_interrupt()
     return created
+
+
+def _said(error: Exception) -> str:
+    """What Spark says in one line. It stops its context when no master answers, and then complains of that."""
+    text = str(error)
+    if "stopped SparkContext" in text or "All masters are unresponsive" in text:
+        return "it does not answer"
+    found = re.search(r"[\w.]+(?:Exception|Error): (.+)", text)
+    return found[1] if found else text.partition("\n")[0]
 
 
 _NOISE = ("WARNING: Using incubator modules", "WARNING: package ", "NOTE: Picked up JDK_JAVA_OPTIONS")

@@ -97,7 +97,6 @@ class World:
         self.finished_in = None
         """The first epoch of the attempt in which all had ended."""
         self.told_complete = set()
-        self.may_deploy = True
         self.rings = random.random() < 0.7
 
     def chance(self, probability: float) -> bool:
@@ -248,8 +247,8 @@ class World:
                 assert self.acknowledged[metadata.number] == set(range(SLOTS)), "every slot has its share"
                 assert metadata.enumerators, "the enumerators' positions belong to it"
             case Covered(number, epoch):
-                assert number == self.published[-1] or number in self.published
-                assert number not in self.covered and epoch == self.ordered_in[number]
+                assert number in self.published and number not in self.covered
+                assert epoch == self.ordered_in[number]
                 self.covered.append(number)
             case Ended():
                 self.check_end(decision)

@@ -180,6 +180,27 @@ def test_results_stream_while_the_job_runs(env: StreamExecutionEnvironment) -> N
     assert len(first) == 5
 
 
+def test_a_master_that_spark_does_not_know_is_told_in_one_line(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_sequence(1, 3).print()\n"
+        "env.execute()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "run", "-m", "sparkle://host", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1 and done.stdout == ""
+    said = " ".join(done.stderr.split())
+    assert said.startswith("ConfigurationError: Spark could not be started with the master 'sparkle://host': Could not")
+    assert "Traceback" not in said and "java" not in said
+
+
 def test_two_jobs_run_side_by_side() -> None:
     clients = []
     for _ in range(2):

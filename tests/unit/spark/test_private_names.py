@@ -1,0 +1,34 @@
+"""What of PySpark is not public, and used all the same: each has its reason in the decision on resident slots."""
+
+import ast
+from pathlib import Path
+
+import penstock.spark
+
+ROOT = Path(penstock.spark.__file__).parent
+DECISION = ROOT.parent.parent / "docs" / "decisions" / "0013-resident-slots.md"
+KNOWN = {"_ensure_initialized", "_gateway", "_instantiatedSession", "_jsc"}
+NOT_SPARKS = {"_exit", "_replace"}
+"""Of `os`, and of named tuples."""
+
+
+def private_names() -> dict[str, set[str]]:
+    """By name: the files that use it of something else than themselves."""
+    found: dict[str, set[str]] = {}
+    for path in ROOT.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                    found.setdefault(node.attr, set()).add(path.name)
+    return found
+
+
+def test_no_other_private_name_is_used():
+    found = private_names()
+    assert set(found) - NOT_SPARKS == KNOWN
+    assert {file for name in KNOWN for file in found[name]} == {"session.py"}
+
+
+def test_each_is_in_the_decision():
+    text = DECISION.read_text()
+    assert all(name in text for name in KNOWN)
