@@ -58,10 +58,17 @@ class PreparedTransactions(TwoPhaseCommitSinkFunction):
 
 
 def main(folder, master):
-    systems = json.loads(Path(folder, "systems.json").read_text())
     env = environment(folder, master)
     numbers = env.add_source(Numbers(folder), type_info=Types.LONG()).uid("numbers")
     count(numbers, folder)
+    write_everywhere(numbers, folder)
+    env.execute("counting")
+    Path(folder, "ended").touch()
+
+
+def write_everywhere(numbers, folder):
+    """Into every exactly-once sink there is."""
+    systems = json.loads(Path(folder, "systems.json").read_text())
     texts = numbers.map(str, Types.STRING()).uid("texts")
     files = FileSink.for_row_format(f"{folder}/files", Encoder.simple_string_encoder())
     texts.sink_to(files.with_rolling_policy(RollingPolicy.default_rolling_policy(rollover_interval=2000)).build()).uid(
@@ -79,8 +86,6 @@ def main(folder, master):
         "jdbc"
     )
     numbers.add_sink(PreparedTransactions(systems["dsn"])).uid("prepared")
-    env.execute("counting")
-    Path(folder, "ended").touch()
 
 
 if __name__ == "__main__":

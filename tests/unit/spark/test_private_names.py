@@ -17,10 +17,14 @@ def private_names() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in ROOT.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-                if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-                    found.setdefault(node.attr, set()).add(path.name)
+            if isinstance(node, ast.Attribute) and is_private_of_another(node):
+                found.setdefault(node.attr, set()).add(path.name)
     return found
+
+
+def is_private_of_another(node: ast.Attribute) -> bool:
+    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return node.attr.startswith("_") and not node.attr.startswith("__") and not own
 
 
 def test_no_other_private_name_is_used():
