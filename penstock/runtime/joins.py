@@ -14,6 +14,7 @@ from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, Joi
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import MissingTimestamp, RecordError
+from penstock.persisted import persisted
 from penstock.runtime.context import Collected, FunctionContext, KeylessView
 from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
@@ -100,6 +101,7 @@ class CoGroupEvaluation(Evaluation):
         return co_group(*_sides(elements))
 
 
+@persisted
 @dataclasses.dataclass
 class TimeBuffer:
     """Elements of one side and key by timestamp, ready to be asked for a stretch of time."""

@@ -11,6 +11,7 @@ from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
+from penstock.persisted import persisted
 from penstock.runtime.bell import Bell
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
@@ -195,6 +196,7 @@ class Fitting:
         self._send(fitted, timestamps)
 
 
+@persisted
 class GateState(NamedTuple):
     """A gate in a checkpoint."""
 

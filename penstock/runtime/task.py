@@ -36,7 +36,7 @@ from penstock.runtime.exchange import (
 from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.frames import deliver
 from penstock.runtime.local_copies import LocalCopies
-from penstock.runtime.operator import Alignment, Channel, Clock, Fitting, Gate, Operator, OperatorContext
+from penstock.runtime.operator import Alignment, Channel, Clock, Fitting, Gate, GateState, Operator, OperatorContext
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.restore import RestoredOperator, SlotRestore
 from penstock.runtime.snapshots import Extent, SubtaskSnapshot
@@ -100,11 +100,11 @@ class Slot:
             if restored.continued:
                 own = restored.own() or {}
                 if node.id in self.gates:
-                    self.gates[node.id].restore(own["_gate"])
+                    self.gates[node.id].restore(GateState(*own["_gate"]))
                 for edge, turn in own["_turns"].items():
                     self.writers[edge].resume(turn)
             elif node.id in self.gates:
-                watermarks = [own["_gate"].watermark for own in restored.all_own() if "_gate" in own]
+                watermarks = [GateState(*own["_gate"]).watermark for own in restored.all_own() if "_gate" in own]
                 self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
     def _nodes(self) -> list[Node]:
@@ -428,7 +428,7 @@ class Slot:
             try:
                 operator.snapshot(into)
                 if node.id in self.gates:
-                    into.own("_gate", self.gates[node.id].snapshot())
+                    into.own("_gate", tuple(self.gates[node.id].snapshot()))
                 edges = [edge.id for edge in self.plan.outgoing[node.id] if edge.id in self.writers]
                 into.own("_turns", {edge: self.writers[edge].turn() for edge in edges})
                 states.extend(into.finished())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import re
 import shutil
 import tempfile
@@ -261,7 +262,7 @@ def _entries(cursor: RdictIter) -> Iterator[Entry]:
     """The entries from a cursor on; an error, which would look like their end, is raised."""
     while cursor.valid():
         stored = cursor.value()
-        address, value = pickling.loads(stored)
+        address, value = pickle.loads(stored)
         yield address, value, stored
         cursor.next()
     cursor.status()

@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import Function, RuntimeContext, SinkFunction
+from penstock.persisted import persisted
 
 __all__ = ["TwoPhaseCommitSink", "TwoPhaseCommitSinkFunction", "as_sink"]
 
@@ -112,6 +113,7 @@ def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
     return TwoPhaseCommitSink(function)
 
 
+@persisted
 @dataclass(frozen=True)
 class _Transaction:
     """A transaction as the checkpoint holds it."""

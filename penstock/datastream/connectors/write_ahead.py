@@ -21,6 +21,7 @@ from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.functions import RuntimeContext, SinkFunction
 from penstock.errors import AlreadyThere
+from penstock.persisted import persisted
 from penstock.storage import Storage
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class GenericWriteAheadSink(Sink):
         return _Committer(self._shared())
 
 
+@persisted
 @dataclass(frozen=True)
 class _Section:
     """The records of one subtask for one checkpoint."""
