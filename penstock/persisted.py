@@ -45,6 +45,7 @@ MOVED = {
     "penstock.datastream._windows:CountWindow": "penstock.datastream.window:CountWindow",
     "penstock.datastream._windows:GlobalWindow": "penstock.datastream.window:GlobalWindow",
     "penstock.datastream._windows:TimeWindow": "penstock.datastream.window:TimeWindow",
+    "penstock.datastream._windows:TriggerResult": "penstock.datastream.window:TriggerResult",
     "penstock.datastream.connectors._file_parts:Closed": f"{HOME}:Closed",
     "penstock.datastream.connectors._file_parts:Discarded": f"{HOME}:Discarded",
     "penstock.datastream.connectors._file_parts:InProgress": f"{HOME}:InProgress",

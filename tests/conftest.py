@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from penstock import pickling
+from penstock.runtime import external_sort, sinks, task  # noqa: F401 - these keep the `dumps` of now
 from tests.compat.persisted import RECORDED, recorded_names
 
 
@@ -37,7 +38,7 @@ class _Names(pickle.Unpickler):
 
 @pytest.fixture(scope="session", autouse=True)
 def names_are_noted() -> Iterator[None]:
-    """Look on at what is pickled for checkpoints. (Frames between slots are pickled elsewhere.)"""
+    """Look on at what is pickled for checkpoints; not at frames and results, whose modules were imported before."""
     dumps = pickling.dumps
 
     def noting(value: Any) -> bytes:

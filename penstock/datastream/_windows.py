@@ -150,6 +150,7 @@ class GlobalWindow(Window):
 _GLOBAL_WINDOW = GlobalWindow()
 
 
+@persisted_in("penstock.datastream.window")
 class TriggerResult(Enum):
     """What a trigger wants done with the window: a pair of whether to evaluate and whether to drop the contents."""
 

@@ -96,6 +96,8 @@ class TestMarks:
 
 
 # --- who reads bytes ---
+PICKLES = {"pickle", "cloudpickle"}
+READING = {"load", "loads", "Unpickler"}
 SAME_JOB = {
     # Deployments, commands, reports and frames between the processes of one attempt
     "Attempt._met",
@@ -130,11 +132,10 @@ def test_all_others_read_bytes_with_the_unpickler_that_knows_old_names():
 def readers_in(path):
     """The functions of a file that call `loads`, `load` or `Unpickler` of pickle or cloudpickle."""
     for owner, node in walked(ast.parse(path.read_text()), ()):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id in ("pickle", "cloudpickle") and node.attr in ("load", "loads", "Unpickler"):
-                yield ".".join(owner)
-        if isinstance(node, ast.ImportFrom) and node.module in ("pickle", "cloudpickle"):
-            assert not {alias.name for alias in node.names} & {"load", "loads", "Unpickler"}, path
+        if isinstance(node, ast.Attribute) and node.attr in READING and ast.unparse(node.value) in PICKLES:
+            yield ".".join(owner)
+        if isinstance(node, ast.ImportFrom) and node.module in PICKLES:
+            assert not {alias.name for alias in node.names} & READING, path
 
 
 def walked(node, owner):
