@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from json import JSONDecoder
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
+from penstock.datastream.formats._bulk_writers import LinesWriter, WriterFactory
 from penstock.datastream.formats._json_schema import row_type_of
 from penstock.datastream.formats._json_types import (
     MISREAD,
@@ -282,39 +283,13 @@ class JsonLinesWriters:
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> BulkWriterFactory:
         """Write rows of a type as objects."""
-        return _JsonLinesWriterFactory(_row_type(row_type))
+        return WriterFactory(_lines_writer, (_row_type(row_type),))
 
     @staticmethod
     def for_values() -> BulkWriterFactory:
         """Write dicts, lists, strings and numbers as they are."""
-        return _JsonLinesWriterFactory(Types.PICKLED_BYTE_ARRAY())
+        return WriterFactory(_lines_writer, (Types.PICKLED_BYTE_ARRAY(),))
 
 
-@dataclass(frozen=True)
-class _JsonLinesWriterFactory(BulkWriterFactory):
-    type_info: TypeInformation
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        return _JsonLinesWriter(stream, self.type_info)
-
-
-class _JsonLinesWriter(BulkWriter):
-    MOST_BUFFERED = 1024
-
-    def __init__(self, stream: IO[bytes], declared: TypeInformation) -> None:
-        self._stream = stream
-        self._write = fitting_writer_of(declared)
-        self._buffer: list[Any] = []
-
-    def add_element(self, element: Any) -> None:
-        self._buffer.append(element)
-        if len(self._buffer) >= self.MOST_BUFFERED:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._buffer:
-            values, self._buffer = self._buffer, []
-            self._stream.write(("\n".join(map(self._write, values)) + "\n").encode())
-
-    def finish(self) -> None:
-        self.flush()
+def _lines_writer(stream: IO[bytes], declared: TypeInformation) -> BulkWriter:
+    return LinesWriter(stream, partial(map, fitting_writer_of(declared)))
