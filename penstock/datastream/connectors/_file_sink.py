@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.time import Duration, Time, to_millis
@@ -29,6 +29,8 @@ from penstock.datastream.connectors.base import (
 
 B = TypeVar("B", bound="Builder")
 C = TypeVar("C", bound="CompactingBuilder")
+RB = TypeVar("RB", bound="Builder")
+BB = TypeVar("BB", bound="Builder")
 
 
 # --- builders ---
@@ -115,15 +117,6 @@ def _a(kind: type, given: Any) -> Any:
     return given
 
 
-def _for_rows(base_path: str, encoder: Encoder) -> FileSettings:
-    return FileSettings(_usable(base_path), encoder=_a(Encoder, encoder))
-
-
-def _for_bulk(base_path: str, factory: BulkWriterFactory) -> FileSettings:
-    policy = OnCheckpointRollingPolicy()
-    return FileSettings(_usable(base_path), writer_factory=_a(BulkWriterFactory, factory), rolling_policy=policy)
-
-
 def _usable(base_path: str) -> str:
     """The whole URL of a base path: slots run in other folders than the program."""
     files = Files(str(base_path))
@@ -131,8 +124,22 @@ def _usable(base_path: str) -> str:
 
 
 # --- sinks ---
-class IntoFiles(Sink, SupportsPreprocessing):
+class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    _builders: tuple[type[RB], type[BB]]
+    """For row formats and for bulk formats."""
+
+    @classmethod
+    def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
+        """Start to build a sink whose files are one encoded record behind the other."""
+        return cls._builders[0](FileSettings(_usable(base_path), encoder=_a(Encoder, encoder)))
+
+    @classmethod
+    def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
+        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        factory, policy = _a(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
+        return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
 
     def __init__(self, settings: FileSettings) -> None:
         self.settings = settings
@@ -148,37 +155,19 @@ class IntoFiles(Sink, SupportsPreprocessing):
         return None
 
 
-class FileSink(IntoFiles):
+class FileSink(IntoFiles[RowBuilder, BulkBuilder]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
 
     BaseBuilder = CompactingBuilder
     RowFormatBuilder = RowBuilder
     BulkFormatBuilder = BulkBuilder
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> RowBuilder:
-        """Start to build a sink whose files are one encoded record behind the other."""
-        return RowBuilder(_for_rows(base_path, encoder))
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkBuilder:
-        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
-        return BulkBuilder(_for_bulk(base_path, writer_factory))
+    _builders = RowBuilder, BulkBuilder
 
 
-class StreamingFileSink(IntoFiles):
+class StreamingFileSink(IntoFiles[StreamingRowBuilder, StreamingBulkBuilder]):
     """The older name of FileSink, without compaction."""
 
     BaseBuilder = StreamingBuilder
     DefaultRowFormatBuilder = StreamingRowBuilder
     DefaultBulkFormatBuilder = StreamingBulkBuilder
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> StreamingRowBuilder:
-        """Start to build a sink whose files are one encoded record behind the other."""
-        return StreamingRowBuilder(_for_rows(base_path, encoder))
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingBulkBuilder:
-        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
-        return StreamingBulkBuilder(_for_bulk(base_path, writer_factory))
+    _builders = StreamingRowBuilder, StreamingBulkBuilder
