@@ -164,6 +164,13 @@ class RowTypeInfo(TypeInformation):
         return f"RowTypeInfo({', '.join(f'{name}{declared}' for name, declared in fields)})"
 
 
+def required_row_type(declared: Any) -> RowTypeInfo:
+    """The type, if it is one of rows."""
+    if not isinstance(declared, RowTypeInfo):
+        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {declared!r}")
+    return declared
+
+
 def _found(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """What a dict or an object has under these names; one that has nothing of the kind is something else."""
     if isinstance(value, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from penstock.common.composite_types import RowTypeInfo
+from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
@@ -33,12 +33,11 @@ GROUP_BYTES = 32 << 20
 
 def checked_row_type(row_type: Any) -> RowTypeInfo:
     """The type of rows that a columnar file can hold."""
-    if not isinstance(row_type, RowTypeInfo):
-        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {row_type!r}")
-    if not row_type.field_types:
+    checked = required_row_type(row_type)
+    if not checked.field_types:
         raise ValueError("a columnar file needs at least one column")
-    arrow_type_of(row_type)
-    return row_type
+    arrow_type_of(checked)
+    return checked
 
 
 # --- reading ---

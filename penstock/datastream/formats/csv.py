@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, TypeVar
 
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
-from penstock.common.composite_types import RowTypeInfo
+from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
@@ -311,11 +311,10 @@ class _RowOptions:
 
 
 def _options(type_info: Any) -> _RowOptions:
-    if not isinstance(type_info, RowTypeInfo):
-        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {type_info!r}")
-    for part in type_info.field_types:
+    row_type = required_row_type(type_info)
+    for part in row_type.field_types:
         text_of(part)
-    return _RowOptions(type_info)
+    return _RowOptions(row_type)
 
 
 class _RowBuilder:
