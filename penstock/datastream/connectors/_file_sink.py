@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.time import Duration, Time, to_millis
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._file_access import Files
 from penstock.datastream.connectors._file_buckets import (
     BucketAssigner,
@@ -42,11 +43,11 @@ class Builder:
 
     def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
         """Say into which folder a record goes; by default into one for every hour of processing time."""
-        return self._with(bucket_assigner=_a(BucketAssigner, bucket_assigner))
+        return self._with(bucket_assigner=expected(BucketAssigner, bucket_assigner))
 
     def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
         """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
-        return self._with(rolling_policy=_a(RollingPolicy, rolling_policy))
+        return self._with(rolling_policy=expected(RollingPolicy, rolling_policy))
 
     def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
         """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
@@ -57,7 +58,7 @@ class Builder:
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
         """Say what the names of files begin and end with."""
-        return self._with(output_file_config=_a(OutputFileConfig, output_file_config))
+        return self._with(output_file_config=expected(OutputFileConfig, output_file_config))
 
     def _with(self: B, **changes: Any) -> B:
         self._settings = replace(self._settings, **changes)
@@ -69,8 +70,8 @@ class CompactingBuilder(Builder):
 
     def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
         """Put small files together before readers see them."""
-        _a(FileCompactStrategy, strategy)
-        _a(FileCompactor, compactor)
+        expected(FileCompactStrategy, strategy)
+        expected(FileCompactor, compactor)
         if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
             raise ValueError(
                 "files of a bulk format cannot be put together byte by byte: use "
@@ -97,7 +98,7 @@ class BulkBuilder(CompactingBuilder):
 class StreamingBuilder(Builder):
     def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
         """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
-        return self._with(rolling_policy=_a(RollingPolicy, policy))
+        return self._with(rolling_policy=expected(RollingPolicy, policy))
 
     def build(self) -> StreamingFileSink:
         return StreamingFileSink(self._settings)
@@ -109,12 +110,6 @@ class StreamingRowBuilder(StreamingBuilder):
 
 class StreamingBulkBuilder(StreamingBuilder):
     """Builds a StreamingFileSink for a bulk format."""
-
-
-def _a(kind: type, given: Any) -> Any:
-    if not isinstance(given, kind):
-        raise TypeError(f"expected {kind.__name__}, not {given!r}")
-    return given
 
 
 def _usable(base_path: str) -> str:
@@ -133,12 +128,12 @@ class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     @classmethod
     def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
         """Start to build a sink whose files are one encoded record behind the other."""
-        return cls._builders[0](FileSettings(_usable(base_path), encoder=_a(Encoder, encoder)))
+        return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
 
     @classmethod
     def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
         """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
-        factory, policy = _a(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
+        factory, policy = expected(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
         return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
 
     def __init__(self, settings: FileSettings) -> None:

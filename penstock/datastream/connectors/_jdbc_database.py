@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Column, Connection, Engine, Table
@@ -138,10 +139,7 @@ class Database:
 
 
 def require_sqlalchemy() -> None:
-    try:
-        import sqlalchemy  # noqa: F401
-    except ImportError:
-        raise MissingDependency('databases need SQLAlchemy: pip install "penstock[sql]"') from None
+    optional_library("sqlalchemy", "databases need SQLAlchemy", "sql")
 
 
 def _engine(options: JdbcConnectionOptions, connections: int) -> Engine:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._jdbc_database import Database
 from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
@@ -79,8 +80,7 @@ class GenericWriteAheadSink(Sink):
         self, committer: CheckpointCommitter, type_info: TypeInformation | None = None, job_id: str | None = None
     ) -> None:
         """`job_id` is the name under which the committer remembers: by default, the id of the job."""
-        if not isinstance(committer, CheckpointCommitter):
-            raise TypeError(f"expected a CheckpointCommitter, not {committer!r}")
+        expected(CheckpointCommitter, committer)
         if type_info is not None and not isinstance(type_info, TypeInformation):
             raise TypeError(f"expected type information such as Types.INT(), not {type_info!r}")
         self.committer = committer

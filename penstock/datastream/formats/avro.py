@@ -17,6 +17,7 @@ from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.types import Row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.file_formats import BulkFormat, FormatReader, Reject
 from penstock.datastream.formats._avro_types import from_rows, parsed, row_type_of, to_rows
 from penstock.datastream.formats._blocks import Block, BlocksReader
@@ -64,12 +65,6 @@ class AvroSchema:
 
     def __str__(self) -> str:
         return self.schema_string
-
-
-def checked_schema(schema: Any) -> AvroSchema:
-    if not isinstance(schema, AvroSchema):
-        raise TypeError(f"expected an AvroSchema, not {schema!r}")
-    return schema
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,7 +166,7 @@ class AvroBulkWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Write dicts with the fields of a schema."""
-        return WriterFactory(_AvroWriter, (checked_schema(schema),))
+        return WriterFactory(_AvroWriter, (expected(AvroSchema, schema),))
 
 
 class _AvroWriter(BulkWriter):

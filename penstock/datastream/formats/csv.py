@@ -19,6 +19,7 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory, Deseria
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._bulk_writers import LinesWriter, WriterFactory
 from penstock.datastream.formats._csv_files import CsvRecordsReader, parse_options
@@ -225,7 +226,7 @@ class CsvReaderFormat(StreamFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
-        return CsvReaderFormat(_checked(schema))
+        return CsvReaderFormat(expected(CsvSchema, schema))
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
@@ -256,12 +257,6 @@ class CsvReaderFormat(StreamFormat):
         return produced_type(self.schema.row_type)
 
 
-def _checked(schema: Any) -> CsvSchema:
-    if not isinstance(schema, CsvSchema):
-        raise TypeError(f"expected a CsvSchema, not {schema!r}")
-    return schema
-
-
 def _check_header(header: list[str], names: list[str]) -> None:
     for index, name in enumerate(names):
         found = header[index] if index < len(header) else None
@@ -284,7 +279,7 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         """Write rows with the columns of a schema."""
-        return WriterFactory(_lines_writer, (_checked(schema),))
+        return WriterFactory(_lines_writer, (expected(CsvSchema, schema),))
 
 
 def _lines_writer(stream: IO[bytes], schema: CsvSchema) -> BulkWriter:

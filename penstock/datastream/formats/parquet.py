@@ -14,6 +14,7 @@ from typing import IO, Any
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
 from penstock.common.type_information import TypeInformation, mismatch
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._avro_parquet import RecordsInParquet
 from penstock.datastream.formats._bulk_writers import WriterFactory
@@ -27,7 +28,7 @@ from penstock.datastream.formats._columnar import (
 )
 from penstock.datastream.formats._libraries import pyarrow
 from penstock.datastream.formats._watched import WatchedFile
-from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo, checked_schema
+from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 
 __all__ = [
     "AvroParquetReaders",
@@ -117,7 +118,7 @@ class AvroParquetReaders:
 
 
 def _in_columns(schema: Any) -> AvroSchema:
-    checked = checked_schema(schema)
+    checked: AvroSchema = expected(AvroSchema, schema)
     checked_row_type(RecordsInParquet(checked.schema_string).row_type)
     return checked
 
