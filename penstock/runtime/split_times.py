@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
-from penstock.runtime.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.watermarks import TimestampsAndWatermarksOperator, report_alignment
 
 Progress = dict[str, Any]
 """What one split's clock needs to go on."""
@@ -87,7 +87,7 @@ class SplitTimes:
         if active and min(active) > self._watermark:
             self._watermark = min(active)
             self.output.watermark(self._watermark)
-        self._report_alignment()
+        report_alignment(self._context, self._strategy, self._watermark, self._idle)
 
     def _become(self, idle: bool) -> None:
         if idle is not self._idle:
@@ -106,15 +106,6 @@ class SplitTimes:
     def reached(self) -> tuple[int, bool]:
         """What those downstream know: (watermark, idle)."""
         return self._watermark, self._idle
-
-    def _report_alignment(self) -> None:
-        alignment, wanted = self._context.alignment, self._strategy.alignment
-        if wanted is None or alignment is None:
-            return
-        if self._idle:
-            alignment.withdraw(wanted.group, self._context.uid)
-        else:
-            alignment.report(wanted.group, self._context.uid, self._watermark)
 
 
 class _SplitTime:

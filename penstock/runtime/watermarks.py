@@ -197,13 +197,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self.output.status(idle)
 
     def _report_alignment(self) -> None:
-        alignment, wanted = self.context.alignment, self.strategy.alignment
-        if wanted is None or alignment is None:
-            return
-        if self._idle or self.current_watermark == MAX_TIMESTAMP:
-            alignment.withdraw(wanted.group, self.context.uid)
-        else:
-            alignment.report(wanted.group, self.context.uid, self.current_watermark)
+        report_alignment(self.context, self.strategy, self.current_watermark, self._idle)
 
     def watermark(self, timestamp: int) -> None:
         if timestamp == MAX_TIMESTAMP:
@@ -255,6 +249,17 @@ class TimestampsAndWatermarksOperator(Operator):
         if self._unasked and self._is_periodic():
             due.append(self._ask_at())
         return min(due, default=None)
+
+
+def report_alignment(context: OperatorContext, strategy: WatermarkStrategy, watermark: int, idle: bool) -> None:
+    """Tell the alignment group of a stream, if it has one, how far the stream is."""
+    alignment, wanted = context.alignment, strategy.alignment
+    if wanted is None or alignment is None:
+        return
+    if idle or watermark == MAX_TIMESTAMP:
+        alignment.withdraw(wanted.group, context.uid)
+    else:
+        alignment.report(wanted.group, context.uid, watermark)
 
 
 class IngestionTimeOperator(Operator):

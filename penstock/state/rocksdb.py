@@ -44,7 +44,7 @@ from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import shortened
 from penstock.state.live_entries import ABSENT, Entries, Room
 from penstock.state.spill import Spill
-from penstock.state.tables import CHUNK_ENTRIES, Chunk, Layout, Table, chunk
+from penstock.state.tables import CHUNK_ENTRIES, Chunk, Layout, Table, packed
 
 DEFAULT_MEMORY = 256 << 20
 _FOR_DATABASE, _FOR_OBJECTS = 0.25, 0.6
@@ -184,7 +184,7 @@ class RocksTable(Table):
         if prune is not None:
             left = ((address, prune(value), stored) for address, value, stored in entries)
             entries = (entry for entry in left if entry[1] is not None)
-        return _chunks(entries)
+        return map(packed, _pieces(entries))
 
     def load(self, chunk: Chunk, wanted: Callable[[Any], bool] | None = None) -> None:
         addresses, values, gone = pickling.loads(chunk)
@@ -230,14 +230,14 @@ class RocksTable(Table):
             self._database.write(batch, _UNLOGGED)
             self.entries.wrote(piece)
             if tracked:
-                self._keep([address for address, _, _ in piece], [value for _, value, _ in piece], [])
+                self._keep(piece, [])
         for piece in _pieces((address, None, b"") for address in gone):
             batch, prefix = WriteBatch(raw_mode=True), self._prefix
             for address, _, _ in piece:
                 batch.delete(prefix + key_bytes(address))
             self._database.write(batch, _UNLOGGED)
             if tracked:
-                self._keep([], [], [address for address, _, _ in piece])
+                self._keep([], [address for address, _, _ in piece])
 
     def _pickled(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Entry]:
         dumps = pickling.dumps
@@ -251,9 +251,9 @@ class RocksTable(Table):
                 ) from error
             yield address, value, pickled
 
-    def _keep(self, addresses: list[Any], values: list[Any], gone: list[Any]) -> None:
+    def _keep(self, entries: list[Entry], gone: list[Any]) -> None:
         """Remember changes for the next checkpoint; once they outgrow the state, it shall hold the state instead."""
-        self._spill.append(addresses, values, gone)
+        self._spill.append(entries, gone)
         if self._spill.size > max(_SPILL_LEAST, 2 * (self._database.property_int_value(_LIVE_BYTES) or 0)):
             self._spill.thin()
 
@@ -279,11 +279,6 @@ def _pieces(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
             piece, size = [], 0
     if piece:
         yield piece
-
-
-def _chunks(entries: Iterable[Entry]) -> Iterator[Chunk]:
-    for piece in _pieces(entries):
-        yield chunk([address for address, _, _ in piece], [value for _, value, _ in piece])
 
 
 # --- settings ---

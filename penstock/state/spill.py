@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, BinaryIO
 
 from penstock import pickling
-from penstock.state.tables import Chunk, chunk
+from penstock.state.tables import Chunk, packed
 
 _FRAME = 8
 
@@ -42,17 +42,17 @@ class Spill:
         """Whether the chunks do not say all that changed."""
         return self._thinning or self._thinned_until is not None
 
-    def append(self, addresses: list[Any], values: list[Any], gone: list[Any]) -> None:
+    def append(self, entries: Sequence[tuple[Any, ...]], gone: list[Any]) -> None:
         """Add changes to those of the next checkpoint."""
         if self._thinning:
-            addresses, values = [], []
-        if not (addresses or gone):
+            entries = []
+        if not (entries or gone):
             return
         if self._file is None:
             self._file = open(f"{self._stem}-{next(self._numbers)}.changes", "wb")  # noqa: SIM115 - closed by seal
-        made = chunk(addresses, values, gone)
+        made = packed(entries, gone)
         _write(self._file, made)
-        if addresses:
+        if entries:
             self._sizes[self._file.name] = self._sizes.get(self._file.name, 0) + len(made)
 
     def seal(self, checkpoint: int) -> None:
@@ -120,5 +120,5 @@ def _keep_gone(path: str) -> None:
         for made in _read(old):
             gone = pickling.loads(made)[2]
             if gone:
-                _write(new, chunk([], [], gone))
+                _write(new, packed([], gone))
     os.replace(thinner, path)

@@ -6,7 +6,7 @@ The address is the key, or holds it: (key, namespace) for a state that lives in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from itertools import islice
@@ -144,15 +144,15 @@ class Table:
         entries, addresses = self.entries, set[Any]().union(*self._unconfirmed.values())
         gone = [address for address in addresses if address not in entries]
         kept = ((address, entries[address]) for address in addresses if address in entries)
-        return chunks(kept, gone)
+        return [*chunks(kept), packed([], gone)] if gone else list(chunks(kept))
 
     def everything(self, pruned: bool = False) -> Iterable[Chunk]:
         """All entries as they are now; without expired ones if asked. May be consumed in another thread."""
         prune = self.prune if pruned else None
         if prune is None:
-            return chunks(self.entries.items())
+            return list(chunks(self.entries.items()))
         left = ((address, prune(value)) for address, value in self.entries.items())
-        return chunks((address, value) for address, value in left if value is not None)
+        return list(chunks((address, value) for address, value in left if value is not None))
 
     def load(self, chunk: Chunk, wanted: Callable[[Any], bool] | None = None) -> None:
         """Take in a chunk of restored entries, or those whose key is wanted. They do not count as changes."""
@@ -175,14 +175,16 @@ class Table:
         self.entries.clear()
 
 
-def chunks(entries: Iterable[tuple[Any, Any]], gone: list[Any] | None = None) -> list[Chunk]:
-    """Entries, and the addresses of those that are gone, serialised piece by piece."""
-    made, feed = [], iter(entries)
+def chunks(entries: Iterable[tuple[Any, Any]]) -> Iterator[Chunk]:
+    """Entries piece by piece, each serialised when it is asked for."""
+    feed = iter(entries)
     while piece := list(islice(feed, CHUNK_ENTRIES)):
-        made.append(chunk([address for address, _ in piece], [value for _, value in piece]))
-    if gone:
-        made.append(chunk([], [], gone))
-    return made
+        yield packed(piece)
+
+
+def packed(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) -> Chunk:
+    """One chunk of entries, which begin with an address and its value."""
+    return chunk([entry[0] for entry in entries], [entry[1] for entry in entries], gone)
 
 
 def chunk(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Chunk:
