@@ -11,8 +11,6 @@ from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
 from penstock.runtime.external_sort import ExternalSort
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
-from penstock.runtime.process import BroadcastProcessOperator, CoProcessOperator
-from penstock.runtime.stateless import FunctionOperator
 from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import stable_hash
 
@@ -21,12 +19,10 @@ STEP_RECORDS = 1024
 
 
 class BatchOperator(Operator):
-    """Holds back the inputs of an operator until all have ended, then feeds them sorted, one key after the other.
-
-    What is broadcast is not held back, so it is complete before the first record of the other side.
-    """
+    """Holds back inputs of an operator until all have ended, then feeds them sorted, one key after the other."""
 
     def __init__(self, inner: Operator, selectors: Sequence[Callable[[Any], Any] | None]) -> None:
+        """An input without a selector is not held back."""
         super().__init__(inner.output_type)
         self.inner = inner
         self.selectors = selectors
@@ -94,9 +90,8 @@ class BatchOperator(Operator):
         self._held.close()
 
     def _finish_key(self, key: Any) -> None:
-        finish_key = getattr(self.inner, "finish_key", None)
-        if finish_key is not None and key is not _UNKEYED and key is not _NO_KEY_YET:
-            finish_key(key)
+        if key is not _UNKEYED and key is not _NO_KEY_YET:
+            self.inner.finish_key(key)
 
 
 class _Unkeyed:
@@ -107,7 +102,8 @@ _UNKEYED = _Unkeyed()
 _NO_KEY_YET = object()
 
 
-def _no_key(_: Any) -> _Unkeyed:
+def no_key(_: Any) -> _Unkeyed:
+    """The key selector of an input that is held back and has no keys."""
     return _UNKEYED
 
 
@@ -124,11 +120,6 @@ def key_order(key: Any) -> tuple[Any, ...]:
 
 
 def batched(operator: Operator) -> Operator:
-    """The operator as BATCH mode runs it: wrapped if it has keyed or broadcast inputs."""
-    if isinstance(operator, BroadcastProcessOperator):
-        return BatchOperator(operator, (operator.key_selector or _no_key, None))
-    if isinstance(operator, CoProcessOperator):
-        return BatchOperator(operator, operator.key_selectors) if operator.key_selectors else operator
-    if isinstance(operator, FunctionOperator) and operator.key_selector is not None:
-        return BatchOperator(operator, (operator.key_selector,))
-    return operator
+    """The operator as BATCH mode runs it: wrapped if it has inputs that are to be sorted."""
+    keys = operator.batch_keys()
+    return BatchOperator(operator, keys) if keys else operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.datastream.functions import DistributedCache, Function, RuntimeContext
+from penstock.datastream.functions import DistributedCache, Function, RuntimeContext, TimerService
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor, StateDescriptor
 from penstock.datastream.time_domain import TimeDomain
@@ -13,7 +13,6 @@ from penstock.errors import ContextError, KeyedStateRequired
 from penstock.metrics import MetricGroup
 from penstock.runtime.elements import Timestamps, Values
 from penstock.runtime.operator import OperatorContext
-from penstock.runtime.timers import KeyedTimerService, KeylessTimerService
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 
 
@@ -151,7 +150,7 @@ class FunctionContext:
     def __init__(
         self,
         collected: Collected,
-        timers: KeyedTimerService | KeylessTimerService,
+        timers: TimerService,
         keyed: KeyedStateBackend | None = None,
         broadcast: BroadcastStateBackend | None = None,
         read_only: bool = True,
@@ -168,7 +167,7 @@ class FunctionContext:
         """The record's timestamp, or the time of the firing timer."""
         return self.record_timestamp
 
-    def timer_service(self) -> KeyedTimerService | KeylessTimerService:
+    def timer_service(self) -> TimerService:
         return self._timers
 
     def current_processing_time(self) -> int:
@@ -212,11 +211,11 @@ class KeyedBroadcastContext(FunctionContext):
     def __init__(
         self,
         collected: Collected,
-        timers: KeyedTimerService,
+        timers: TimerService,
         broadcast: BroadcastStateBackend,
         all_keys: KeyedStateBackend,
     ) -> None:
-        super().__init__(collected, KeylessView(timers), None, broadcast, read_only=False)
+        super().__init__(collected, timers, None, broadcast, read_only=False)
         self._all_keys = all_keys
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Any) -> None:
@@ -230,16 +229,3 @@ class KeyedBroadcastContext(FunctionContext):
                 apply(key, state)
         finally:
             scope.leave()
-
-
-class KeylessView(KeylessTimerService):
-    """The clock of a keyed operator as its broadcast side sees it: times can be read, timers not set."""
-
-    def __init__(self, timers: KeyedTimerService) -> None:
-        self._timers = timers
-
-    def current_processing_time(self) -> int:
-        return self._timers.current_processing_time()
-
-    def current_watermark(self) -> int:
-        return self._timers.current_watermark()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
@@ -16,7 +16,11 @@ from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Ti
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.restore import RestoredOperator
 from penstock.runtime.snapshots import SubtaskSnapshot
+from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import HeapTables, Tables
+
+if TYPE_CHECKING:
+    from penstock.runtime.source import Budget
 
 
 @dataclass
@@ -47,6 +51,8 @@ class OperatorContext:
     """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None
+    aligned: tuple[tuple[str, str], ...] = ()
+    """For a source: the aligned streams that it feeds, as (group, uid); it pauses when one is too far ahead."""
     bell: Bell = field(default_factory=Bell)
     results: Callable[[Any, Any], None] | None = None
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
@@ -97,6 +103,14 @@ class Operator:
     emit: Callable[[Values, Timestamps], None]
     wants_declared_form = False
     """Whether records reach it in the form of their declared type even if they come from its own chain."""
+    is_source = False
+    """Whether it reads, and has no inputs; the attributes below and the methods for reading are of use only then."""
+    finished = True
+    """Whether everything has been read."""
+    backlog = False
+    """Whether it stopped at its budget in this epoch, and has more to read."""
+    read = 0
+    """How many records it has read in this epoch."""
 
     def __init__(self, output_type: TypeInformation | None = None) -> None:
         self.output_type = output_type
@@ -135,6 +149,34 @@ class Operator:
         """Every input has ended; emit what is still held back, at once or, where that may be much, in steps."""
         return None
 
+    # --- reading, which only sources do ---
+    def run(self, budget: Budget) -> None:
+        """Read what an epoch's budget allows."""
+
+    def settle(self) -> None:
+        """Read nothing in this epoch; emit what was read ahead, since a checkpoint follows."""
+
+    def drain(self) -> None:
+        """End the stream here, as if there were nothing more to read."""
+
+    def watch(self) -> None:
+        """The epoch is over: look out for input, and ring the bell when it comes."""
+
+    def waits_for_input(self) -> bool:
+        """Whether only another epoch can tell if input has arrived."""
+        return False
+
+    # --- BATCH ---
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        """By input: the key that BATCH mode sorts its records by, None for an input that is not held back.
+
+        Empty if the operator takes its records as they come.
+        """
+        return ()
+
+    def finish_key(self, key: Any) -> None:
+        """All records of a key have come; only in BATCH mode, and only if there are `batch_keys`."""
+
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
         """An epoch begins at this processing time."""
@@ -143,6 +185,10 @@ class Operator:
         """All input of this epoch has been processed."""
 
     # --- checkpoints ---
+    def backends(self) -> dict[str, KeyedStateBackend]:
+        """Where this operator's keyed state lives, by scope."""
+        return {}
+
     def snapshot(self, into: SubtaskSnapshot) -> None:
         """Add everything that a successor must know."""
 

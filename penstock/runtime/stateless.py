@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
@@ -65,20 +65,22 @@ class FunctionOperator(Operator):
 
     def finish_key(self, key: Any) -> None:
         """BATCH: a key is complete, and its state goes."""
-        assert self.keyed is not None
-        self.keyed.drop_keys()
+        for backend in self.backends().values():
+            backend.drop_keys()
 
     def end_epoch(self) -> None:
         self.leave_key()
         for backend in self.backends().values():
             backend.end_epoch(self.context.tracks_changes)
 
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        return () if self.key_selector is None else (self.key_selector,)
+
     def broadcast_backend(self) -> BroadcastStateBackend | None:
         """Where broadcast state lives, for operators that have it."""
         return None
 
     def backends(self) -> dict[str, KeyedStateBackend]:
-        """Where this operator's keyed state lives, by scope."""
         return {"": self.keyed} if self.keyed is not None else {}
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
