@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.runtime.context import stamps_or_none
-from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk, Timestamps, Values
 from penstock.runtime.external_sort import ExternalSort
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
@@ -38,22 +38,23 @@ class BatchOperator(Operator):
             self._held.close()
         self.inner.close()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return [
             self._holding(index, selector) if selector is not None else self._inputs[index]
             for index, selector in enumerate(self.selectors)
         ]
 
-    def _holding(self, index: int, key_of: Callable[[Any], Any]) -> Callable[[Values, Timestamps], None]:
-        def records(values: Values, timestamps: Timestamps) -> None:
+    def _holding(self, index: int, key_of: Callable[[Any], Any]) -> Callable[[Chunk], None]:
+        def hold(chunk: Chunk) -> None:
+            values = chunk.values
             feed = iter(values)
             try:
                 keys = [key_of(value) for value in feed]
             except USER_ERRORS as error:
                 raise self.failed(error, values, feed) from error
-            self._hold(keys, index, values, timestamps)
+            self._hold(keys, index, values, chunk.timestamps)
 
-        return records
+        return hold
 
     def _hold(self, keys: Sequence[Any], index: int, values: Values, timestamps: Timestamps) -> None:
         try:
@@ -81,7 +82,7 @@ class BatchOperator(Operator):
                 self._finish_key(key)
                 key = piece.key
             for index, values, timestamps in piece.by_input():
-                self._inputs[index](values, None if timestamps is None else stamps_or_none(timestamps))
+                self._inputs[index](Chunk(values, None if timestamps is None else stamps_or_none(timestamps)))
             fed += len(piece.values)
             if fed >= STEP_RECORDS:
                 fed = 0

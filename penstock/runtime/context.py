@@ -11,7 +11,7 @@ from penstock.datastream.state import MapStateDescriptor, StateDescriptor
 from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import ContextError, KeyedStateRequired
 from penstock.metrics import MetricGroup
-from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.elements import Chunk, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 
@@ -128,7 +128,7 @@ class Collected:
             sides, self._side = self._side, {}
             for tag, (values, timestamps) in sides.items():
                 fitted = tag.type_info.fit(values) if tag.type_info is not None else values
-                self._context.side_outputs[tag.tag_id].records(fitted, stamps_or_none(timestamps))
+                self._context.side_outputs[tag.tag_id].chunk(Chunk(fitted, stamps_or_none(timestamps)))
 
     def forget(self) -> None:
         """Drop what was gathered, after a failure."""

@@ -15,7 +15,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import MissingTimestamp, RecordError
 from penstock.runtime.context import Collected, FunctionContext
-from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.process import CoProcessOperator, KeySelector
 from penstock.runtime.timers import KeylessTimerService
@@ -193,20 +193,20 @@ class IntervalJoinOperator(CoProcessOperator):
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
         self._kinds = KeyKinds()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return (self._side_input(_LEFT), self._side_input(_RIGHT))
 
-    def _side_input(self, side: int) -> Callable[[Values, Timestamps], None]:
+    def _side_input(self, side: int) -> Callable[[Chunk], None]:
         assert self.key_selectors is not None
         key_of = self.key_selectors[side]
 
         def one(value: Any, context: FunctionContext) -> None:
             self._element(side, value, context.record_timestamp)
 
-        def records(values: Values, timestamps: Timestamps) -> None:
-            self.drive(one, key_of, values, timestamps)
+        def take(chunk: Chunk) -> None:
+            self.drive(one, key_of, chunk.values, chunk.timestamps)
 
-        return records
+        return take
 
     def _element(self, side: int, value: Any, timestamp: int | None) -> None:
         if timestamp is None or timestamp == MIN_TIMESTAMP:

@@ -12,7 +12,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
 from penstock.runtime.bell import Bell
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.restore import RestoredOperator
 from penstock.runtime.snapshots import SubtaskSnapshot
@@ -100,7 +100,8 @@ class Operator:
 
     context: OperatorContext
     output: Receiver
-    emit: Callable[[Values, Timestamps], None]
+    emit_chunk: Callable[[Chunk], None]
+    """Hands a chunk to the output."""
     wants_declared_form = False
     """Whether records reach it in the form of their declared type even if they come from its own chain."""
     is_source = False
@@ -122,18 +123,22 @@ class Operator:
         self.context = context
         self.output = context.output
         self.current_watermark = MIN_TIMESTAMP
-        self.emit = context.output.records
+        self.emit_chunk = context.output.chunk
 
     def close(self) -> None:
         """Release what `open` acquired; called once, also after a failure."""
 
     # --- input ---
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         """One function per input that takes its chunks."""
-        return (self.records,)
+        return (self.chunk,)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """A chunk on the only input. An operator that works on columns overrides this method, others `records`."""
+        self.records(chunk.values, chunk.timestamps)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        """A chunk on the only input."""
+        """The values of a chunk on the only input."""
         raise TypeError(f"{type(self).__name__} has no single input")
 
     def watermark(self, timestamp: int) -> None:
@@ -211,6 +216,10 @@ class Operator:
         return False
 
     # --- helpers ---
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Hand a chunk of values to the output."""
+        self.emit_chunk(Chunk(values, timestamps))
+
     def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
         """Name this operator and the record that `feed`, an iterator over `values`, gave out last."""
         if isinstance(error, OperatorFailed):
@@ -227,18 +236,24 @@ class Fitting:
 
     def __init__(self, operator: Operator, receiver: Receiver) -> None:
         self._operator = operator
-        self._send = receiver.records
+        self._send = receiver.chunk
         self.watermark = receiver.watermark
         self.status = receiver.status
         self.end = receiver.end
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        assert self._operator.output_type is not None
+    def chunk(self, chunk: Chunk) -> None:
+        self._send(self._fitted(chunk))
+
+    def _fitted(self, chunk: Chunk) -> Chunk:
+        declared = self._operator.output_type
+        assert declared is not None
+        columns = None if chunk.columns is None else chunk.columns.declared_as(declared)
+        if columns is not None:
+            return Chunk.of(columns)
         try:
-            fitted = self._operator.output_type.fit(values)
+            return Chunk(declared.fit(chunk.values), chunk.timestamps)
         except PenstockError as error:
-            raise self._operator.failed(error, values) from error
-        self._send(fitted, timestamps)
+            raise self._operator.failed(error, chunk.values) from error
 
 
 class GateState(NamedTuple):
@@ -345,11 +360,11 @@ class Gate:
 class Channel:
     """One upstream subtask's stream into a gate."""
 
-    __slots__ = ("_gate", "ended", "idle", "reached", "records")
+    __slots__ = ("_gate", "chunk", "ended", "idle", "reached")
 
-    def __init__(self, gate: Gate, records: Callable[[Values, Timestamps], None]) -> None:
+    def __init__(self, gate: Gate, chunk: Callable[[Chunk], None]) -> None:
         self._gate = gate
-        self.records = records
+        self.chunk = chunk
         self.reached = MIN_TIMESTAMP
         self.idle = False
         self.ended = False

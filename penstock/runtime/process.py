@@ -12,7 +12,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.runtime.batch import no_key
 from penstock.runtime.context import FunctionContext, KeyedBroadcastContext
-from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.elements import Chunk, Timestamps, Values
 from penstock.runtime.keyed_timer_operator import KeyedTimerOperator
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.snapshots import SubtaskSnapshot
@@ -111,17 +111,17 @@ class CoProcessOperator(ProcessOperator):
     def batch_keys(self) -> Sequence[KeySelector | None]:
         return self.key_selectors or ()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return (self._input(0), self._input(1))
 
-    def _input(self, side: int) -> Callable[[Values, Timestamps], None]:
+    def _input(self, side: int) -> Callable[[Chunk], None]:
         process = self.adapt(getattr(self.function, self.methods[side]))
         key_of = self.key_selectors[side] if self.key_selectors else None
 
-        def records(values: Values, timestamps: Timestamps) -> None:
-            self.drive(process, key_of, values, timestamps)
+        def take(chunk: Chunk) -> None:
+            self.drive(process, key_of, chunk.values, chunk.timestamps)
 
-        return records
+        return take
 
     def adapt(self, method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         """Make the user's method a `process(value, ctx)`."""
@@ -164,14 +164,14 @@ class BroadcastProcessOperator(ProcessOperator):
         super().end_epoch()
         self.broadcast.end_epoch()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
-        return (self.records, self.broadcast_records)
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
+        return (self.chunk, self.broadcast_chunk)
 
-    def broadcast_records(self, values: Values, timestamps: Timestamps) -> None:
+    def broadcast_chunk(self, chunk: Chunk) -> None:
         """A chunk of the broadcast side: it belongs to no key."""
         self.leave_key()
         process = self.function.process_broadcast_element
-        self.go_through(partial(self._drive_plain, process, self.broadcast_context), values, timestamps)
+        self.go_through(partial(self._drive_plain, process, self.broadcast_context), chunk.values, chunk.timestamps)
 
     def batch_keys(self) -> Sequence[KeySelector | None]:
         """What is broadcast is not held back, so it is complete before the first record of the other side."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.elements import MAX_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.snapshots import SubtaskSnapshot
@@ -231,7 +231,7 @@ class SourceOperator(Operator):
         shares = self.source.redistribute(positions, self.context.parallelism)
         return self.source.reader(self.context, shares[self.context.subtask])
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return ()
 
     def run(self, budget: Budget) -> None:
@@ -331,7 +331,7 @@ class _SourceOutput:
     """What a reader writes into: the operator's output, with records checked against the declared type."""
 
     def __init__(self, operator: SourceOperator) -> None:
-        self.records = operator.emit
+        self.chunk = operator.emit_chunk
         self.watermark = operator.output.watermark
         self.end = operator.output.end
         self._operator = operator

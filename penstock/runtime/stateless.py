@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import Function
 from penstock.runtime.context import SlotRuntimeContext, open_function
-from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.elements import Chunk, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.participation import Participation
@@ -207,5 +207,5 @@ class SplitOperator(FunctionOperator):
             raise self.failed(error, values, feed) from error
         for name, (chosen_values, stamps) in sides.items():
             if name in self.context.side_outputs:
-                self.context.side_outputs[name].records(chosen_values, None if timestamps is None else stamps)
+                self.context.side_outputs[name].chunk(Chunk(chosen_values, None if timestamps is None else stamps))
         self.emit(values, timestamps)

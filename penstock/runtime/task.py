@@ -20,7 +20,7 @@ from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
 from penstock.runtime.bell import Bell
 from penstock.runtime.checkpoints import SlotCheckpoints
-from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, joined
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk, Receiver, joined
 from penstock.runtime.exchange import (
     BroadcastWriter,
     CustomWriter,
@@ -439,7 +439,7 @@ class Slot:
 class _Nobody:
     """The output of an operator that nobody reads."""
 
-    def records(self, values: list[Any], timestamps: Any) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         pass
 
     def watermark(self, timestamp: int) -> None:

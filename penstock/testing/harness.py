@@ -50,7 +50,7 @@ class _EndMarker:
 
     def __init__(self, reader: Reader, output: Receiver) -> None:
         self._reader = reader
-        self.records = output.records
+        self.chunk = output.chunk
         self.watermark = output.watermark
         self.status = output.status
 
