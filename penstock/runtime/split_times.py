@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.watermarks import TimestampsAndWatermarksOperator, report_alignment
 
@@ -51,9 +51,9 @@ class SplitTimes:
         if self._splits.pop(split_id, None) is not None:
             self.advance()
 
-    def records(self, split_id: str, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, split_id: str, chunk: Chunk) -> None:
         self.add(split_id)
-        self._splits[split_id].clock.records(values, timestamps)
+        self._splits[split_id].clock.chunk(chunk)
 
     def end_epoch(self) -> None:
         self._deferred = True
@@ -114,7 +114,7 @@ class _SplitTime:
     def __init__(self, times: SplitTimes, strategy: WatermarkStrategy) -> None:
         self._times = times
         self.clock = TimestampsAndWatermarksOperator(strategy)
-        self.records = times.output.records
+        self.chunk = times.output.chunk
         self.reached = MIN_TIMESTAMP
         self.idle = False
 
