@@ -14,7 +14,6 @@ from penstock import pickling
 from penstock.runtime import external_sort, sinks, task  # noqa: F401 - these keep the `dumps` of now
 from tests.compat.persisted import RECORDED, recorded_names
 
-
 SERVERS = {"kafka", "postgres", "broker", "node", "server"}
 """Fixtures that start a server: Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch."""
 

@@ -29,7 +29,7 @@ Array = Any
 class Keys(NamedTuple):
     """The keys of some rows."""
 
-    distinct: list[Any]
+    distinct: Sequence[Any]
     which: Array
     """For each row, which of them it has."""
 
@@ -142,9 +142,8 @@ class Columns:
         if index is None:
             return None
         encoded = self.batch.column(index).dictionary_encode("encode")
-        schema, row_type = _one_column(self.batch.schema, self.row_type, index)
-        distinct = pyarrow().RecordBatch.from_arrays([encoded.dictionary], schema=schema)
-        return Keys([row[0] for row in _rows(distinct, row_type)], encoded.indices)
+        declared = None if self.row_type is None else self.row_type.field_types[index]
+        return Keys(_values(encoded.dictionary, declared), encoded.indices)
 
     def _column_of(self, selector: Callable[[Any], Any]) -> int | None:
         if not isinstance(selector, FieldKey) or len(selector.path) != 1:
@@ -166,16 +165,18 @@ def _projection(schema: Any, row_type: RowTypeInfo | None) -> Projection:
     return Projection(schema, row_type)
 
 
-@lru_cache(maxsize=128)
-def _one_column(schema: Any, row_type: RowTypeInfo | None, index: int) -> tuple[Any, RowTypeInfo | None]:
-    field = schema.field(index)
-    alone = None if row_type is None else RowTypeInfo((row_type.field_types[index],), (field.name,))
-    return pyarrow().schema([field]), alone
-
-
 def _rows(batch: RecordBatch, row_type: RowTypeInfo | None) -> list[Row]:
     rows = _projection(batch.schema, row_type).rows(batch)
     return rows if row_type is None else row_type.fit(rows)
+
+
+def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
+    """What the rows would have in this column."""
+    from penstock.datastream.formats._arrow_types import converted, from_arrow, readable_as, type_from, values_as
+
+    wanted = type_from(column.type, "key") if declared is None else declared
+    values = converted(values_as(column, readable_as(column.type, wanted, "key")), from_arrow(wanted))
+    return values if declared is None else declared.fit_column(values)
 
 
 # --- on their way to another slot ---

@@ -8,13 +8,13 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from penstock import pickling
-from penstock.state.tables import Chunk, packed
+from penstock.state.tables import Page, packed
 
 _FRAME = 8
 
 
 class Spill:
-    """The changes of one table as chunks, in order: a file for each checkpoint that is not known to be complete.
+    """The changes of one table as pages, in order: a file for each checkpoint that is not known to be complete.
 
     An entry that changes in every epoch is here once for every epoch. Where that has become more than the table itself,
     `thin` drops the entries and keeps what is gone; the next checkpoint must then hold the whole table.
@@ -34,12 +34,12 @@ class Spill:
 
     @property
     def size(self) -> int:
-        """The bytes of all chunks with entries."""
+        """The bytes of all pages with entries."""
         return sum(self._sizes.values())
 
     @property
     def thinned(self) -> bool:
-        """Whether the chunks do not say all that changed."""
+        """Whether the pages do not say all that changed."""
         return self._thinning or self._thinned_until is not None
 
     def append(self, entries: Sequence[tuple[Any, ...]], gone: list[Any]) -> None:
@@ -80,8 +80,8 @@ class Spill:
             self._remove(self._file.name)
             self._file = None
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The chunks of all remembered checkpoints. They can be read to the end whatever happens meanwhile."""
+    def pages(self) -> Iterator[Page]:
+        """The pages of all remembered checkpoints. They can be read to the end whatever happens meanwhile."""
         files = [open(path, "rb") for paths in self._sealed.values() for path in paths]  # noqa: SIM115
         return (made for file in files for made in _read(file))
 
@@ -102,12 +102,12 @@ class Spill:
         os.unlink(path)
 
 
-def _write(file: BinaryIO, made: Chunk) -> None:
+def _write(file: BinaryIO, made: Page) -> None:
     file.write(len(made).to_bytes(_FRAME, "big"))
     file.write(made)
 
 
-def _read(file: BinaryIO) -> Iterator[Chunk]:
+def _read(file: BinaryIO) -> Iterator[Page]:
     with file:
         while size := file.read(_FRAME):
             yield file.read(int.from_bytes(size, "big"))

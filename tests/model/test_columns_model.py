@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Row, Types
@@ -139,6 +139,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", list(WRITERS))
+@settings(max_examples=40)
 @given(streams(), st.integers(0, 3), st.integers(1, 4))
 def test_every_exchange_gives_columns_the_way_of_values(name, stream, subtask, width):
     rows, mixed = stream
@@ -155,8 +156,8 @@ def test_a_channel_of_both_forms_arrives_as_it_was_sent(stream, frame_records):
         frames.FRAME_RECORDS = before
 
 
-@given(streams(), st.booleans())
-def test_rows_become_columns_and_rows_again(stream, twice):
+@given(streams())
+def test_rows_become_columns_and_rows_again(stream):
     for kind, *rest in stream[1]:
         if kind == "chunk" and rest[0].columns is not None:
             columns = rest[0].columns

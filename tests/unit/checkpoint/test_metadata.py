@@ -153,7 +153,7 @@ def contents(metadata):
     for slot in metadata.slots:
         for ref in slot.files:
             with SnapshotFile(ref) as file:
-                found.append({name: list(file.chunks(name)) for name in file.sections})
+                found.append({name: list(file.pages(name)) for name in file.sections})
     return found
 
 
