@@ -42,5 +42,5 @@ def names_in_snapshot(folder: Path) -> set[str]:
     pickles = list(metadata.enumerators.values())
     for ref in (ref for slot in metadata.slots for ref in slot.files):
         with SnapshotFile(ref) as file:
-            pickles.extend(chunk for name in file.sections for chunk in file.chunks(name))
+            pickles.extend(page for name in file.sections for page in file.pages(name))
     return set[str]().union(*map(names_in, pickles))
