@@ -87,6 +87,7 @@ class JobDriver:
         self._wake = threading.Event()
         self._over = ""
         cluster.on_wake = self.wake
+        cluster.on_begun = self._driver_parts.begun
 
     @property
     def view(self) -> JobView:
@@ -157,8 +158,7 @@ class JobDriver:
             case Deploy():
                 return self._deploy(decision)
             case Release():
-                self._driver_parts.close()
-                return Released(self._clock.now(), self._cluster.release())
+                return self._release()
             case Commit():
                 self._driver_parts.commit(decision.reports)
             case Covered():
@@ -202,6 +202,14 @@ class JobDriver:
             for uid, payload in report.results:
                 self._results.take(command.epoch, uid, payload)
         return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
+
+    def _release(self) -> Answer:
+        """The driver's parts go last: they undo what the slots have left."""
+        try:
+            reports = self._cluster.release()
+        finally:
+            self._driver_parts.close()
+        return Released(self._clock.now(), reports)
 
     def _rest(self, decision: Wait) -> Answer:
         millis = None if decision.until is None else max(0, decision.until - self._clock.now())

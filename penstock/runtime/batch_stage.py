@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.graph.plan import Plan
 from penstock.runtime.bell import Bell
+from penstock.runtime.committing import Begun
 from penstock.runtime.failures import OperatorFailed
 from penstock.runtime.parcels import Arrivals, Origin, Parcel, receivers, senders
 from penstock.runtime.protocol import Command, Deployment, Report
@@ -34,12 +35,24 @@ Assignments = dict[int, list[Any]]
 """By source: what the driver's enumerator has assigned to the subtask, in order."""
 
 
+class InputCut(Exception):
+    """The input has ended before its time: whoever sent it, or has kept it, is gone."""
+
+
 class BatchStage:
     """The operators of one stage in one slot, from the first record to the last."""
 
-    def __init__(self, index: int, deployment: Deployment, stage: int) -> None:
+    def __init__(
+        self,
+        index: int,
+        deployment: Deployment,
+        stage: int,
+        announce: Callable[[list[Begun]], None] = lambda begun: None,
+    ) -> None:
+        """`announce` tells the driver what sinks have begun, before they get their first record."""
         self._woken = threading.Event()
         self._slot = Slot(index, deployment, Bell(self._woken.set), stage)
+        self._announce = announce
         self._index = index
         self._stage = stage
         self._plan = deployment.plan
@@ -52,6 +65,8 @@ class BatchStage:
         """Everything that the stage sends, while it runs. What is meant for later stages passes through."""
         try:
             self._slot.open()
+            if begun := self._slot.begun():
+                self._announce(begun)
             yield from self._read(assigned)
             for parcel in arriving:
                 if parcel.stage > self._stage:
@@ -59,7 +74,7 @@ class BatchStage:
                 else:
                     yield from self._take(parcel)
             if missing := self._arrivals.missing():
-                raise RuntimeError(f"stage {self._stage} of slot {self._index} has not heard everything from {missing}")
+                raise InputCut(f"stage {self._stage} of slot {self._index} has not heard everything from {missing}")
             yield from self._finish()
         except OperatorFailed as failed:
             raise OperatorFailed(replace(failed.failure, stage=self._stage)) from failed

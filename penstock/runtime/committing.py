@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from itertools import repeat
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import RuntimeContext
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Timestamps, Values
@@ -19,7 +20,8 @@ from penstock.runtime.snapshots import Extent, SubtaskSnapshot
 
 Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
-
+Begun = tuple[str, list[Any]]
+"""The uid of a sink, and what one of its writers would leave behind."""
 
 _NO_STATE = "in a sink that commits behind checkpoints, which has no keys: keep it in a function before the sink"
 AT_THE_END = 1 << 62
@@ -46,7 +48,8 @@ class CommittingSink(Operator):
         try:
             self._committer = self.sink.create_committer()
             items = self._recommit(context.restored, before) if context.restored is not None else []
-            self._writer = self.sink.create_writer(_SlotWriterContext(context, self.input_type, before), items)
+            writing = _SlotWriterContext(context, self.input_type, before, has_rivals=context.batch)
+            self._writer = self.sink.create_writer(writing, items)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 
@@ -105,6 +108,16 @@ class CommittingSink(Operator):
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 
+    def begun(self) -> list[Any] | None:
+        """What is to be undone if this subtask is lost in BATCH mode; None for a sink that commits nothing."""
+        assert self._writer is not None
+        if self._committer is None:
+            return None
+        try:
+            return self._writer.begun()
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:
         assert self._writer is not None
@@ -128,30 +141,54 @@ class CommittingSink(Operator):
                 part.close()
 
 
-def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any]) -> None:
+def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any], begun: list[Any]) -> None:
     """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has come to its end.
 
-    The committer is one that has seen nothing of the writing, as after a restore. Some need an open writer beside them.
+    `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
     """
     committer = sink.sink.create_committer()
     if committer is None:
         return
-    before = [{"pending": {AT_THE_END: items}}]
-    writer = sink.sink.create_writer(_SlotWriterContext(context, sink.input_type, before), [])
-    try:
-        writer.flush(True)
+    with _beside_a_writer(committer, sink, context, items):
         committer.commit(items)
-    finally:
-        writer.close()
-        committer.close()
+        if lost := [item for item in begun if item not in items]:
+            committer.abort(lost)
+
+
+def abort_at_the_end(sink: CommittingSink, context: OperatorContext, begun: list[Any]) -> None:
+    """Undo, on the driver, what the writers of a BATCH job have begun that is not going to be committed."""
+    committer = sink.sink.create_committer()
+    if committer is None:
+        return
+    with _beside_a_writer(committer, sink, context, []):
+        committer.abort(begun)
+
+
+@contextmanager
+def _beside_a_writer(
+    committer: Committer, sink: CommittingSink, context: OperatorContext, items: list[Any]
+) -> Iterator[None]:
+    """For a committer that has seen nothing of the writing, as after a restore; some need a writer that is open."""
+    before = [{"pending": {AT_THE_END: items}}]
+    with closing(committer):
+        writing = _SlotWriterContext(context, sink.input_type, before, has_rivals=False)
+        with closing(sink.sink.create_writer(writing, [])) as writer:
+            writer.flush(True)
+            yield
 
 
 class _SlotWriterContext(WriterContext):
     """The WriterContext of one subtask."""
 
     def __init__(
-        self, context: OperatorContext, input_type: TypeInformation | None, before: Iterable[dict[str, Any]]
+        self,
+        context: OperatorContext,
+        input_type: TypeInformation | None,
+        before: Iterable[dict[str, Any]],
+        *,
+        has_rivals: bool,
     ) -> None:
+        self.has_rivals = has_rivals
         self._context = context
         self._input_type = input_type
         self._before = list(before)

@@ -183,6 +183,10 @@ class Operator:
     def finish_key(self, key: Any) -> None:
         """All records of a key have come; only in BATCH mode, and only if there are `batch_keys`."""
 
+    def begun(self) -> list[Any] | None:
+        """What is to be undone if this subtask is lost in BATCH mode; None for an operator that commits nothing."""
+        return None
+
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
         """An epoch begins at this processing time."""

@@ -20,6 +20,7 @@ from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
 from penstock.runtime.bell import Bell
 from penstock.runtime.checkpoints import SlotCheckpoints
+from penstock.runtime.committing import Begun
 from penstock.runtime.elements import MIN_TIMESTAMP, Chunk, Receiver, joined
 from penstock.runtime.exchange import (
     BroadcastWriter,
@@ -348,6 +349,10 @@ class Slot:
             for target, frames in writer.take().items():
                 taken.setdefault((stage, target), []).append(((edge, self.index), frames))
         return taken
+
+    def begun(self) -> list[Begun]:
+        """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint tells."""
+        return [(each.context.uid, begun) for each in self._ordered() if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:
         """What sinks have for the driver."""

@@ -8,6 +8,7 @@ from pyspark import SparkContext
 
 from penstock.errors import SlotLost
 from penstock.job.cluster import Patience
+from penstock.runtime.committing import Begun
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.spark.attempt import Attempt, check_session
 from penstock.spark.session import in_session
@@ -25,6 +26,7 @@ class SparkCluster:
         self._interrupted = False
         self._released = False
         self.on_wake: Callable[[bool], None] = _nobody
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""

@@ -12,6 +12,7 @@ from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.submission import with_defaults
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
+from penstock.runtime.committing import Begun
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
@@ -23,6 +24,7 @@ class InProcessCluster:
     def __init__(self) -> None:
         self.slots: list[Slot] = []
         self.on_wake: Callable[[bool], None] = lambda lost: None
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         for slot in self.slots:
@@ -35,6 +37,8 @@ class InProcessCluster:
         failure = None
         try:
             slot.open()
+            if slot.plan.batch:
+                self.on_begun(slot.begun())
         except OperatorFailed as failed:
             failure = failed.failure
         except Exception as error:

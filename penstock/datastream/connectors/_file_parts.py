@@ -110,6 +110,15 @@ class Discarded:
         _delete_unmarked(files, self.hidden_files)
 
 
+@dataclass(frozen=True)
+class Written:
+    """All that a writer leaves behind if it is lost: its hidden files below the base path."""
+
+    base_path: str
+    writer: str
+    """What the names of its files have in common."""
+
+
 def _delete_unmarked(files: Files, urls: Iterable[str]) -> None:
     for path in map(files.path, urls):
         if files.size(path + MARK) is None:
@@ -131,9 +140,19 @@ class FileCommitter(Committer):
         for files in places.values():
             files.sync_folder(files.root)
 
+    def abort(self, begun: list[Written]) -> None:
+        """Delete what is still hidden of these writers."""
+        for base_path in {written.base_path for written in begun}:
+            files = Files(base_path)
+            writers = {written.writer for written in begun if written.base_path == base_path}
+            for path in files.listed(files.root):
+                match = _HIDDEN_NAME.fullmatch(posixpath.basename(path))
+                if match is not None and any(writer in match["name"] for writer in writers):
+                    files.delete(path)
+
 
 # --- names ---
-_HIDDEN_NAME = re.compile(r"\..*\.(?P<owner>[0-9a-f]{12})-(?P<subtask>\d+)-[0-9a-f]{32}\.inprogress")
+_HIDDEN_NAME = re.compile(r"\.(?P<name>.*)\.(?P<owner>[0-9a-f]{12})-(?P<subtask>\d+)-[0-9a-f]{32}\.inprogress")
 
 
 class Names:
@@ -145,12 +164,12 @@ class Names:
         self._subtask = context.runtime.get_index_of_this_subtask()
         self._subtasks = context.runtime.get_number_of_parallel_subtasks()
         self._prefix, self._suffix = prefix, suffix
-        self._writer = uuid.uuid4()
+        self.writer = str(uuid.uuid4())
         self._numbers = count()
 
     def next(self) -> str:
         """The name of another finished file."""
-        return f"{self._prefix}-{self._writer}-{next(self._numbers)}{self._suffix}"
+        return f"{self._prefix}-{self.writer}-{next(self._numbers)}{self._suffix}"
 
     def hidden(self, name: str) -> str:
         """The name of a file that is going to have that name."""

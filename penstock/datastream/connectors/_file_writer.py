@@ -28,6 +28,7 @@ from penstock.datastream.connectors._file_parts import (
     NewContent,
     PartFile,
     Pending,
+    Written,
     delete_leftovers,
 )
 from penstock.datastream.connectors.base import SinkWriter, WriterContext
@@ -86,7 +87,7 @@ class FileWriter(SinkWriter):
         self._replaced: list[str] = []
         self._ended = False
         self._next_check: int | None = None
-        if context.is_restored or context.runtime.get_attempt_number() > 0:
+        if (context.is_restored or context.runtime.get_attempt_number() > 0) and not context.has_rivals:
             delete_leftovers(self._files, self._names, [*context.all_restored, *context.all_committables])
         for item in restored:
             self._take_up(item)
@@ -170,6 +171,9 @@ class FileWriter(SinkWriter):
         return self._next_check if self._open else None
 
     # --- checkpoints ---
+    def begun(self) -> list[Written]:
+        return [Written(self._settings.base_path, self._names.writer)]
+
     def flush(self, end_of_input: bool) -> None:
         self._ended = self._ended or end_of_input
 

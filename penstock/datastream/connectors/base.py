@@ -340,6 +340,10 @@ class WriterContext(ABC):
     def all_committables(self) -> list[Any]:
         """What the checkpoint holds that may not have been committed, of all subtasks."""
 
+    has_rivals: bool = False
+    """Whether the subtask may have other writers, now or before, whose work counts and this one's does not: in BATCH
+    mode Spark may run a task more than once. A writer with rivals must not tidy up after others."""
+
 
 class SinkWriter(ABC):
     """Writes the records of one subtask."""
@@ -357,6 +361,13 @@ class SinkWriter(ABC):
     def write_all(self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context) -> bool:
         """Write a chunk at once, if there is a faster way than one by one; False if there is none."""
         return False
+
+    def begun(self) -> list[Any]:
+        """Return what someone else has to undo if this writer is lost, as plain data: asked at the start in BATCH mode.
+
+        There no checkpoint tells a successor. The driver keeps it, and hands it to `Committer.abort`.
+        """
+        return []
 
     def flush(self, end_of_input: bool) -> None:  # noqa: B027 - many write at once
         """Push out what is buffered: a checkpoint follows, or the end."""
@@ -386,6 +397,13 @@ class Committer(ABC):
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
         """Commit what a complete checkpoint holds. It may come again after a failure, and then must change nothing."""
+
+    def abort(self, begun: list[Any]) -> None:  # noqa: B027 - many leave nothing behind
+        """Undo what writers have begun and nobody will commit; what equals something committed is left out.
+
+        Called on the driver in BATCH mode: after the commit if tasks were run more than once, and after a failure. Some
+        of it may not be there.
+        """
 
     def close(self) -> None:  # noqa: B027
         """Release what the committer holds."""

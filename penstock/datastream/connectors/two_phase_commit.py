@@ -76,7 +76,8 @@ class TwoPhaseCommitSinkFunction(Function):
 
         `handled_transactions` are those that the checkpoint knows, of all subtasks: none if the job starts from the
         beginning. Others may be left behind by an attempt whose checkpoints were not completed. A system that keeps
-        them for ever needs names by which this subtask can find and abort them here.
+        them for ever needs names by which this subtask can find and abort them here. In BATCH mode it is called on the
+        driver, in the name of all subtasks, before the commit and after a failure.
         """
 
     # --- settings ---
@@ -116,11 +117,11 @@ def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
 @persisted
 @dataclass(frozen=True)
 class _Transaction:
-    """A transaction as the checkpoint holds it."""
+    """A transaction as the checkpoint holds it; the same in every copy of it."""
 
     id: str
-    handle: Any
-    began: int
+    handle: Any = field(compare=False)
+    began: int = field(compare=False)
 
 
 @dataclass
@@ -221,7 +222,8 @@ class TwoPhaseCommitSink(Sink):
         for transaction in restored:
             self.function.recover_and_abort(transaction.handle)
         handled = [transaction.handle for transaction in (*context.all_committables, *context.all_restored)]
-        self.function.finish_recovering_context(handled)
+        if not context.has_rivals:
+            self.function.finish_recovering_context(handled)
         running.begin()
         return _Writer(running)
 
@@ -236,6 +238,9 @@ class _Writer(SinkWriter):
 
     def write(self, value: Any, context: SinkFunction.Context) -> None:
         self._running.function.invoke(self._running.begin().handle, value, context)
+
+    def begun(self) -> list[_Transaction]:
+        return [self._running.begin()]
 
     def flush(self, end_of_input: bool) -> None:
         self._ended = self._ended or end_of_input
@@ -257,6 +262,10 @@ class _Committer(Committer):
     def commit(self, committables: list[_Transaction]) -> None:
         for transaction in committables:
             self._running.commit(transaction)
+
+    def abort(self, begun: list[_Transaction]) -> None:
+        for transaction in begun:
+            self._running.function.recover_and_abort(transaction.handle)
 
     def close(self) -> None:
         self._running.close()

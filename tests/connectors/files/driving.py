@@ -69,6 +69,10 @@ class Subtask(WriterContext):
         return self._checkpoint is not None
 
     @property
+    def has_rivals(self):
+        return self._job.has_rivals
+
+    @property
     def all_restored(self):
         return [item for writer, _ in self._checkpoint or () for item in writer]
 
@@ -86,6 +90,7 @@ class SinkJob:
         self.now = 1_000_000
         self.number = 0
         self.attempt = 0
+        self.has_rivals = False
         self.parallelism = parallelism
         self._start(checkpoint)
 
