@@ -28,6 +28,7 @@ from penstock.datastream.connectors.base import (
     SplitsInTurn,
 )
 from penstock.errors import ConnectorError, NotFound
+from penstock.persisted import persisted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,6 +47,7 @@ DONE = "done"
 """The position of a file that has been read and still has to be deleted."""
 
 
+@persisted
 @dataclass(frozen=True)
 class BatchFile:
     """A file of one micro-batch, and how much of it has been read."""

@@ -21,12 +21,14 @@ from typing import Any
 from penstock.datastream.connectors._file_access import Files
 from penstock.datastream.connectors.base import Committer, WriterContext
 from penstock.errors import ConnectorError, NotFound
+from penstock.persisted import persisted
 
 MARK = ".savepoint"
 """What the name of an empty file ends with that lies beside a hidden one: a savepoint needs it, do not delete it."""
 
 
 # --- what a checkpoint knows ---
+@persisted
 @dataclass(frozen=True)
 class InProgress:
     """An open file, of which the first `length` bytes count."""
@@ -42,6 +44,7 @@ class InProgress:
         return (self.hidden,)
 
 
+@persisted
 @dataclass(frozen=True)
 class Closed:
     """A whole file that is to be compacted with others."""
@@ -58,6 +61,7 @@ class Closed:
         return (self.hidden,)
 
 
+@persisted
 @dataclass(frozen=True)
 class Pending:
     """A whole file that gets its name with the checkpoint; what it replaces goes then."""
@@ -94,6 +98,7 @@ class Pending:
         _delete_unmarked(files, self.replaces)
 
 
+@persisted
 @dataclass(frozen=True)
 class Discarded:
     """Hidden files that a later one has taken the place of."""

@@ -25,12 +25,14 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.connectors.file_formats import BulkFormat, FileFormat, FormatReader, StreamFormat
 from penstock.errors import NotFound, SchemaMismatch, UndecodableRecord
+from penstock.persisted import persisted
 
 SPLIT_BYTES = 32 << 20
 _TO_THE_END = sys.maxsize
 _DIGEST_BYTES = 12
 
 
+@persisted
 @dataclass(frozen=True)
 class FileSplit:
     """A piece of a file, and the place in it from which to read."""

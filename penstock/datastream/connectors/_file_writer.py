@@ -123,19 +123,19 @@ class FileWriter(SinkWriter):
         if bucket_id is not None:
             self._write(bucket_id, values)
             return True
-        for bucket, chunk in self._by_bucket(values, timestamps, context).items():
-            self._write(bucket, chunk)
+        for bucket, part in self._by_bucket(values, timestamps, context).items():
+            self._write(bucket, part)
         return True
 
     def _by_bucket(
         self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context
     ) -> dict[str, list[Any]]:
         record, bucket_of = RecordContext(context), self._settings.bucket_assigner.get_bucket_id
-        chunks: dict[str, list[Any]] = {}
+        by_bucket: dict[str, list[Any]] = {}
         for index, value in enumerate(values):
             record.record_timestamp = timestamps[index] if timestamps is not None else None
-            chunks.setdefault(bucket_of(value, record), []).append(value)
-        return chunks
+            by_bucket.setdefault(bucket_of(value, record), []).append(value)
+        return by_bucket
 
     def _write(self, bucket_id: str, values: list[Any]) -> None:
         now = self._context.now

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from penstock.checkpoint.metadata import FILE
+from penstock.checkpoint.metadata import FILE, VERSION
 from penstock.checkpoint.store import read_snapshot
 from penstock.common import JobStatus
 from penstock.datastream.checkpoint_storage import JobManagerCheckpointStorage
@@ -429,8 +429,8 @@ class TestSnapshots:
 
     def test_written_by_a_newer_version(self, run, savepoint):
         path = savepoint()
-        self.edit(path, lambda data: data.replace(b"penstock-snapshot 1 ", b"penstock-snapshot 9 "))
-        with pytest.raises(UnknownFormat, match=r"has format version 9.*reads up to 1"):
+        self.edit(path, lambda data: data.replace(f"penstock-snapshot {VERSION} ".encode(), b"penstock-snapshot 9 "))
+        with pytest.raises(UnknownFormat, match=rf"has format version 9.*reads up to {VERSION}"):
             run(program, self.starting(path))
 
     @pytest.mark.parametrize("damage", [lambda data: data[:-10], lambda data: b"", lambda data: b"hello" + data])
