@@ -46,7 +46,8 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.snapshot import State
 from penstock.state.tables import Tables
 
-_EMPTY = pickle.dumps([])
+_NOTHING = b""
+"""A blob in which nothing travels."""
 Address = tuple[int, int]
 """A channel's sender: (edge, upstream subtask)."""
 
@@ -255,7 +256,7 @@ class Slot:
 
     def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
         """Run one stage on what the previous one sent and return a blob for every slot."""
-        for blob in blobs:
+        for blob in filter(None, blobs):
             for address, frames in pickle.loads(blob):
                 self._hold(address, frames)
         if self.failure is None:
@@ -266,7 +267,7 @@ class Slot:
                 self.failure = replace(failed.failure, stage=stage)
             except USER_ERRORS as error:
                 self.failure = replace(failure_of(error, "the engine", "-", self.index), stage=stage)
-        return [_EMPTY] * self.plan.slots
+        return [_NOTHING] * self.plan.slots
 
     def _hold(self, address: Address, frames: list[bytes]) -> None:
         """Keep frames unopened until the stage of their target."""
@@ -371,7 +372,7 @@ class Slot:
                     self._hold((edge_id, self.index), frames)
                 else:
                     parcels[target].append(((edge_id, self.index), frames))
-        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) for parcel in parcels]
+        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) if parcel else _NOTHING for parcel in parcels]
 
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
