@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import zstandard
 
 from penstock.errors import CorruptSnapshot, StorageError
-from penstock.storage import ATTEMPTS, Storage, split_url
+from penstock.storage import ATTEMPTS, Storage, pause, split_url
 
 MAGIC = b"PENSTOCK"
 OWN = "_own"
@@ -121,12 +121,13 @@ def write_file(
     # What is produced while it is written can be written once only.
     again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
     attempts = ATTEMPTS if again else 1
-    for attempt in range(1, attempts + 1):
+    for attempt in range(attempts):
         try:
             return _write_file(url, _Pieces(states, compress), inline_below, copying)
         except StorageError as error:
-            if attempt == attempts or error.lasting:
+            if attempt + 1 == attempts or error.lasting:
                 raise
+            pause(attempt)
     raise AssertionError("a file is written at least once")
 
 

@@ -114,8 +114,7 @@ class StreamingBulkBuilder(StreamingBuilder):
 
 def _usable(base_path: str) -> str:
     """The whole URL of a base path: slots run in other folders than the program."""
-    files = Files(str(base_path))
-    return files.url(files.root)
+    return Files(str(base_path)).url()
 
 
 # --- sinks ---

@@ -108,7 +108,7 @@ class TestStorage:
         with pytest.raises(CheckpointFailed) as raised:
             run(program, on_files)
         message = str(raised.value)
-        assert "No space left on device" in message and "hooked:///ckpt/" in message and "chk-1/slot-0" in message
+        assert "No space left on device" in message and "hooked://ckpt/" in message and "chk-1/slot-0" in message
         assert "0 failures in a row are tolerated (execution.checkpointing.tolerable-failed-checkpoints)" in message
         assert len([1 for call, _ in hooked.fs.calls if call == "write"]) == 1, "another try does not make room"
 
@@ -272,7 +272,7 @@ class TestPlaces:
                 raise PermissionError(errno.EACCES, "Permission denied", path)
 
         hooked.on(refuse)
-        with pytest.raises(CheckpointFailed, match=r"cannot write 'hooked:///ckpt/.*Permission denied"):
+        with pytest.raises(CheckpointFailed, match=r"cannot write 'hooked://ckpt/.*Permission denied"):
             run(program, on_files)
         assert len([1 for call, _ in hooked.fs.calls if call in ("makedirs", "write")]) == 1
 
@@ -282,7 +282,7 @@ class TestPlaces:
 
         hooked.fs.store["/ckpt/x"] = None
         hooked.on(refuse)
-        with pytest.raises(StorageError, match=r"cannot \w+ 'hooked:///ckpt.*Permission denied"):
+        with pytest.raises(StorageError, match=r"cannot \w+ 'hooked://ckpt.*Permission denied"):
             run(program, {**on_files, "pipeline.job-id": "ab" * 16})
 
     def test_a_bucket_that_does_not_exist(self, run, on_files, hooked, restarts):
