@@ -145,10 +145,10 @@ class FileCommitter(Committer):
         for base_path in {written.base_path for written in begun}:
             files = Files(base_path)
             writers = {written.writer for written in begun if written.base_path == base_path}
-            for path in files.listed(files.root):
-                match = _HIDDEN_NAME.fullmatch(posixpath.basename(path))
+            for name in files.names():
+                match = _HIDDEN_NAME.fullmatch(posixpath.basename(name))
                 if match is not None and any(writer in match["name"] for writer in writers):
-                    files.delete(path)
+                    files.delete(name)
 
 
 # --- names ---
