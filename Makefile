@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Test files that need neither Spark nor a server share nothing.
+SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 
 .PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
 
@@ -22,10 +24,11 @@ demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
 	@$(BIN)/python -m penstock.demo $(DEMO)
 
 test: check  ## the whole suite: checks, unit tests, tests on real Spark
-	$(BIN)/python -m pytest tests -m "not soak" -q
+	$(BIN)/python -m pytest tests $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
+	$(BIN)/python -m pytest tests -m "not soak and (spark or service)" -q
 
-unit: $(STAMP)  ## only what needs no Spark: seconds
-	$(BIN)/python -m pytest tests -m "not soak and not spark" -q
+unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
+	$(BIN)/python -m pytest tests/unit tests/model tests/plans tests/surface $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
 
 spark: $(STAMP)  ## only what runs on real Spark
 	$(BIN)/python -m pytest tests -m spark -q
@@ -40,7 +43,7 @@ format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch on their usual ports (SERVICES="kafka postgres" for some)
+services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3 on their usual ports (SERVICES="kafka postgres" for some)
 	@$(BIN)/python -m tests.services start $(SERVICES)
 
 services-stop: $(STAMP)  ## stop them again

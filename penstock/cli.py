@@ -56,11 +56,11 @@ def run(
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
     """Run a program; what follows its name is passed to it."""
-    from penstock.datastream.submission import Defaults
+    from penstock.datastream.submission import with_defaults
 
     if not program.is_file():
         _fail(f"there is no file '{program}'")
-    Defaults.configuration = _configuration(
+    configuration = _configuration(
         option or [],
         {
             "parallelism.default": parallelism,
@@ -76,7 +76,8 @@ def run(
         compat.install()
     sys.argv = [str(program), *context.args]
     sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
-    _run(program)
+    with with_defaults(configuration=configuration):
+        _run(program)
 
 
 def _run(program: Path) -> None:

@@ -1,14 +1,31 @@
-"""How objects become bytes: pickled by reference where possible, by value where a class cannot be imported."""
+"""How objects become bytes: pickled by reference where possible, by value where a class cannot be imported.
+
+Bytes that outlive the process, such as those of a checkpoint, are read with `loads`, which also finds classes that have
+been moved since (`penstock/persisted.py`). Bytes from another process of the same job are read with `pickle.loads`.
+"""
 
 from __future__ import annotations
 
 import pickle
 import sys
+from io import BytesIO
 from typing import Any
 
 import cloudpickle
 
-loads = pickle.loads
+from penstock import persisted
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("penstock."):
+            return persisted.found(module, name)
+        return super().find_class(module, name)
+
+
+def loads(data: bytes) -> Any:
+    """What `dumps` was given, in this version of Penstock or an earlier one."""
+    return _Unpickler(BytesIO(data)).load()
 
 
 def dumps(value: Any) -> bytes:

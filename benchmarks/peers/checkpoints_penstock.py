@@ -13,6 +13,7 @@ from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.runtime.elements import Chunk
 from penstock.runtime.source import CHUNK_RECORDS, Reader, Source
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -138,11 +139,11 @@ class StepReader(Reader):
     def poll(self, output, budget):
         if self._step == len(self._steps):
             return self.after_steps(output, budget)
-        chunk = self._steps[self._step][self._next : self._next + CHUNK_RECORDS]
-        if chunk:
-            output.records([self.record(number) for number in chunk], None)
-        self._next += len(chunk)
-        return len(chunk)
+        numbers = self._steps[self._step][self._next : self._next + CHUNK_RECORDS]
+        if numbers:
+            output.chunk(Chunk([self.record(number) for number in numbers]))
+        self._next += len(numbers)
+        return len(numbers)
 
     def record(self, number):
         return OFFSET + number
@@ -241,7 +242,7 @@ class TailReader(StepReader):
         self._epochs += 1
         fails = self._epochs == EPOCHS_BEFORE_FAILURE and self._subtask == 0
         kinds = [j.TAIL] * (TAIL_KEYS - 1) + [j.FAIL if fails else j.TAIL]
-        output.records([(key % self._keys, kind, self._subtask) for key, kind in enumerate(kinds)], None)
+        output.chunk(Chunk([(key % self._keys, kind, self._subtask) for key, kind in enumerate(kinds)]))
         return TAIL_KEYS
 
 

@@ -19,7 +19,8 @@ from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, SlotSna
 
 FILE = "_metadata"
 FORMAT = "penstock-snapshot"
-VERSION = 1
+VERSION = 2
+"""Since 2, classes of Penstock's are written under names that do not depend on modules; 1 is read as well."""
 _KEEPING = ("source", "committing sink")
 """Kinds of operators that keep something beside declared state."""
 
@@ -84,7 +85,8 @@ def decode(data: bytes, folder: str) -> Metadata:
         raise UnknownFormat(
             f"{where} has format version {words[1]}; this version of Penstock reads up to {VERSION}: upgrade to read it"
         )
-    if head != f"{_head(VERSION)} {_checksum(VERSION, body)}".encode():
+    version = int(words[1])
+    if head != f"{_head(version)} {_checksum(version, body)}".encode():
         raise CorruptSnapshot(f"{where} was torn or changed: it does not match its checksum")
     return _decoded(json.loads(body), folder)
 

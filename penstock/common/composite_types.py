@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.common.basic_types import BasicTypeInfo
 from penstock.common.type_information import TypeInformation, field_types_of, fit_columns
@@ -164,6 +164,13 @@ class RowTypeInfo(TypeInformation):
         return f"RowTypeInfo({', '.join(f'{name}{declared}' for name, declared in fields)})"
 
 
+def required_row_type(declared: Any) -> RowTypeInfo:
+    """The type, if it is one of rows."""
+    if not isinstance(declared, RowTypeInfo):
+        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {declared!r}")
+    return declared
+
+
 def _found(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """What a dict or an object has under these names; one that has nothing of the kind is something else."""
     if isinstance(value, dict):
@@ -188,6 +195,7 @@ class ListTypeInfo(TypeInformation):
     """A list of any length with elements of one type; tuples become lists."""
 
     elem_type: TypeInformation
+    label: ClassVar = "LIST"
 
     def __post_init__(self) -> None:
         field_types_of([self.elem_type])
@@ -208,47 +216,35 @@ class ListTypeInfo(TypeInformation):
 
     @property
     def notation(self) -> str:
-        return f"LIST({self.elem_type.notation})"
+        return f"{self.label}({self.elem_type.notation})"
 
     def __repr__(self) -> str:
-        return f"ListTypeInfo<{self.elem_type}>"
+        return f"{type(self).__name__}<{self.elem_type}>"
 
 
 @dataclass(frozen=True, repr=False)
 class BasicArrayTypeInfo(ListTypeInfo):
     """An array of strings or boxed numbers: a list in Python."""
 
-    @property
-    def notation(self) -> str:
-        return f"BASIC_ARRAY({self.elem_type.notation})"
-
-    def __repr__(self) -> str:
-        return f"BasicArrayTypeInfo<{self.elem_type}>"
+    label = "BASIC_ARRAY"
 
 
 @dataclass(frozen=True, repr=False)
 class ObjectArrayTypeInfo(ListTypeInfo):
     """An array of objects: a list in Python."""
 
-    @property
-    def notation(self) -> str:
-        return f"OBJECT_ARRAY({self.elem_type.notation})"
-
-    def __repr__(self) -> str:
-        return f"ObjectArrayTypeInfo<{self.elem_type}>"
+    label = "OBJECT_ARRAY"
 
 
 @dataclass(frozen=True, repr=False)
 class PrimitiveArrayTypeInfo(ListTypeInfo):
     """An array of numbers or booleans: a list in Python."""
 
+    label = "PRIMITIVE_ARRAY"
+
     def __post_init__(self) -> None:
         if not isinstance(self.elem_type, BasicTypeInfo):
             raise TypeError(f"a primitive array holds numbers or booleans, not {self.elem_type.notation}")
-
-    @property
-    def notation(self) -> str:
-        return f"PRIMITIVE_ARRAY({self.elem_type.notation})"
 
     def __repr__(self) -> str:
         return f"PrimitiveArrayTypeInfo<{self.elem_type}>"

@@ -49,7 +49,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Strings in one charset."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
-        self.charset = _known_charset(charset)
+        self.charset = known_charset(charset)
 
     def serialize(self, value: str) -> bytes:
         if not isinstance(value, str):
@@ -120,7 +120,7 @@ class Encoder(ABC):
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """Every value printed on a line of its own."""
-        return SimpleStringEncoder(_known_charset(charset_name))
+        return SimpleStringEncoder(known_charset(charset_name))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,8 @@ class BulkWriterFactory(ABC):
     def create(self, stream: IO[bytes]) -> BulkWriter: ...
 
 
-def _known_charset(charset: str) -> str:
+def known_charset(charset: str) -> str:
+    """The charset, if Python knows it."""
     try:
         codecs.lookup(charset)
     except LookupError:

@@ -285,7 +285,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
         """The watermark as of now; None when there is nothing to say."""
 
     def to_strategy(self) -> WatermarkStrategy:
-        return WatermarkStrategy(_PeriodicSupplier(self), self)
+        return WatermarkStrategy(_FromAssigner(_PeriodicGenerator, self), self)
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
@@ -299,7 +299,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
         """Called right behind each record; None when no watermark is due."""
 
     def to_strategy(self) -> WatermarkStrategy:
-        return WatermarkStrategy(_PunctuatedSupplier(self), self)
+        return WatermarkStrategy(_FromAssigner(_PunctuatedGenerator, self), self)
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
@@ -364,16 +364,19 @@ class _BoundedExtractorAdapter(AssignerWithPeriodicWatermarks):
         return Watermark(self._highest - self._delay_ms)
 
 
-# A strategy of these holds its assigner twice, as assigner and in the supplier. Pickled together the two stay one
-# object, which is what such assigners count on: what they see as assigner, they use as generator.
-
-
 @dataclass(frozen=True)
-class _PeriodicSupplier:
-    assigner: AssignerWithPeriodicWatermarks
+class _FromAssigner:
+    """Makes the generator of a strategy that holds its assigner twice, as assigner and here.
+
+    Pickled together the two stay one object, which is what such assigners count on: what they see as assigner, they use
+    as generator.
+    """
+
+    generator: Callable[[Any], WatermarkGenerator]
+    assigner: TimestampAssigner
 
     def __call__(self, context: Any) -> WatermarkGenerator:
-        return _PeriodicGenerator(self.assigner)
+        return self.generator(self.assigner)
 
 
 @dataclass
@@ -384,14 +387,6 @@ class _PeriodicGenerator(NoWatermarksGenerator):
         watermark = self.assigner.get_current_watermark()
         if watermark is not None:
             output.emit_watermark(watermark)
-
-
-@dataclass(frozen=True)
-class _PunctuatedSupplier:
-    assigner: AssignerWithPunctuatedWatermarks
-
-    def __call__(self, context: Any) -> WatermarkGenerator:
-        return _PunctuatedGenerator(self.assigner)
 
 
 @dataclass

@@ -4,8 +4,9 @@ Names are resolved when they are first used (PEP 562): a worker that only needs 
 builders, which import the runtime that the worker is about to start.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.datastream.async_data_stream import AsyncDataStream
@@ -256,20 +257,20 @@ __all__ = [
     "WindowedStream",
 ]
 
-_NAMES_OF_MODULES = {
-    "async_data_stream": "AsyncDataStream",
-    "checkpoint_config": "CheckpointConfig ExternalizedCheckpointCleanup ExternalizedCheckpointRetention",
-    "checkpoint_storage": """
+_NAMES_BY_MODULE = {
+    ".async_data_stream": "AsyncDataStream",
+    ".checkpoint_config": "CheckpointConfig ExternalizedCheckpointCleanup ExternalizedCheckpointRetention",
+    ".checkpoint_storage": """
         CheckpointStorage CustomCheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage
     """,
-    "checkpointing_mode": "CheckpointingMode",
-    "connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
-    "data_stream": "CloseableIterator DataStream DataStreamSink SplitStream",
-    "keyed_stream": "KeyedStream",
-    "joined_streams": "CoGroupedStreams JoinedStreams",
-    "windowed_stream": "AllWindowedStream WindowedStream",
-    "execution_mode": "RuntimeExecutionMode",
-    "functions": """
+    ".checkpointing_mode": "CheckpointingMode",
+    ".connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+    ".data_stream": "CloseableIterator DataStream DataStreamSink SplitStream",
+    ".keyed_stream": "KeyedStream",
+    ".joined_streams": "CoGroupedStreams JoinedStreams",
+    ".windowed_stream": "AllWindowedStream WindowedStream",
+    ".execution_mode": "RuntimeExecutionMode",
+    ".functions": """
         AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate
         AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture
         CheckpointListener CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed
@@ -282,38 +283,25 @@ _NAMES_OF_MODULES = {
         RichMapFunction RichParallelSourceFunction RichReduceFunction RichSinkFunction RichSourceFunction
         RuntimeContext SinkFunction SourceContext SourceFunction TimerService WindowFunction
     """,
-    "output_tag": "OutputTag",
-    "slot_sharing_group": "MemorySize SlotSharingGroup",
-    "state": """
+    ".output_tag": "OutputTag",
+    ".slot_sharing_group": "MemorySize SlotSharingGroup",
+    ".state": """
         AggregatingState AggregatingStateDescriptor AppendingState BroadcastState ListState
         ListStateDescriptor MapState MapStateDescriptor MergingState OperatorStateStore
         ReadOnlyBroadcastState ReducingState ReducingStateDescriptor State StateDescriptor StateTtlConfig
         ValueState ValueStateDescriptor
     """,
-    "state_backend": """
+    ".state_backend": """
         CustomStateBackend EmbeddedRocksDBStateBackend FsStateBackend HashMapStateBackend MemoryStateBackend
         PredefinedOptions RocksDBStateBackend StateBackend
     """,
-    "stream_execution_environment": "StreamExecutionEnvironment",
-    "time_characteristic": "TimeCharacteristic",
-    "time_domain": "TimeDomain",
-    "window": """
+    ".stream_execution_environment": "StreamExecutionEnvironment",
+    ".time_characteristic": "TimeCharacteristic",
+    ".time_domain": "TimeDomain",
+    ".window": """
         CountWindow Evictor GlobalWindow MergingWindowAssigner TimeWindow Trigger TriggerResult Window WindowAssigner
     """,
 }
-_MODULE_OF = {name: module for module, names in _NAMES_OF_MODULES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # a type checker that saw it would let any misspelt name pass
-
-    def __getattr__(name: str) -> Any:
-        if name in _NAMES_OF_MODULES:
-            return import_module(f"{__name__}.{name}")
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = value  # the next access does not come here
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_NAMES_OF_MODULES})
+    __getattr__, __dir__ = lazy_names(__name__, _NAMES_BY_MODULE)

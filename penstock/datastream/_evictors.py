@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from penstock.common.time import to_millis
 from penstock.datastream._windows import Window
+from penstock.persisted import persisted_in
 
 
+@persisted_in("penstock.datastream.window")
 class TimestampedValue(NamedTuple):
     """An element as evictors see it."""
 

@@ -1,8 +1,8 @@
-"""What settings objects have in common: they are compared and printed by value, and their numbers are checked."""
+"""What settings objects have in common: they are compared and printed by value, and what they are given is checked."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -33,4 +33,12 @@ def instance_of(what: str, value: object, kind: type[T]) -> T:
     """Return `value` if it is a `kind`; the error names the setting."""
     if not isinstance(value, kind):
         raise TypeError(f"{what} must be a {kind.__qualname__}, not {value!r}")
+    return value
+
+
+def expected(kind: type, value: Any) -> Any:
+    """Return `value` if it is a `kind`; for arguments that their method names already."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__.startswith(tuple("AEIOU")) else "a"
+        raise TypeError(f"expected {article} {kind.__name__}, not {value!r}")
     return value

@@ -12,7 +12,17 @@ from penstock.datastream.state import ReducingStateDescriptor, ValueStateDescrip
 CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
 
 
-class EventTimeTrigger(Trigger[Any, Any]):
+class _Untimed(Trigger[Any, Any]):
+    """Continues whatever the time; a trigger that fires by one of the two kinds of time overrides that method."""
+
+    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return CONTINUE
+
+
+class EventTimeTrigger(_Untimed):
     """Fires when the watermark passes the end of the window, and for every element that comes after that."""
 
     @staticmethod
@@ -23,9 +33,6 @@ class EventTimeTrigger(Trigger[Any, Any]):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        return CONTINUE
-
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -42,7 +49,7 @@ class EventTimeTrigger(Trigger[Any, Any]):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-class ProcessingTimeTrigger(Trigger[Any, Any]):
+class ProcessingTimeTrigger(_Untimed):
     """Fires when processing time passes the end of the window."""
 
     @staticmethod
@@ -56,9 +63,6 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return FIRE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def can_merge(self) -> bool:
         return True
 
@@ -70,7 +74,7 @@ class ProcessingTimeTrigger(Trigger[Any, Any]):
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
-class _ContinuousTrigger(Trigger[Any, Any]):
+class _ContinuousTrigger(_Untimed):
     """What the two continuous triggers share: the next time to fire, kept for each pane."""
 
     def __init__(self, interval: Any) -> None:
@@ -142,9 +146,6 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
             return FIRE
         return CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
         self.merge(ctx, ctx.register_event_time_timer)
 
@@ -166,9 +167,6 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
             self.schedule(now - now % self.interval, window, ctx, ctx.register_processing_time_timer)
         return CONTINUE
 
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         if not self.due(time, ctx):
             return CONTINUE
@@ -187,7 +185,7 @@ def _add(left: int, right: int) -> int:
     return left + right
 
 
-class CountTrigger(Trigger[Any, Any]):
+class CountTrigger(_Untimed):
     """Fires when the pane has taken a number of elements since it last fired."""
 
     def __init__(self, window_size: int) -> None:
@@ -206,12 +204,6 @@ class CountTrigger(Trigger[Any, Any]):
         if count.get() >= self.max_count:
             count.clear()
             return FIRE
-        return CONTINUE
-
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
 
     def can_merge(self) -> bool:
@@ -258,7 +250,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if isinstance(result, TriggerResult) and result.is_fire() else result
 
 
-class DeltaTrigger(Trigger[Any, Any]):
+class DeltaTrigger(_Untimed):
     """Fires when an element differs by more than a threshold from the one that fired last."""
 
     def __init__(self, threshold: float, delta_function: Callable[[Any, Any], float]) -> None:
@@ -280,26 +272,14 @@ class DeltaTrigger(Trigger[Any, Any]):
             return FIRE
         return CONTINUE
 
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
         ctx.get_partitioned_state(self._last).clear()
 
 
-class NeverTrigger(Trigger[Any, Any]):
+class NeverTrigger(_Untimed):
     """Never fires: the default of GlobalWindows."""
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
 
     def can_merge(self) -> bool:

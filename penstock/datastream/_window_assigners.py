@@ -36,7 +36,41 @@ def positive_millis(value: Any, what: str) -> int:
     return millis
 
 
-class SlidingWindows(WindowAssigner[Any, TimeWindow]):
+class _ByTime(WindowAssigner[Any, TimeWindow]):
+    """Assigns windows by one of the two kinds of time; whoever inherits says which windows an element has."""
+
+    @abstractmethod
+    def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
+        """The windows of an element at a time."""
+
+
+class _ByEventTime(_ByTime):
+    """By the records' timestamps."""
+
+    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
+        return self.windows_of(element, required(timestamp))
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+class _ByProcessingTime(_ByTime):
+    """By the epoch's processing time."""
+
+    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
+        return self.windows_of(element, context.get_current_processing_time())
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+class SlidingWindows(_ByTime):
     """Windows of `size` that start every `slide`; one assigner for all that repeat, tumbling ones among them."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
@@ -48,15 +82,11 @@ class SlidingWindows(WindowAssigner[Any, TimeWindow]):
         self.slide = slide
         self.offset = offset
 
-    def starts_at(self, timestamp: int) -> range:
-        """The starts of the windows that hold a timestamp, the latest first."""
-        last = TimeWindow.get_window_start_with_offset(timestamp, self.offset, self.slide)
-        return range(last, timestamp - self.size, -self.slide)
-
-    def windows_at(self, timestamp: int) -> list[TimeWindow]:
-        """The windows that hold a timestamp, the latest first."""
+    def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
+        """The windows that hold a time, the latest first."""
         size = self.size
-        return [TimeWindow(start, start + size) for start in self.starts_at(timestamp)]
+        last = TimeWindow.get_window_start_with_offset(time, self.offset, self.slide)
+        return [TimeWindow(start, start + size) for start in range(last, time - size, -self.slide)]
 
     def __repr__(self) -> str:
         tumbling = self.size == self.slide
@@ -64,33 +94,7 @@ class SlidingWindows(WindowAssigner[Any, TimeWindow]):
         return f"{type(self).__name__}({inner}{f', offset {self.offset}' if self.offset else ''})"
 
 
-class _EventTime(SlidingWindows):
-    """Windows by the records' timestamps."""
-
-    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
-        return self.windows_at(required(timestamp))
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTime(SlidingWindows):
-    """Windows by the epoch's processing time."""
-
-    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
-        return self.windows_at(context.get_current_processing_time())
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
-
-
-class TumblingEventTimeWindows(_EventTime):
+class TumblingEventTimeWindows(SlidingWindows, _ByEventTime):
     """Windows of one size, side by side, by event time."""
 
     def __init__(self, size: int, offset: int = 0) -> None:
@@ -102,7 +106,7 @@ class TumblingEventTimeWindows(_EventTime):
         return TumblingEventTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
-class TumblingProcessingTimeWindows(_ProcessingTime):
+class TumblingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
     """Windows of one size, side by side, by processing time."""
 
     def __init__(self, size: int, offset: int = 0) -> None:
@@ -114,7 +118,7 @@ class TumblingProcessingTimeWindows(_ProcessingTime):
         return TumblingProcessingTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
-class SlidingEventTimeWindows(_EventTime):
+class SlidingEventTimeWindows(SlidingWindows, _ByEventTime):
     """Windows of one size that start every slide, by event time."""
 
     @staticmethod
@@ -124,7 +128,7 @@ class SlidingEventTimeWindows(_EventTime):
         return SlidingEventTimeWindows(millis, positive_millis(slide, "the window slide"), to_millis(offset))
 
 
-class SlidingProcessingTimeWindows(_ProcessingTime):
+class SlidingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
     """Windows of one size that start every slide, by processing time."""
 
     @staticmethod
@@ -142,7 +146,7 @@ class SessionWindowTimeGapExtractor(ABC):
         """The gap in milliseconds, above 0."""
 
 
-class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+class SessionWindows(MergingWindowAssigner[Any, TimeWindow], _ByTime):
     """Windows that grow while elements come within a gap of each other."""
 
     def __init__(self, gap: int | Callable[[Any], int]) -> None:
@@ -154,6 +158,9 @@ class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
             return self._gap
         return positive_millis(self._gap(element), "a session gap")
 
+    def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
+        return [TimeWindow(time, time + self.gap_of(element))]
+
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
@@ -161,30 +168,6 @@ class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._gap if isinstance(self._gap, int) else 'dynamic'})"
-
-
-class _EventTimeSessions(SessionWindows):
-    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
-        start = required(timestamp)
-        return [TimeWindow(start, start + self.gap_of(element))]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
-
-class _ProcessingTimeSessions(SessionWindows):
-    def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
-        start = context.get_current_processing_time()
-        return [TimeWindow(start, start + self.gap_of(element))]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, TimeWindow]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
 
 
 def _gap_function(extractor: Any) -> Callable[[Any], int]:
@@ -195,7 +178,7 @@ def _gap_function(extractor: Any) -> Callable[[Any], int]:
     raise TypeError(f"a dynamic gap is a SessionWindowTimeGapExtractor or a function, not {extractor!r}")
 
 
-class EventTimeSessionWindows(_EventTimeSessions):
+class EventTimeSessionWindows(SessionWindows, _ByEventTime):
     """Sessions by event time, with one gap for all elements."""
 
     def __init__(self, session_gap: int) -> None:
@@ -210,7 +193,7 @@ class EventTimeSessionWindows(_EventTimeSessions):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class ProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
     """Sessions by processing time, with one gap for all elements."""
 
     def __init__(self, session_gap: int) -> None:
@@ -225,7 +208,7 @@ class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
-class DynamicEventTimeSessionWindows(_EventTimeSessions):
+class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
     """Sessions by event time, with a gap that each element brings."""
 
     def __init__(self, session_window_time_gap_extractor: Any) -> None:
@@ -236,7 +219,7 @@ class DynamicEventTimeSessionWindows(_EventTimeSessions):
         return DynamicEventTimeSessionWindows(extractor)
 
 
-class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class DynamicProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
     """Sessions by processing time, with a gap that each element brings."""
 
     def __init__(self, session_window_time_gap_extractor: Any) -> None:

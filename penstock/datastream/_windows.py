@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import UnsupportedOperation
+from penstock.persisted import persisted_in
 
 if TYPE_CHECKING:
     from penstock.datastream.functions import RuntimeContext
@@ -32,6 +33,7 @@ W = TypeVar("W", bound=Window)
 W2 = TypeVar("W2", bound=Window)
 
 
+@persisted_in("penstock.datastream.window")
 class TimeWindow(Window, tuple[int, int]):
     """The time from `start`, inclusive, to `end`, exclusive, in epoch milliseconds.
 
@@ -97,6 +99,7 @@ class TimeWindow(Window, tuple[int, int]):
         return f"TimeWindow(start={self.start}, end={self.end})"
 
 
+@persisted_in("penstock.datastream.window")
 class CountWindow(Window):
     """A window of a number of elements, known by its id."""
 
@@ -119,6 +122,7 @@ class CountWindow(Window):
         return f"CountWindow(id={self.id})"
 
 
+@persisted_in("penstock.datastream.window")
 class GlobalWindow(Window):
     """The one window that holds everything."""
 
@@ -146,6 +150,7 @@ class GlobalWindow(Window):
 _GLOBAL_WINDOW = GlobalWindow()
 
 
+@persisted_in("penstock.datastream.window")
 class TriggerResult(Enum):
     """What a trigger wants done with the window: a pair of whether to evaluate and whether to drop the contents."""
 

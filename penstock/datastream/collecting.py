@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-BUFFERED_CHUNKS = 1_000
+BUFFERED_PAYLOADS = 1_000
 
 
 class _Job(Protocol):
@@ -22,7 +22,7 @@ class CloseableIterator:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._chunks: deque[bytes] = deque()
+        self._payloads: deque[bytes] = deque()
         self._ended = False
         self._closed = False
         self._job: _Job | None = None
@@ -33,17 +33,17 @@ class CloseableIterator:
         self._job = job
 
     # --- the job's side ---
-    def put(self, chunk: bytes) -> None:
+    def put(self, payload: bytes) -> None:
         """Take a pickled list of values; waits while the reader is far behind, which slows the job down."""
         with self._changed:
-            while len(self._chunks) >= BUFFERED_CHUNKS and not self._closed:
+            while len(self._payloads) >= BUFFERED_PAYLOADS and not self._closed:
                 self._changed.wait(0.5)
             if not self._closed:
-                self._chunks.append(chunk)
+                self._payloads.append(payload)
                 self._changed.notify_all()
 
     def end(self) -> None:
-        """The job is over; no chunk follows."""
+        """The job is over; no payload follows."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -55,8 +55,8 @@ class CloseableIterator:
     def __next__(self) -> Any:
         for value in self._current:
             return value
-        while (chunk := self._next_chunk()) is not None:
-            self._current = iter(pickle.loads(chunk))
+        while (payload := self._next_payload()) is not None:
+            self._current = iter(pickle.loads(payload))
             for value in self._current:
                 return value
         raise StopIteration
@@ -64,17 +64,17 @@ class CloseableIterator:
     def next(self) -> Any:
         return self.__next__()
 
-    def _next_chunk(self) -> bytes | None:
+    def _next_payload(self) -> bytes | None:
         """None at the end of the job; if it failed, its error."""
         with self._changed:
-            while not self._chunks:
+            while not self._payloads:
                 if self._ended or self._closed:
                     break
                 self._changed.wait(0.5)
-            if self._chunks:
-                chunk = self._chunks.popleft()
+            if self._payloads:
+                payload = self._payloads.popleft()
                 self._changed.notify_all()
-                return chunk
+                return payload
         if not self._closed and self._job is not None:
             self._job.result()
         return None

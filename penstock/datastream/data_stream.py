@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
@@ -39,6 +38,7 @@ from penstock.datastream.window import (
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
 from penstock.graph.transformations import Chaining, StreamRef, Transformation
+from penstock.lazy_names import lazy_names
 from penstock.runtime.committing import CommittingSink
 from penstock.runtime.operator import Operator
 from penstock.runtime.process import ProcessOperator
@@ -420,24 +420,16 @@ def check_instance(value: Any, kind: type, method: str) -> None:
         raise TypeError(f"{method} takes a {kind.__name__}, not {value!r}")
 
 
-_ELSEWHERE = {
-    "KeyedStream": "keyed_stream",
-    "ConnectedStreams": "connected_streams",
-    "BroadcastStream": "connected_streams",
-    "BroadcastConnectedStream": "connected_streams",
-    "WindowedStream": "windowed_stream",
-    "AllWindowedStream": "windowed_stream",
-    "JoinedStreams": "joined_streams",
-    "CoGroupedStreams": "joined_streams",
-    "IntervalJoin": "interval_join",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """The other stream classes, at home in modules of their own, are reachable here as in PyFlink."""
-    if name in _ELSEWHERE:
-        return getattr(import_module(f"penstock.datastream.{_ELSEWHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+# The other stream classes, at home in modules of their own, are reachable here as in PyFlink.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "penstock.datastream.keyed_stream": "KeyedStream",
+        "penstock.datastream.connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+        "penstock.datastream.windowed_stream": "AllWindowedStream WindowedStream",
+        "penstock.datastream.joined_streams": "CoGroupedStreams JoinedStreams",
+        "penstock.datastream.interval_join": "IntervalJoin",
+    },
+)
 
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "SplitStream"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,7 +24,35 @@ if TYPE_CHECKING:
     from penstock.datastream.windowed_stream import WindowedStream
 
 
-class KeyedStream(DataStream):
+class FoldsFields(ABC):
+    """Aggregations of one field, over the records of a key so far or over those of a window."""
+
+    @abstractmethod
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        """Fold records with a function of what came before and the next record."""
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field."""
+        return self._folded("Sum", Accumulate(Field(position_to_sum), add))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The minimum of a field; the other fields are those of the first record."""
+        return self._folded("Min", Accumulate(Field(position_to_min), min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The maximum of a field; the other fields are those of the first record."""
+        return self._folded("Max", Accumulate(Field(position_to_max), max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the least field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
+
+
+class KeyedStream(DataStream, FoldsFields):
     """Records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
 
     class AccumulateType(enum.Enum):
@@ -59,26 +88,6 @@ class KeyedStream(DataStream):
         """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
         check_function(func, ReduceFunction, "reduce")
         return self._then("Keyed Reduce", ReduceOperator(func, None, self._selector), self._type)
-
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The rolling sum of a field."""
-        return self._rolling("Sum", Accumulate(Field(position_to_sum), add))
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The rolling minimum of a field; the other fields are those of the key's first record."""
-        return self._rolling("Min", Accumulate(Field(position_to_min), min))
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The rolling maximum of a field; the other fields are those of the key's first record."""
-        return self._rolling("Max", Accumulate(Field(position_to_max), max))
-
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the least field so far; of equal ones the first, or the last if `first` is false."""
-        return self._rolling("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
-
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the greatest field so far; of equal ones the first, or the last if `first` is false."""
-        return self._rolling("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
     def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
         """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
@@ -142,8 +151,8 @@ class KeyedStream(DataStream):
         """Only function objects can hold state; a lambda is spared the key."""
         return self._selector if isinstance(func, Function) else None
 
-    def _rolling(self, name: str, func: Callable[[Any, Any], Any]) -> DataStream:
-        return self._then(name, ReduceOperator(func, None, self._selector), self._type)
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(name, ReduceOperator(function, None, self._selector), self._type)
 
 
 __all__ = ["KeyedStream"]

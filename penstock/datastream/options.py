@@ -278,15 +278,9 @@ def _patience(name: str) -> Apply:
     """How long the driver waits for slots; above zero."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
-        settings.patience = replace(settings.patience, **{name: _above_zero(parse_duration(value))})
+        settings.patience = replace(settings.patience, **{name: _some_time(value)})
 
     return apply
-
-
-def _above_zero(millis: int) -> int:
-    if millis < 1:
-        raise ValueError("it must be above zero")
-    return millis
 
 
 # --- the table ---

@@ -106,118 +106,75 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
+class _ReadableMap(State, Generic[K, V]):
+    """What every map can be asked for."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of `key`; None if there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether there is a value for `key`."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return all keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return all values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there are no entries."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _WritableMap(_ReadableMap[K, V]):
+    """What a map that may be changed can do besides."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of `key`."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None:
+        """Set the values of all keys in `dict_value`; other entries stay."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove `key` if it is there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
     """Keeps a map. Each entry is stored, and expires, by itself."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of `key`; None if there is none."""
 
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of `key`."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set the values of all keys in `dict_value`; other entries stay."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove `key` if it is there."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Return whether there is a value for `key`."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all pairs of key and value."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Return whether there are no entries."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
     """A map of which every subtask keeps the same copy, seen from the side that must not change it."""
 
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of `key`; None if there is none."""
 
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Return whether there is a value for `key`."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all pairs of key and value."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Return whether there are no entries."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
     """The same map, seen from the broadcast side. Every subtask must make the same changes."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of `key`."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set the values of all keys in `dict_value`; other entries stay."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove `key` if it is there."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
 
 
 class OperatorStateStore(ABC):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.configuration import Configuration
@@ -60,21 +62,43 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     return SparkCluster(spark.sparkContext, settings.patience)
 
 
+@dataclass(frozen=True, eq=False)
 class Defaults:
-    """What new environments and jobs start from. The command line and the testing kit change it."""
+    """What new environments and jobs start from, where the program does not say it."""
 
     configuration: Configuration | None = None
-    cluster: ClusterFactory = staticmethod(spark_cluster)
+    cluster: ClusterFactory = spark_cluster
     clock: Callable[[], WallClock] = WallClock
     max_records: int | None = None
 
 
+_in_force = [Defaults()]
+"""Innermost block last. A context variable would not do: programs make environments in threads, which inherit none."""
+
+
+def defaults() -> Defaults:
+    """Those of the innermost block, or the plain ones."""
+    return _in_force[-1]
+
+
+@contextmanager
+def with_defaults(**changes: Any) -> Iterator[Defaults]:
+    """Within this block, in every thread, what is named is another; for the command line and the testing kit."""
+    changed = replace(defaults(), **changes)
+    _in_force.append(changed)
+    try:
+        yield changed
+    finally:
+        _in_force.remove(changed)
+
+
 def apply_defaults(settings: EnvironmentSettings) -> None:
     """Give a new environment what was asked for outside the program."""
-    if Defaults.configuration is not None:
-        settings.read(Defaults.configuration)
-    if Defaults.max_records is not None:
-        settings.max_records = Defaults.max_records
+    given = defaults()
+    if given.configuration is not None:
+        settings.read(given.configuration)
+    if given.max_records is not None:
+        settings.max_records = given.max_records
 
 
 def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
@@ -105,7 +129,7 @@ def start(
     if has_ended(settings):
         log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
         environment._sinks.clear()
-        ended = EndedJob(job_id.hex, Defaults.clock().now())
+        ended = EndedJob(job_id.hex, defaults().clock().now())
         return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
     durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting))
     dependencies = environment._dependencies
@@ -121,7 +145,7 @@ def start(
         sort_memory=settings.sort_memory,
     )
     deployment.search_path[:0] = dependencies.search_path()
-    cluster = Defaults.cluster(settings, deployment)
+    cluster = defaults().cluster(settings, deployment)
     driver = JobDriver(
         plan,
         deployment,
@@ -129,7 +153,7 @@ def start(
         options=settings.epochs(),
         on_results=_results(plan, collecting),
         durability=durable,
-        clock=Defaults.clock(),
+        clock=defaults().clock(),
     )
     environment._sinks.clear()
     handle = JobHandle(job_id, driver, cluster, lambda: _end(collecting), savepoint_directory(settings))

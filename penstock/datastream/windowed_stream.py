@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,11 @@ from penstock.datastream.functions import (
     ReduceFunction,
     WindowFunction,
 )
-from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.keyed_stream import FoldsFields, KeyedStream
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import UnsupportedOperation
 from penstock.runtime.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
-from penstock.runtime.rolling import Accumulate, Choose, Field, add
 from penstock.runtime.window_evaluation import (
     ApplyAllEvaluation,
     ApplyEvaluation,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class _Windowed(ABC):
+class _Windowed(FoldsFields):
     """What windows with and without keys share."""
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
@@ -115,27 +114,6 @@ class _Windowed(ABC):
             "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
         )
 
-    # --- rolling aggregations over a window ---
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
-        """The sum of a field."""
-        return self._folded("Window Sum", Accumulate(Field(position_to_sum), add))
-
-    def min(self, position_to_min: int | str = 0) -> DataStream:
-        """The minimum of a field; the other fields are those of the window's first record."""
-        return self._folded("Window Min", Accumulate(Field(position_to_min), min))
-
-    def max(self, position_to_max: int | str = 0) -> DataStream:
-        """The maximum of a field; the other fields are those of the window's first record."""
-        return self._folded("Window Max", Accumulate(Field(position_to_max), max))
-
-    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the least field; of equal ones the first, or the last if `first` is false."""
-        return self._folded("Window Min By", Choose(Field(position_to_min_by), largest=False, first=first))
-
-    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
-        """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
-        return self._folded("Window Max By", Choose(Field(position_to_max_by), largest=True, first=first))
-
     # --- making the operator ---
     @staticmethod
     @abstractmethod
@@ -143,7 +121,7 @@ class _Windowed(ABC):
         """How a window function, or none, evaluates what was reduced or aggregated."""
 
     def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
-        return self._then(name, Reduced(function), Evaluation(), self._stream.get_type(), check=False)
+        return self._then(f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False)
 
     def _then(
         self,

@@ -202,7 +202,9 @@ class AsyncWaitOperator(Operator):
             self._loop.serve(self.function, self.strategy)
             self._loop.call(self._participation.initialize, patience=None)
             # The loop's thread holds the function; through its context it must not hold the slot, which may be lost.
-            alone = replace(context, output=joined([]), side_outputs={}, results=None, restored=None)
+            alone = replace(
+                context, output=joined([]), side_outputs={}, results=None, to_global_committer=None, restored=None
+            )
             runtime_context = SlotRuntimeContext(alone, None, _NO_STATE)
             self.function.set_runtime_context(runtime_context)
             self._loop.call(self.function.open, runtime_context, patience=None)

@@ -7,12 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from penstock.runtime.context import stamps_or_none
-from penstock.runtime.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk, Timestamps, Values
 from penstock.runtime.external_sort import ExternalSort
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
-from penstock.runtime.process import BroadcastProcessOperator, CoProcessOperator
-from penstock.runtime.stateless import FunctionOperator
 from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import stable_hash
 
@@ -21,12 +19,10 @@ STEP_RECORDS = 1024
 
 
 class BatchOperator(Operator):
-    """Holds back the inputs of an operator until all have ended, then feeds them sorted, one key after the other.
-
-    What is broadcast is not held back, so it is complete before the first record of the other side.
-    """
+    """Holds back inputs of an operator until all have ended, then feeds them sorted, one key after the other."""
 
     def __init__(self, inner: Operator, selectors: Sequence[Callable[[Any], Any] | None]) -> None:
+        """An input without a selector is not held back."""
         super().__init__(inner.output_type)
         self.inner = inner
         self.selectors = selectors
@@ -42,22 +38,23 @@ class BatchOperator(Operator):
             self._held.close()
         self.inner.close()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return [
             self._holding(index, selector) if selector is not None else self._inputs[index]
             for index, selector in enumerate(self.selectors)
         ]
 
-    def _holding(self, index: int, key_of: Callable[[Any], Any]) -> Callable[[Values, Timestamps], None]:
-        def records(values: Values, timestamps: Timestamps) -> None:
+    def _holding(self, index: int, key_of: Callable[[Any], Any]) -> Callable[[Chunk], None]:
+        def hold(chunk: Chunk) -> None:
+            values = chunk.values
             feed = iter(values)
             try:
                 keys = [key_of(value) for value in feed]
             except USER_ERRORS as error:
                 raise self.failed(error, values, feed) from error
-            self._hold(keys, index, values, timestamps)
+            self._hold(keys, index, values, chunk.timestamps)
 
-        return records
+        return hold
 
     def _hold(self, keys: Sequence[Any], index: int, values: Values, timestamps: Timestamps) -> None:
         try:
@@ -85,7 +82,7 @@ class BatchOperator(Operator):
                 self._finish_key(key)
                 key = piece.key
             for index, values, timestamps in piece.by_input():
-                self._inputs[index](values, None if timestamps is None else stamps_or_none(timestamps))
+                self._inputs[index](Chunk(values, None if timestamps is None else stamps_or_none(timestamps)))
             fed += len(piece.values)
             if fed >= STEP_RECORDS:
                 fed = 0
@@ -94,9 +91,8 @@ class BatchOperator(Operator):
         self._held.close()
 
     def _finish_key(self, key: Any) -> None:
-        finish_key = getattr(self.inner, "finish_key", None)
-        if finish_key is not None and key is not _UNKEYED and key is not _NO_KEY_YET:
-            finish_key(key)
+        if key is not _UNKEYED and key is not _NO_KEY_YET:
+            self.inner.finish_key(key)
 
 
 class _Unkeyed:
@@ -107,7 +103,8 @@ _UNKEYED = _Unkeyed()
 _NO_KEY_YET = object()
 
 
-def _no_key(_: Any) -> _Unkeyed:
+def no_key(_: Any) -> _Unkeyed:
+    """The key selector of an input that is held back and has no keys."""
     return _UNKEYED
 
 
@@ -124,11 +121,6 @@ def key_order(key: Any) -> tuple[Any, ...]:
 
 
 def batched(operator: Operator) -> Operator:
-    """The operator as BATCH mode runs it: wrapped if it has keyed or broadcast inputs."""
-    if isinstance(operator, BroadcastProcessOperator):
-        return BatchOperator(operator, (operator.key_selector or _no_key, None))
-    if isinstance(operator, CoProcessOperator):
-        return BatchOperator(operator, operator.key_selectors) if operator.key_selectors else operator
-    if isinstance(operator, FunctionOperator) and operator.key_selector is not None:
-        return BatchOperator(operator, (operator.key_selector,))
-    return operator
+    """The operator as BATCH mode runs it: wrapped if it has inputs that are to be sorted."""
+    keys = operator.batch_keys()
+    return BatchOperator(operator, keys) if keys else operator

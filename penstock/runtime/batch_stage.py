@@ -23,7 +23,7 @@ FIRST_RECORDS = 1024
 MOST_RECORDS = 16_384
 """How many records a source reads in one go, at the most; many small ones are sent together all the same."""
 MOST_RESULTS = 16
-"""How many chunks of results are gathered."""
+"""How many payloads of results are gathered."""
 UNLIMITED_MILLIS = 1 << 40
 """A source reads by number alone: how much is read at a time must not depend on how fast it goes."""
 LOOK_SECONDS = 0.05

@@ -67,7 +67,8 @@ class CommittingSink(Operator):
                 continue
             if self._committer is not None and not self.context.batch:
                 self._committer.commit(pending[number])
-            if self.context.to_global_committer is not None:
+            if self.sink.commits_globally or self.context.batch:
+                assert self.context.to_global_committer is not None
                 self.context.to_global_committer(number, pending[number])
 
     def records(self, values: Values, timestamps: Timestamps) -> None:

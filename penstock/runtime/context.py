@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.datastream.functions import DistributedCache, Function, RuntimeContext
+from penstock.datastream.functions import DistributedCache, Function, RuntimeContext, TimerService
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor, StateDescriptor
 from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import ContextError, KeyedStateRequired
 from penstock.metrics import MetricGroup
-from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.elements import Chunk, Timestamps, Values
 from penstock.runtime.operator import OperatorContext
-from penstock.runtime.timers import KeyedTimerService, KeylessTimerService
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 
 
@@ -129,7 +128,7 @@ class Collected:
             sides, self._side = self._side, {}
             for tag, (values, timestamps) in sides.items():
                 fitted = tag.type_info.fit(values) if tag.type_info is not None else values
-                self._context.side_outputs[tag.tag_id].records(fitted, stamps_or_none(timestamps))
+                self._context.side_outputs[tag.tag_id].chunk(Chunk(fitted, stamps_or_none(timestamps)))
 
     def forget(self) -> None:
         """Drop what was gathered, after a failure."""
@@ -151,7 +150,7 @@ class FunctionContext:
     def __init__(
         self,
         collected: Collected,
-        timers: KeyedTimerService | KeylessTimerService,
+        timers: TimerService,
         keyed: KeyedStateBackend | None = None,
         broadcast: BroadcastStateBackend | None = None,
         read_only: bool = True,
@@ -168,7 +167,7 @@ class FunctionContext:
         """The record's timestamp, or the time of the firing timer."""
         return self.record_timestamp
 
-    def timer_service(self) -> KeyedTimerService | KeylessTimerService:
+    def timer_service(self) -> TimerService:
         return self._timers
 
     def current_processing_time(self) -> int:
@@ -212,11 +211,11 @@ class KeyedBroadcastContext(FunctionContext):
     def __init__(
         self,
         collected: Collected,
-        timers: KeyedTimerService,
+        timers: TimerService,
         broadcast: BroadcastStateBackend,
         all_keys: KeyedStateBackend,
     ) -> None:
-        super().__init__(collected, KeylessView(timers), None, broadcast, read_only=False)
+        super().__init__(collected, timers, None, broadcast, read_only=False)
         self._all_keys = all_keys
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Any) -> None:
@@ -230,16 +229,3 @@ class KeyedBroadcastContext(FunctionContext):
                 apply(key, state)
         finally:
             scope.leave()
-
-
-class KeylessView(KeylessTimerService):
-    """The clock of a keyed operator as its broadcast side sees it: times can be read, timers not set."""
-
-    def __init__(self, timers: KeyedTimerService) -> None:
-        self._timers = timers
-
-    def current_processing_time(self) -> int:
-        return self._timers.current_processing_time()
-
-    def current_watermark(self) -> int:
-        return self._timers.current_watermark()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
@@ -22,11 +25,53 @@ Values = list[Any]
 Timestamps = list[int | None] | None
 
 
-class Receiver(Protocol):
-    """Takes a stream in order. A chunk is a list of values beside a list of timestamps (None: no record has one)."""
+class Chunk:
+    """Neighbouring records of a stream, in one of two forms: a list of values beside a list of timestamps, or columns.
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        """A chunk, which the receiver may keep but not change."""
+    Whoever wants values gets them in both cases. A chunk of columns makes them when they are first asked for, and keeps
+    them for whoever asks next.
+    """
+
+    __slots__ = ("columns", "timestamps", "values")
+    values: Values
+    timestamps: Timestamps
+    """None: no record has one."""
+    columns: Columns | None
+    """None: it was made of values."""
+
+    def __init__(self, values: Values, timestamps: Timestamps = None) -> None:
+        self.values = values
+        self.timestamps = timestamps
+        self.columns = None
+
+    @classmethod
+    def of(cls, columns: Columns) -> Chunk:
+        """A chunk whose values nobody has asked for yet."""
+        chunk = cls.__new__(cls)
+        chunk.columns = columns
+        return chunk
+
+    def __getattr__(self, name: str) -> Any:
+        """Reached only for what is not there yet: `values` and `timestamps` of columns."""
+        if name == "values":
+            assert self.columns is not None
+            self.values = self.columns.rows()
+            return self.values
+        if name == "timestamps":
+            assert self.columns is not None
+            self.timestamps = self.columns.timestamps()
+            return self.timestamps
+        raise AttributeError(f"a chunk has no attribute {name!r}")
+
+    def __len__(self) -> int:
+        return len(self.values) if self.columns is None else len(self.columns)
+
+
+class Receiver(Protocol):
+    """Takes a stream in order."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Records, which the receiver may keep but not change."""
 
     def watermark(self, timestamp: int) -> None:
         """No record at or before `timestamp` is expected any more."""
@@ -44,9 +89,9 @@ class Tee:
     def __init__(self, receivers: Sequence[Receiver]) -> None:
         self._receivers = list(receivers)
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         for receiver in self._receivers:
-            receiver.records(values, timestamps)
+            receiver.chunk(chunk)
 
     def watermark(self, timestamp: int) -> None:
         for receiver in self._receivers:

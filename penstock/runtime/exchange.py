@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from penstock.datastream.functions import Partitioner
 from penstock.errors import RecordError, UnsupportedKey
-from penstock.runtime.elements import Receiver, Timestamps, Values
+from penstock.runtime.columns import Columns
+from penstock.runtime.elements import Chunk, Receiver, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS, OperatorFailed, failure_of
 from penstock.runtime.frames import FrameBuilder, Unpicklable
 from penstock.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
@@ -38,7 +39,7 @@ class Writer(ABC):
         self._all = list(self.builders.values())
 
     @abstractmethod
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         """Route a chunk."""
 
     def watermark(self, timestamp: int) -> None:
@@ -72,6 +73,11 @@ class Writer(ABC):
     def failed(self, error: BaseException, record: Any) -> OperatorFailed:
         return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
 
+    def _scatter(self, columns: Columns, targets: Sequence[int]) -> None:
+        """Give every row of columns to its target, an index into the targets."""
+        for target, part in columns.scattered(targets):
+            self._all[target].add_columns(part)
+
     def _settle(self) -> None:
         try:
             for builder in self._all:
@@ -89,17 +95,17 @@ class Writer(ABC):
 class SingleWriter(Writer):
     """Everything to one target: forward into a later stage, and global."""
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        self._all[0].extend(values, timestamps)
+    def chunk(self, chunk: Chunk) -> None:
+        self._all[0].add(chunk)
         self._settle()
 
 
 class BroadcastWriter(Writer):
     """Everything to every target."""
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         for builder in self._all:
-            builder.extend(values, timestamps)
+            builder.add(chunk)
         self._settle()
 
 
@@ -116,19 +122,33 @@ class RoundRobinWriter(Writer):
     def resume(self, turn: int) -> None:
         self._next = turn
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         width = len(self._all)
+        if chunk.columns is None:
+            self._values(chunk.values, chunk.timestamps, width)
+        else:
+            self._scatter(chunk.columns, [(self._next + row) % width for row in range(len(chunk))])
+        self._next = (self._next + len(chunk)) % width
+        self._settle()
+
+    def _values(self, values: Values, timestamps: Timestamps, width: int) -> None:
         for step in range(min(width, len(values))):
             stamps = None if timestamps is None else timestamps[step::width]
             self._all[(self._next + step) % width].extend(values[step::width], stamps)
-        self._next = (self._next + len(values)) % width
-        self._settle()
 
 
 class ChosenWriter(Writer):
     """A target chosen for each record by a function of the record."""
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
+        chosen = None if chunk.columns is None else self.choose_rows(chunk.columns)
+        if chosen is not None and chunk.columns is not None:
+            self._scatter(chunk.columns, chosen)
+        else:
+            self._values(chunk.values, chunk.timestamps)
+        self._settle()
+
+    def _values(self, values: Values, timestamps: Timestamps) -> None:
         chosen = self.choose(values)
         timed = timestamps is not None
         for builder in self._all:
@@ -140,11 +160,14 @@ class ChosenWriter(Writer):
             stamp = [builder.timestamps.append for builder in self._all]
             for target, timestamp in zip(chosen, timestamps, strict=True):
                 stamp[target](timestamp)
-        self._settle()
 
     @abstractmethod
     def choose(self, values: Values) -> list[int]:
         """The target of each value, as an index into the targets."""
+
+    def choose_rows(self, columns: Columns) -> Sequence[int] | None:
+        """The same for rows in columns; None if their values must be looked at."""
+        return None
 
 
 class ShuffleWriter(ChosenWriter):
@@ -155,7 +178,13 @@ class ShuffleWriter(ChosenWriter):
         self._random = random.Random(subtask)
 
     def choose(self, values: Values) -> list[int]:
-        return self._random.choices(range(len(self._all)), k=len(values))
+        return self._choices(len(values))
+
+    def choose_rows(self, columns: Columns) -> list[int]:
+        return self._choices(len(columns))
+
+    def _choices(self, count: int) -> list[int]:
+        return self._random.choices(range(len(self._all)), k=count)
 
 
 class CustomWriter(ChosenWriter):
@@ -200,6 +229,14 @@ class KeyGroupWriter(ChosenWriter):
             value = values[len(values) - length_hint(feed) - 1]
             raise self.failed(_key_error(error, key_of, value), value) from error
 
+    def choose_rows(self, columns: Columns) -> Sequence[int] | None:
+        """Each distinct key is looked at once. Where one is refused, the values tell which record it is."""
+        try:
+            found = columns.keys(self._key_of)
+            return None if found is None else found.spread([self._target_of[key] for key in found.distinct])
+        except USER_ERRORS:
+            return None
+
 
 class _TargetOfKey(dict[Any, int]):
     """The target of each key, worked out once a key and kept within bounds."""
@@ -229,7 +266,20 @@ class KeyCheck:
         self.status = receiver.status
         self.end = receiver.end
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, chunk: Chunk) -> None:
+        if chunk.columns is None or not self._accepts(chunk.columns):
+            self._check(chunk.values)
+        self._receiver.chunk(chunk)
+
+    def _accepts(self, columns: Columns) -> bool:
+        """Whether all keys are known to be good; if not, the values tell which record has a bad one."""
+        try:
+            found = columns.keys(self._key_of)
+            return found is not None and all(stable_hash(key) >= 0 for key in found.distinct)
+        except USER_ERRORS:
+            return False
+
+    def _check(self, values: Values) -> None:
         known, key_of, value = self._known, self._key_of, None
         try:
             for value in values:
@@ -242,7 +292,6 @@ class KeyCheck:
             raise OperatorFailed(failure_of(cause, self._owner.name, self._owner.uid, 0, value)) from error
         if len(known) > _CACHED_KEYS:
             known.clear()
-        self._receiver.records(values, timestamps)
 
 
 def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -> BaseException:

@@ -1,4 +1,4 @@
-"""Frames: how a stretch of a channel travels between slots, as one pickled list.
+"""Frames: how a stretch of a channel travels between slots, as one pickled list. Columns in it are in Arrow's format.
 
 Plain pickle serves values of importable classes. Classes that a program defined in its main script are made
 importable in the slots (see `pickling.adopt_main_classes`); for values of classes defined inside functions a frame
@@ -15,11 +15,12 @@ from typing import Any
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
 from penstock.errors import NotSerializable
 from penstock.pickling import dumps
-from penstock.runtime.elements import MAX_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.columns import Columns, go_together, packed, unpacked
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 
 FRAME_RECORDS = 8192
 
-_VALUES, _ROWS, _WATERMARK, _STATUS, _END = range(5)
+_VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS = range(6)
 
 
 class FrameBuilder:
@@ -29,12 +30,27 @@ class FrameBuilder:
         self.values: Values = []
         self.timestamps: list[Any] = []
         self._timed = False
+        self._columns: list[Columns] = []
         self._elements: list[tuple[Any, ...]] = []
         self._frames: list[bytes] = []
         self._weight = 0
 
+    def add(self, chunk: Chunk) -> None:
+        """Append a chunk in the form it has; `settle` cuts frames."""
+        if chunk.columns is None:
+            self.extend(chunk.values, chunk.timestamps)
+        else:
+            self.add_columns(chunk.columns)
+
+    def add_columns(self, columns: Columns) -> None:
+        """Append a chunk of columns."""
+        if self.values or (self._columns and not go_together(self._columns[-1], columns)):
+            self._close_chunk()
+        self._columns.append(columns)
+        self._weight += len(columns)
+
     def extend(self, values: Values, timestamps: Timestamps) -> None:
-        """Append a chunk; `settle` cuts frames."""
+        """Append a chunk of values."""
         self.expect(timestamps is not None)
         self.values.extend(values)
         if timestamps is not None:
@@ -42,7 +58,7 @@ class FrameBuilder:
 
     def expect(self, timed: bool) -> None:
         """Say whether the records about to be appended have timestamps; a chunk is all of one kind."""
-        if timed is not self._timed:
+        if timed is not self._timed or self._columns:
             self._close_chunk()
             self._timed = timed
 
@@ -77,6 +93,9 @@ class FrameBuilder:
 
     def _close_chunk(self) -> None:
         """The lists are copied and emptied, not replaced: writers hold on to their append methods."""
+        if self._columns:
+            columns, self._columns = self._columns, []
+            self._elements.append((_COLUMNS, packed(columns), columns[0].times is not None, columns[0].row_type))
         if not self.values:
             return
         self._weight += len(self.values)
@@ -132,15 +151,18 @@ def deliver(frame: bytes, receiver: Receiver) -> None:
     for element in pickle.loads(frame):
         kind = element[0]
         if kind == _VALUES:
-            receiver.records(element[1], _unpacked_timestamps(element[2]))
+            receiver.chunk(Chunk(element[1], _unpacked_timestamps(element[2])))
         elif kind == _ROWS:
-            receiver.records(rows_from_columns(element[1]), _unpacked_timestamps(element[2]))
+            receiver.chunk(Chunk(rows_from_columns(element[1]), _unpacked_timestamps(element[2])))
         elif kind == _WATERMARK:
             receiver.watermark(element[1])
         elif kind == _STATUS:
             receiver.status(element[1])
-        else:
+        elif kind == _END:
             receiver.end()
+        else:
+            for columns in unpacked(*element[1:]):
+                receiver.chunk(Chunk.of(columns))
 
 
 def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:

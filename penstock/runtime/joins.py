@@ -14,11 +14,12 @@ from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, Joi
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import MissingTimestamp, RecordError
-from penstock.runtime.context import Collected, FunctionContext, KeylessView
-from penstock.runtime.elements import MIN_TIMESTAMP, Timestamps, Values
+from penstock.persisted import persisted
+from penstock.runtime.context import Collected, FunctionContext
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.process import CoProcessOperator, KeySelector
-from penstock.runtime.timers import KeyedTimerService
+from penstock.runtime.timers import KeylessTimerService
 from penstock.runtime.window_evaluation import Evaluation
 from penstock.state.key_groups import shortened
 from penstock.state.tables import Table
@@ -100,6 +101,7 @@ class CoGroupEvaluation(Evaluation):
         return co_group(*_sides(elements))
 
 
+@persisted
 @dataclasses.dataclass
 class TimeBuffer:
     """Elements of one side and key by timestamp, ready to be asked for a stretch of time."""
@@ -184,29 +186,29 @@ class IntervalJoinOperator(CoProcessOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        assert self.keyed is not None and isinstance(self.timers, KeyedTimerService)
+        assert self.keyed is not None
         self._buffers: tuple[Table, Table] = (
             self.keyed.table(ValueStateDescriptor("_left_buffer")),
             self.keyed.table(ValueStateDescriptor("_right_buffer")),
         )
-        self._join_context = JoinContext(self.collected, KeylessView(self.timers), self.keyed)
+        self._join_context = JoinContext(self.collected, KeylessTimerService(self.timers), self.keyed)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
         self._kinds = KeyKinds()
 
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return (self._side_input(_LEFT), self._side_input(_RIGHT))
 
-    def _side_input(self, side: int) -> Callable[[Values, Timestamps], None]:
+    def _side_input(self, side: int) -> Callable[[Chunk], None]:
         assert self.key_selectors is not None
         key_of = self.key_selectors[side]
 
         def one(value: Any, context: FunctionContext) -> None:
             self._element(side, value, context.record_timestamp)
 
-        def records(values: Values, timestamps: Timestamps) -> None:
-            self.drive(one, key_of, values, timestamps)
+        def take(chunk: Chunk) -> None:
+            self.drive(one, key_of, chunk.values, chunk.timestamps)
 
-        return records
+        return take
 
     def _element(self, side: int, value: Any, timestamp: int | None) -> None:
         if timestamp is None or timestamp == MIN_TIMESTAMP:
@@ -227,7 +229,6 @@ class IntervalJoinOperator(CoProcessOperator):
         own.put(key, buffer)
         if others is not None:
             self._join(side, value, timestamp, others.between(timestamp + lower, timestamp + upper))
-        assert isinstance(self.timers, KeyedTimerService)
         self.timers.event_time.register(timestamp + max(upper, 0), key, side)
 
     def _join(self, side: int, value: Any, timestamp: int, matches: list[tuple[int, list[Any]]]) -> None:
@@ -252,7 +253,7 @@ class IntervalJoinOperator(CoProcessOperator):
         else:
             self.collected.side(tag, value, timestamp)
 
-    def _event_timer(self, time: int, key: Any, side: Any) -> None:
+    def on_event_time(self, time: int, key: Any, side: Any) -> None:
         """No element to come can reach those of this time any more."""
         upper = self.spec.upper if side == _LEFT else -self.spec.lower
         table = self._buffers[side]

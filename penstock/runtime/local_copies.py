@@ -45,7 +45,7 @@ class LocalCopies:
         try:
             file = SnapshotFile(replace(ref, url=path.as_uri()))
             for name in file.sections:
-                for _ in file.chunks(name):
+                for _ in file.pages(name):
                     pass
         except (CorruptSnapshot, OSError):
             return None

@@ -11,11 +11,13 @@ from typing import Any
 
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import UnsupportedOperation
+from penstock.persisted import persisted
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
 """Called with (result, windows merged into it, its state window, state windows to move there)."""
 
 
+@persisted
 class MergingWindowSet:
     """The windows of one key: a map from each to the window under which its contents are stored."""
 
@@ -62,6 +64,7 @@ class MergingWindowSet:
             on_merge(cover, merged, state_windows[0], state_windows[1:])
 
 
+@persisted
 class SessionSet(MergingWindowSet):
     """The sessions of one key. They never touch each other, so a new one is compared with its neighbours alone."""
 

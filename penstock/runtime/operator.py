@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import length_hint
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
+from penstock.persisted import persisted
 from penstock.runtime.bell import Bell
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
 from penstock.runtime.restore import RestoredOperator
 from penstock.runtime.snapshots import SubtaskSnapshot
+from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import HeapTables, Tables
+
+if TYPE_CHECKING:
+    from penstock.runtime.source import Budget
 
 
 @dataclass
@@ -47,6 +52,8 @@ class OperatorContext:
     """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     alignment: Alignment | None = None
+    aligned: tuple[tuple[str, str], ...] = ()
+    """For a source: the aligned streams that it feeds, as (group, uid); it pauses when one is too far ahead."""
     bell: Bell = field(default_factory=Bell)
     results: Callable[[Any, Any], None] | None = None
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
@@ -94,9 +101,18 @@ class Operator:
 
     context: OperatorContext
     output: Receiver
-    emit: Callable[[Values, Timestamps], None]
+    emit_chunk: Callable[[Chunk], None]
+    """Hands a chunk to the output."""
     wants_declared_form = False
     """Whether records reach it in the form of their declared type even if they come from its own chain."""
+    is_source = False
+    """Whether it reads, and has no inputs; the attributes below and the methods for reading are of use only then."""
+    finished = True
+    """Whether everything has been read."""
+    backlog = False
+    """Whether it stopped at its budget in this epoch, and has more to read."""
+    read = 0
+    """How many records it has read in this epoch."""
 
     def __init__(self, output_type: TypeInformation | None = None) -> None:
         self.output_type = output_type
@@ -108,18 +124,22 @@ class Operator:
         self.context = context
         self.output = context.output
         self.current_watermark = MIN_TIMESTAMP
-        self.emit = context.output.records
+        self.emit_chunk = context.output.chunk
 
     def close(self) -> None:
         """Release what `open` acquired; called once, also after a failure."""
 
     # --- input ---
-    def inputs(self) -> Sequence[Callable[[Values, Timestamps], None]]:
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         """One function per input that takes its chunks."""
-        return (self.records,)
+        return (self.chunk,)
+
+    def chunk(self, chunk: Chunk) -> None:
+        """A chunk on the only input. An operator that works on columns overrides this method, others `records`."""
+        self.records(chunk.values, chunk.timestamps)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        """A chunk on the only input."""
+        """The values of a chunk on the only input."""
         raise TypeError(f"{type(self).__name__} has no single input")
 
     def watermark(self, timestamp: int) -> None:
@@ -135,6 +155,38 @@ class Operator:
         """Every input has ended; emit what is still held back, at once or, where that may be much, in steps."""
         return None
 
+    # --- reading, which only sources do ---
+    def run(self, budget: Budget) -> None:
+        """Read what an epoch's budget allows."""
+
+    def settle(self) -> None:
+        """Read nothing in this epoch; emit what was read ahead, since a checkpoint follows."""
+
+    def drain(self) -> None:
+        """End the stream here, as if there were nothing more to read."""
+
+    def watch(self) -> None:
+        """The epoch is over: look out for input, and ring the bell when it comes."""
+
+    def waits_for_input(self) -> bool:
+        """Whether only another epoch can tell if input has arrived."""
+        return False
+
+    # --- BATCH ---
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        """By input: the key that BATCH mode sorts its records by, None for an input that is not held back.
+
+        Empty if the operator takes its records as they come.
+        """
+        return ()
+
+    def finish_key(self, key: Any) -> None:
+        """All records of a key have come; only in BATCH mode, and only if there are `batch_keys`."""
+
+    def begun(self) -> list[Any] | None:
+        """What is to be undone if this subtask is lost in BATCH mode; None for an operator that commits nothing."""
+        return None
+
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
         """An epoch begins at this processing time."""
@@ -143,6 +195,10 @@ class Operator:
         """All input of this epoch has been processed."""
 
     # --- checkpoints ---
+    def backends(self) -> dict[str, KeyedStateBackend]:
+        """Where this operator's keyed state lives, by scope."""
+        return {}
+
     def snapshot(self, into: SubtaskSnapshot) -> None:
         """Add everything that a successor must know."""
 
@@ -165,6 +221,10 @@ class Operator:
         return False
 
     # --- helpers ---
+    def emit(self, values: Values, timestamps: Timestamps) -> None:
+        """Hand a chunk of values to the output."""
+        self.emit_chunk(Chunk(values, timestamps))
+
     def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
         """Name this operator and the record that `feed`, an iterator over `values`, gave out last."""
         if isinstance(error, OperatorFailed):
@@ -181,20 +241,27 @@ class Fitting:
 
     def __init__(self, operator: Operator, receiver: Receiver) -> None:
         self._operator = operator
-        self._send = receiver.records
+        self._send = receiver.chunk
         self.watermark = receiver.watermark
         self.status = receiver.status
         self.end = receiver.end
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        assert self._operator.output_type is not None
+    def chunk(self, chunk: Chunk) -> None:
+        self._send(self._fitted(chunk))
+
+    def _fitted(self, chunk: Chunk) -> Chunk:
+        declared = self._operator.output_type
+        assert declared is not None
+        columns = None if chunk.columns is None else chunk.columns.declared_as(declared)
+        if columns is not None:
+            return Chunk.of(columns)
         try:
-            fitted = self._operator.output_type.fit(values)
+            return Chunk(declared.fit(chunk.values), chunk.timestamps)
         except PenstockError as error:
-            raise self._operator.failed(error, values) from error
-        self._send(fitted, timestamps)
+            raise self._operator.failed(error, chunk.values) from error
 
 
+@persisted
 class GateState(NamedTuple):
     """A gate in a checkpoint."""
 
@@ -299,11 +366,11 @@ class Gate:
 class Channel:
     """One upstream subtask's stream into a gate."""
 
-    __slots__ = ("_gate", "ended", "idle", "reached", "records")
+    __slots__ = ("_gate", "chunk", "ended", "idle", "reached")
 
-    def __init__(self, gate: Gate, records: Callable[[Values, Timestamps], None]) -> None:
+    def __init__(self, gate: Gate, chunk: Callable[[Chunk], None]) -> None:
         self._gate = gate
-        self.records = records
+        self.chunk = chunk
         self.reached = MIN_TIMESTAMP
         self.idle = False
         self.ended = False

@@ -112,7 +112,7 @@ class Aggregated(Contents):
         return [self._function.get_result(self._function.create_accumulator())]
 
 
-class Evicting(Contents):
+class Evicting(Buffered):
     """All elements with their timestamps, for an evictor; folded only when the window is evaluated."""
 
     def __init__(self, folded: Contents) -> None:
@@ -120,15 +120,7 @@ class Evicting(Contents):
         self._folded = folded
 
     def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
-        element = TimestampedValue(value, timestamp)
-        if held is ABSENT:
-            return [element]
-        held.append(element)
-        return held
-
-    def merge(self, into: Any, other: Any) -> Any:
-        into.extend(other)
-        return into
+        return super().add(held, TimestampedValue(value, timestamp), timestamp)
 
     def elements(self, held: Any) -> list[Any]:
         if not held:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from penstock.runtime.elements import Receiver
+from penstock.runtime.elements import Chunk, Receiver
 from penstock.runtime.operator import Clock, OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
 
@@ -29,12 +29,12 @@ class _CollectionReader(Reader):
         self._next = start
 
     def poll(self, output: Receiver, budget: Budget) -> int:
-        chunk = self._values[self._next : self._next + min(CHUNK_RECORDS, budget.records)]
-        if chunk:
-            output.records(chunk, None)
-        self._next += len(chunk)
+        values = self._values[self._next : self._next + min(CHUNK_RECORDS, budget.records)]
+        if values:
+            output.chunk(Chunk(values))
+        self._next += len(values)
         self.finished = self._next >= len(self._values)
-        return len(chunk)
+        return len(values)
 
     def position(self) -> int:
         return self._next
@@ -91,7 +91,7 @@ class _SequenceReader(Reader):
             first, end = self._runs[0]
             stop = min(first + min(CHUNK_RECORDS, budget.records), end)
             taken = stop - first
-            output.records(list(range(first, stop)), None)
+            output.chunk(Chunk(list(range(first, stop))))
             self._runs[:1] = [(stop, end)] if stop < end else []
         self.finished = not self._runs
         return taken
@@ -157,7 +157,7 @@ class _RateReader(Reader):
 
     def _emit(self, numbers: range, output: Receiver) -> None:
         function = self._source.function
-        output.records(list(numbers) if function is None else [function(number) for number in numbers], None)
+        output.chunk(Chunk(list(numbers) if function is None else [function(number) for number in numbers]))
 
     def next_due(self) -> int | None:
         waits = [e * s / self._source.per_second for e, (_, s) in zip(self._emitted, self._steps, strict=True)]
@@ -196,7 +196,7 @@ class _FedReader(Reader):
             return 0
         (values, last), budget.payload = budget.payload, None
         if values:
-            output.records(values, None)
+            output.chunk(Chunk(values))
         self.finished = last
         return len(values)
 

@@ -81,8 +81,8 @@ class RestoredOperator:
                     elif table.schema != schema:
                         raise _different_schemas(name)
                     table.schema = schema
-                    for chunk in file.chunks(name):
-                        _unpickled(name, partial(table.load, chunk, wanted))
+                    for page in file.pages(name):
+                        _unpickled(name, partial(table.load, page, wanted))
 
     # --- operator state ---
     def own(self) -> dict[str, Any] | None:
@@ -123,7 +123,7 @@ class RestoredOperator:
     def _value(self, old: int, name: Name) -> Any:
         """A value that every checkpoint writes whole: it is in the newest file."""
         file = self._slot.file(self._slot.restore.slots[old].files[-1])
-        pieces = list(file.chunks(name))
+        pieces = list(file.pages(name))
         return _unpickled(name, lambda: pickling.loads(pieces[0])) if pieces else None
 
 

@@ -58,10 +58,10 @@ class CollectSink(Operator):
     def records(self, values: Values, timestamps: Timestamps) -> None:
         assert self.context.results is not None
         try:
-            chunk = dumps(values)
+            payload = dumps(values)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
-        self.context.results(self.context.uid, chunk)
+        self.context.results(self.context.uid, payload)
 
 
 class DiscardingSink(Operator):

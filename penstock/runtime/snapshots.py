@@ -47,10 +47,10 @@ class SubtaskSnapshot:
             if self.extent is not Extent.SEPARATE:
                 table.mark(self.checkpoint)
             if self.extent is Extent.CHANGES:
-                chunks = table.changes()
+                pages = table.changes()
             else:
-                chunks = table.everything(backend.prunes_snapshots(table))
-            self.states.append(State(name, chunks, {"layout": table.layout.value, **_schema(table)}))
+                pages = table.everything(backend.prunes_snapshots(table))
+            self.states.append(State(name, pages, {"layout": table.layout.value, **_schema(table)}))
 
     def broadcast(self, backend: BroadcastStateBackend) -> None:
         """Broadcast maps, always whole."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.elements import MAX_TIMESTAMP, Receiver
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.snapshots import SubtaskSnapshot
@@ -192,13 +192,14 @@ class Allowance:
 class SourceOperator(Operator):
     """Reads one subtask's share of a source, a bounded slice an epoch."""
 
+    is_source = True
+
     def __init__(
         self, source: Source, output_type: TypeInformation | None = None, limits: ReadLimits | None = None
     ) -> None:
         super().__init__(output_type)
         self.source = source
         self.limits = limits or ReadLimits()
-        self.aligned: tuple[tuple[str, str], ...] = ()
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -230,8 +231,10 @@ class SourceOperator(Operator):
         shares = self.source.redistribute(positions, self.context.parallelism)
         return self.source.reader(self.context, shares[self.context.subtask])
 
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
+        return ()
+
     def run(self, budget: Budget) -> None:
-        """One epoch's reading."""
         self.backlog = False
         self.read = 0
         if self._announces_idle:
@@ -262,8 +265,8 @@ class SourceOperator(Operator):
             self.reader.end_epoch()
 
     def _paused(self) -> bool:
-        alignment = self.context.alignment
-        return alignment is not None and any(alignment.blocked(group, uid) for group, uid in self.aligned)
+        alignment, aligned = self.context.alignment, self.context.aligned
+        return alignment is not None and any(alignment.blocked(group, uid) for group, uid in aligned)
 
     def _end(self) -> None:
         self.finished = True
@@ -271,7 +274,6 @@ class SourceOperator(Operator):
         self.output.end()
 
     def settle(self) -> None:
-        """Nothing is to be read in this epoch, but what was read ahead belongs to it."""
         self.read = 0
         self.backlog = False
         self._settle()
@@ -291,7 +293,6 @@ class SourceOperator(Operator):
         return not self.finished and not self._paused() and self.reader.has_news()
 
     def drain(self) -> None:
-        """End the stream here, as if there were nothing more to read."""
         self._settle()
         if not self.finished:
             self._end()
@@ -330,7 +331,7 @@ class _SourceOutput:
     """What a reader writes into: the operator's output, with records checked against the declared type."""
 
     def __init__(self, operator: SourceOperator) -> None:
-        self.records = operator.emit
+        self.chunk = operator.emit_chunk
         self.watermark = operator.output.watermark
         self.end = operator.output.end
         self._operator = operator

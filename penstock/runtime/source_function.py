@@ -14,7 +14,7 @@ from penstock.common.watermark_strategy import Watermark
 from penstock.datastream.functions import ParallelSourceFunction, SourceContext, SourceFunction
 from penstock.errors import ContextError
 from penstock.runtime.context import SlotRuntimeContext, open_function
-from penstock.runtime.elements import Receiver
+from penstock.runtime.elements import Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.participation import Participation
 from penstock.runtime.readers import dealt_out
@@ -221,7 +221,7 @@ class FunctionReader(Reader):
             self._become(True, output)
             timestamps = [timestamp for _, _, timestamp in records]
             timed = any(timestamp is not None for timestamp in timestamps)
-            output.records([value for _, value, _ in records], timestamps if timed else None)
+            output.chunk(Chunk([value for _, value, _ in records], timestamps if timed else None))
 
     def _become(self, active: bool, output: Receiver) -> None:
         if active is not self._active:

@@ -13,7 +13,7 @@ from penstock.datastream.functions import RuntimeContext
 from penstock.errors import UndecodableRecord
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.discovery import Discovery, Find, look
-from penstock.runtime.elements import Receiver
+from penstock.runtime.elements import Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
 from penstock.runtime.split_times import SplitTimes
@@ -149,7 +149,7 @@ class SplitsReader(Reader):
         assert self._times is not None
         name = fetched.split_id if self._per_split else WHOLE
         if fetched.values:
-            self._times.records(name, fetched.values, fetched.timestamps)  # type: ignore[arg-type]
+            self._times.chunk(name, Chunk(fetched.values, fetched.timestamps))  # type: ignore[arg-type]
         if fetched.last:
             self._open.discard(fetched.split_id)
             if self._per_split:
@@ -255,7 +255,7 @@ class _SlotReaderContext(ReaderContext):
             aside, self._aside = self._aside, []
             receiver = self._context.side_outputs.get(self._policy.tag.tag_id)
             if receiver is not None:
-                receiver.records(aside, None)
+                receiver.chunk(Chunk(aside))
 
 
 class SplitAssigner(Enumerator):

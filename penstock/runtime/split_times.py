@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, Timestamps, Values
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
-from penstock.runtime.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.watermarks import TimestampsAndWatermarksOperator, report_alignment
 
 Progress = dict[str, Any]
 """What one split's clock needs to go on."""
@@ -51,9 +51,9 @@ class SplitTimes:
         if self._splits.pop(split_id, None) is not None:
             self.advance()
 
-    def records(self, split_id: str, values: Values, timestamps: Timestamps) -> None:
+    def chunk(self, split_id: str, chunk: Chunk) -> None:
         self.add(split_id)
-        self._splits[split_id].clock.records(values, timestamps)
+        self._splits[split_id].clock.chunk(chunk)
 
     def end_epoch(self) -> None:
         self._deferred = True
@@ -87,7 +87,7 @@ class SplitTimes:
         if active and min(active) > self._watermark:
             self._watermark = min(active)
             self.output.watermark(self._watermark)
-        self._report_alignment()
+        report_alignment(self._context, self._strategy, self._watermark, self._idle)
 
     def _become(self, idle: bool) -> None:
         if idle is not self._idle:
@@ -107,15 +107,6 @@ class SplitTimes:
         """What those downstream know: (watermark, idle)."""
         return self._watermark, self._idle
 
-    def _report_alignment(self) -> None:
-        alignment, wanted = self._context.alignment, self._strategy.alignment
-        if wanted is None or alignment is None:
-            return
-        if self._idle:
-            alignment.withdraw(wanted.group, self._context.uid)
-        else:
-            alignment.report(wanted.group, self._context.uid, self._watermark)
-
 
 class _SplitTime:
     """One split: its clock, whose output this is, and how far that has got."""
@@ -123,7 +114,7 @@ class _SplitTime:
     def __init__(self, times: SplitTimes, strategy: WatermarkStrategy) -> None:
         self._times = times
         self.clock = TimestampsAndWatermarksOperator(strategy)
-        self.records = times.output.records
+        self.chunk = times.output.chunk
         self.reached = MIN_TIMESTAMP
         self.idle = False
 

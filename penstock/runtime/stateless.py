@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.functions import Function
 from penstock.runtime.context import SlotRuntimeContext, open_function
-from penstock.runtime.elements import Timestamps, Values
+from penstock.runtime.elements import Chunk, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.participation import Participation
@@ -65,20 +65,22 @@ class FunctionOperator(Operator):
 
     def finish_key(self, key: Any) -> None:
         """BATCH: a key is complete, and its state goes."""
-        assert self.keyed is not None
-        self.keyed.drop_keys()
+        for backend in self.backends().values():
+            backend.drop_keys()
 
     def end_epoch(self) -> None:
         self.leave_key()
         for backend in self.backends().values():
             backend.end_epoch(self.context.tracks_changes)
 
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        return () if self.key_selector is None else (self.key_selector,)
+
     def broadcast_backend(self) -> BroadcastStateBackend | None:
         """Where broadcast state lives, for operators that have it."""
         return None
 
     def backends(self) -> dict[str, KeyedStateBackend]:
-        """Where this operator's keyed state lives, by scope."""
         return {"": self.keyed} if self.keyed is not None else {}
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
@@ -205,5 +207,5 @@ class SplitOperator(FunctionOperator):
             raise self.failed(error, values, feed) from error
         for name, (chosen_values, stamps) in sides.items():
             if name in self.context.side_outputs:
-                self.context.side_outputs[name].records(chosen_values, None if timestamps is None else stamps)
+                self.context.side_outputs[name].chunk(Chunk(chosen_values, None if timestamps is None else stamps))
         self.emit(values, timestamps)

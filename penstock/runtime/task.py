@@ -9,7 +9,7 @@ import os
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch import batched
 from penstock.runtime.bell import Bell
 from penstock.runtime.checkpoints import SlotCheckpoints
-from penstock.runtime.committing import Begun, CommittingSink
-from penstock.runtime.elements import MIN_TIMESTAMP, Receiver, joined
+from penstock.runtime.committing import Begun
+from penstock.runtime.elements import MIN_TIMESTAMP, Chunk, Receiver, joined
 from penstock.runtime.exchange import (
     BroadcastWriter,
     CustomWriter,
@@ -36,18 +36,18 @@ from penstock.runtime.exchange import (
 from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.frames import deliver
 from penstock.runtime.local_copies import LocalCopies
-from penstock.runtime.operator import Alignment, Channel, Clock, Fitting, Gate, Operator, OperatorContext
+from penstock.runtime.operator import Alignment, Channel, Clock, Fitting, Gate, GateState, Operator, OperatorContext
 from penstock.runtime.protocol import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.restore import RestoredOperator, SlotRestore
 from penstock.runtime.snapshots import Extent, SubtaskSnapshot
-from penstock.runtime.source import Budget, SourceOperator
-from penstock.runtime.stateless import FunctionOperator
+from penstock.runtime.source import Budget
 from penstock.runtime.tables import tables_for
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.snapshot import State
 from penstock.state.tables import Tables
 
-_EMPTY = pickle.dumps([])
+_NOTHING = b""
+"""A blob in which nothing travels."""
 Address = tuple[int, int]
 """A channel's sender: (edge, upstream subtask)."""
 
@@ -100,11 +100,11 @@ class Slot:
             if restored.continued:
                 own = restored.own() or {}
                 if node.id in self.gates:
-                    self.gates[node.id].restore(own["_gate"])
+                    self.gates[node.id].restore(GateState(*own["_gate"]))
                 for edge, turn in own["_turns"].items():
                     self.writers[edge].resume(turn)
             elif node.id in self.gates:
-                watermarks = [own["_gate"].watermark for own in restored.all_own() if "_gate" in own]
+                watermarks = [GateState(*own["_gate"]).watermark for own in restored.all_own() if "_gate" in own]
                 self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
     def _nodes(self) -> list[Node]:
@@ -116,8 +116,6 @@ class Slot:
             operator: Operator = pickle.loads(self.deployment.operators[node.id])
         except USER_ERRORS as error:
             raise OperatorFailed(failure_of(error, node.name, node.uid, self.index)) from error
-        if isinstance(operator, SourceOperator):
-            operator.aligned = node.aligned
         return batched(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
@@ -147,20 +145,16 @@ class Slot:
                 cached_files=deployment.cached_files,
                 metrics=self.metrics.add_group(node.uid),
                 alignment=self.alignment,
+                aligned=node.aligned,
                 bell=self.bell,
                 results=lambda uid, payload: self._results.append((uid, payload)),
-                to_global_committer=self._to_global_committer(node, operator),
+                to_global_committer=lambda number, items: self._committables.append((node.uid, number, items)),
                 sort_memory=deployment.sort_memory,
                 spill_folder=deployment.spill_folder,
             )
         )
-        if not isinstance(operator, SourceOperator):
+        if not operator.is_source:
             self._open_gate(node, operator)
-
-    def _to_global_committer(self, node: Node, operator: Operator) -> Callable[[int, list[Any]], None] | None:
-        if not isinstance(operator, CommittingSink) or not (operator.sink.commits_globally or self.plan.batch):
-            return None
-        return lambda checkpoint, items: self._committables.append((node.uid, checkpoint, items))
 
     def _restored(self, node: Node) -> RestoredOperator | None:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
@@ -258,12 +252,11 @@ class Slot:
         return [self.operators[node.id] for node in self._nodes()]
 
     def _backends(self) -> list[KeyedStateBackend]:
-        found = [o.backends() for o in self.operators.values() if isinstance(o, FunctionOperator)]
-        return [backend for backends in found for backend in backends.values()]
+        return [backend for operator in self.operators.values() for backend in operator.backends().values()]
 
     def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
         """Run one stage on what the previous one sent and return a blob for every slot."""
-        for blob in blobs:
+        for blob in filter(None, blobs):
             for address, frames in pickle.loads(blob):
                 self._hold(address, frames)
         if self.failure is None:
@@ -274,7 +267,7 @@ class Slot:
                 self.failure = replace(failed.failure, stage=stage)
             except USER_ERRORS as error:
                 self.failure = replace(failure_of(error, "the engine", "-", self.index), stage=stage)
-        return [_EMPTY] * self.plan.slots
+        return [_NOTHING] * self.plan.slots
 
     def _hold(self, address: Address, frames: list[bytes]) -> None:
         """Keep frames unopened until the stage of their target."""
@@ -316,8 +309,8 @@ class Slot:
                 )
             )
 
-    def _sources(self) -> list[tuple[int, SourceOperator]]:
-        return [(i, o) for i, o in sorted(self.operators.items()) if isinstance(o, SourceOperator)]
+    def _sources(self) -> list[tuple[int, Operator]]:
+        return [(i, o) for i, o in sorted(self.operators.items()) if o.is_source]
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
         """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
@@ -360,8 +353,7 @@ class Slot:
 
     def begun(self) -> list[Begun]:
         """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint tells."""
-        sinks = [operator for operator in self._ordered() if isinstance(operator, CommittingSink)]
-        return [(sink.context.uid, begun) for sink in sinks if (begun := sink.begun()) is not None]
+        return [(each.context.uid, begun) for each in self._ordered() if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:
         """What sinks have for the driver."""
@@ -380,7 +372,7 @@ class Slot:
                     self._hold((edge_id, self.index), frames)
                 else:
                     parcels[target].append(((edge_id, self.index), frames))
-        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) for parcel in parcels]
+        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) if parcel else _NOTHING for parcel in parcels]
 
     def report(self) -> Report:
         """The answer to the command, after the last stage."""
@@ -433,7 +425,7 @@ class Slot:
             try:
                 operator.snapshot(into)
                 if node.id in self.gates:
-                    into.own("_gate", self.gates[node.id].snapshot())
+                    into.own("_gate", tuple(self.gates[node.id].snapshot()))
                 edges = [edge.id for edge in self.plan.outgoing[node.id] if edge.id in self.writers]
                 into.own("_turns", {edge: self.writers[edge].turn() for edge in edges})
                 states.extend(into.finished())
@@ -453,7 +445,7 @@ class Slot:
 class _Nobody:
     """The output of an operator that nobody reads."""
 
-    def records(self, values: list[Any], timestamps: Any) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         pass
 
     def watermark(self, timestamp: int) -> None:

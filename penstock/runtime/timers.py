@@ -39,6 +39,8 @@ class TimerQueue:
         heapify(self._heap)
         self._order = count(max(self._live.values(), default=-1) + 1)
         self._closed = False
+        self.firing: Timer | None = None
+        """The timer whose turn it is; after an error, the one that failed."""
 
     def __len__(self) -> int:
         return len(self._live)
@@ -72,7 +74,9 @@ class TimerQueue:
             if live.get(timer) == order:
                 del live[timer]
                 self._changed(timer)
+                self.firing = timer
                 on_timer(*timer)
+        self.firing = None
 
     def fire_once(self, until: int, on_timer: OnTimer) -> None:
         """Like `fire`, for a clock that stands still: a timer set meanwhile for no later time is left waiting."""
@@ -89,7 +93,9 @@ class TimerQueue:
             reached = time
             del live[timer]
             self._changed(timer)
+            self.firing = timer
             on_timer(*timer)
+        self.firing = None
         for entry in deferred:
             heappush(heap, entry)
 
@@ -108,33 +114,22 @@ class TimerQueue:
         return sorted(self._live, key=lambda timer: (timer[0], self._live[timer]))
 
 
-class KeyedTimerService(TimerService):
-    """The timer service of a keyed function: timers belong to the current key."""
+class Timers:
+    """The timers of one operator in both time domains, and how far time has come.
 
-    def __init__(self, keyed: KeyedStateBackend, clock: Clock) -> None:
-        self._scope: KeyScope = keyed.scope
-        self._clock = clock
+    Timers belong to keys: on a stream that has none, nobody can register any, and both queues stay empty.
+    """
+
+    def __init__(self, clock: Clock, keyed: KeyedStateBackend | None = None) -> None:
+        self.clock = clock
         self.watermark = MIN_TIMESTAMP
         self.event_time = TimerQueue(_table(keyed, EVENT_TIMERS))
         self.processing_time = TimerQueue(_table(keyed, PROCESSING_TIMERS))
 
-    def current_processing_time(self) -> int:
-        return self._clock.now
-
-    def current_watermark(self) -> int:
-        return self.watermark
-
-    def register_event_time_timer(self, timestamp: int) -> None:
-        self.event_time.register(_whole(timestamp), self._scope.key)
-
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        self.processing_time.register(_whole(timestamp), self._scope.key)
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        self.event_time.delete(_whole(timestamp), self._scope.key)
-
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        self.processing_time.delete(_whole(timestamp), self._scope.key)
+    @property
+    def firing(self) -> Timer | None:
+        """The timer whose turn it is; after an error, the one that failed."""
+        return self.event_time.firing or self.processing_time.firing
 
     def finish(self, on_event_time: OnTimer, on_processing_time: OnTimer) -> None:
         """Fire everything as if time had ended, as BATCH mode does for a key; timers set meanwhile are ignored."""
@@ -148,18 +143,49 @@ class KeyedTimerService(TimerService):
         self.watermark = before
 
 
-class KeylessTimerService(TimerService):
-    """Tells the time on a stream without keys, where timers have no owner."""
+def _table(keyed: KeyedStateBackend | None, name: str) -> Table | None:
+    if keyed is None:
+        return None
+    return keyed.tables.get(name) or keyed.empty_table(name, Layout.TIMER)
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.watermark = MIN_TIMESTAMP
+
+class KeyedTimerService(TimerService):
+    """The timer service of a keyed function: timers belong to the current key."""
+
+    def __init__(self, timers: Timers, scope: KeyScope) -> None:
+        self._timers = timers
+        self._scope = scope
 
     def current_processing_time(self) -> int:
-        return self._clock.now
+        return self._timers.clock.now
 
     def current_watermark(self) -> int:
-        return self.watermark
+        return self._timers.watermark
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._timers.event_time.register(_whole(timestamp), self._scope.key)
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.processing_time.register(_whole(timestamp), self._scope.key)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._timers.event_time.delete(_whole(timestamp), self._scope.key)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._timers.processing_time.delete(_whole(timestamp), self._scope.key)
+
+
+class KeylessTimerService(TimerService):
+    """Tells the time where there is no current key: on a stream without keys, or on the broadcast side of one."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+
+    def current_processing_time(self) -> int:
+        return self._timers.clock.now
+
+    def current_watermark(self) -> int:
+        return self._timers.watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
         self._refuse()
@@ -177,10 +203,6 @@ class KeylessTimerService(TimerService):
         raise TimersRequireKeys(
             "timers belong to a key, and this stream has none: call key_by(...) before process(...)"
         )
-
-
-def _table(keyed: KeyedStateBackend, name: str) -> Table:
-    return keyed.tables.get(name) or keyed.empty_table(name, Layout.TIMER)
 
 
 def _whole(timestamp: Any) -> int:

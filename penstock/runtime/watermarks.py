@@ -15,7 +15,7 @@ from penstock.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from penstock.metrics import MetricGroup
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values, whole_millis
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Timestamps, Values, whole_millis
 from penstock.runtime.failures import USER_ERRORS
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.restore import RestoredOperator
@@ -115,18 +115,36 @@ class TimestampsAndWatermarksOperator(Operator):
     def resume_at(self, watermark: int) -> None:
         """Its event time is its own, not that of its input."""
 
+    def chunk(self, chunk: Chunk) -> None:
+        """Columns that have timestamps stay columns, if the generator need know no more than the latest one."""
+        as_it_came = chunk.columns is not None and self._extract is None and self._bulk
+        latest = chunk.columns.latest() if chunk.columns is not None and as_it_came else None
+        if latest is None:
+            super().chunk(chunk)
+            return
+        self._be_active()
+        self._reach(latest)
+        self.emit_chunk(chunk)
+
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        self._active_at = self.context.clock.now
-        self._unasked = True
-        if self._idle:
-            self._become(idle=False)
+        self._be_active()
         stamps = self._stamped(values, timestamps)
         if not self._bulk:
             self._one_by_one(values, stamps)
             return
         if isinstance(self.generator, BoundedOutOfOrdernessWatermarks):
-            self.generator.on_event(None, max(stamps), self._emitted)
-        self.output.records(values, stamps)  # type: ignore[arg-type]
+            self._reach(max(stamps))
+        self.emit(values, stamps)  # type: ignore[arg-type]
+
+    def _be_active(self) -> None:
+        self._active_at = self.context.clock.now
+        self._unasked = True
+        if self._idle:
+            self._become(idle=False)
+
+    def _reach(self, latest: int) -> None:
+        """Tell a generator that takes a chunk at once the latest timestamp in it."""
+        self.generator.on_event(None, latest, self._emitted)
 
     def _stamped(self, values: Values, timestamps: Timestamps) -> list[int]:
         if self._extract is None:
@@ -172,11 +190,11 @@ class TimestampsAndWatermarksOperator(Operator):
             except USER_ERRORS as error:
                 raise self.failed(error, values, feed) from error
             if emitted.timestamp is not None or emitted.idle is not None:
-                self.output.records(values[start : position + 1], stamps[start : position + 1])  # type: ignore[arg-type]
+                self.emit(values[start : position + 1], stamps[start : position + 1])  # type: ignore[arg-type]
                 start = position + 1
                 self._relay()
         if start < len(values):
-            self.output.records(values[start:], stamps[start:])  # type: ignore[arg-type]
+            self.emit(values[start:], stamps[start:])  # type: ignore[arg-type]
 
     def _relay(self) -> None:
         """Act on what the generator said."""
@@ -197,13 +215,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self.output.status(idle)
 
     def _report_alignment(self) -> None:
-        alignment, wanted = self.context.alignment, self.strategy.alignment
-        if wanted is None or alignment is None:
-            return
-        if self._idle or self.current_watermark == MAX_TIMESTAMP:
-            alignment.withdraw(wanted.group, self.context.uid)
-        else:
-            alignment.report(wanted.group, self.context.uid, self.current_watermark)
+        report_alignment(self.context, self.strategy, self.current_watermark, self._idle)
 
     def watermark(self, timestamp: int) -> None:
         if timestamp == MAX_TIMESTAMP:
@@ -257,11 +269,22 @@ class TimestampsAndWatermarksOperator(Operator):
         return min(due, default=None)
 
 
+def report_alignment(context: OperatorContext, strategy: WatermarkStrategy, watermark: int, idle: bool) -> None:
+    """Tell the alignment group of a stream, if it has one, how far the stream is."""
+    alignment, wanted = context.alignment, strategy.alignment
+    if wanted is None or alignment is None:
+        return
+    if idle or watermark == MAX_TIMESTAMP:
+        alignment.withdraw(wanted.group, context.uid)
+    else:
+        alignment.report(wanted.group, context.uid, watermark)
+
+
 class IngestionTimeOperator(Operator):
     """Ingestion time: every record gets the processing time of its epoch, which is then the watermark."""
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        self.output.records(values, [self.context.clock.now] * len(values))
+        self.emit(values, [self.context.clock.now] * len(values))
 
     def watermark(self, timestamp: int) -> None:
         if timestamp == MAX_TIMESTAMP:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -27,15 +26,13 @@ from penstock.datastream.window import (
     WindowAssigner,
     required,
 )
-from penstock.errors import PenstockError, RecordError, UnsupportedOperation
-from penstock.runtime.context import Collected
+from penstock.errors import RecordError, UnsupportedOperation
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
 from penstock.runtime.failures import USER_ERRORS
+from penstock.runtime.keyed_timer_operator import KeyedTimerOperator
 from penstock.runtime.merging_windows import MergingWindowSet, SessionSet
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.pane_contents import ABSENT, Contents
-from penstock.runtime.stateless import FunctionOperator
-from penstock.runtime.timers import KeyedTimerService
 from penstock.runtime.window_context import AssignerContext, PaneContext, WindowFunctionContext
 from penstock.runtime.window_evaluation import Evaluation
 from penstock.state.backend import KeyedStateBackend
@@ -57,7 +54,7 @@ class WindowSpec:
     late_tag: OutputTag | None = None
 
 
-class WindowOperator(FunctionOperator):
+class WindowOperator(KeyedTimerOperator):
     """One operator for all windows."""
 
     def __init__(
@@ -69,13 +66,11 @@ class WindowOperator(FunctionOperator):
     # --- life ---
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        spec, clock = self.spec, context.clock
+        spec = self.spec
         assert self.keyed is not None
         self.pane_state = self.keyed_backend("window", Layout.PANE)
         self._panes = self.keyed.table(ValueStateDescriptor("_window_contents"), Layout.PANE)
         self._sets = self.keyed.table(ValueStateDescriptor("_merging_windows"))
-        self.timers = KeyedTimerService(self.keyed, clock)
-        self.collected = Collected(context, self.emit)
         self._event_time = spec.assigner.is_event_time()
         self._merging = isinstance(spec.assigner, MergingWindowAssigner)
         self._new_set = SessionSet if isinstance(spec.assigner, SessionWindows) else MergingWindowSet
@@ -101,19 +96,9 @@ class WindowOperator(FunctionOperator):
     def backends(self) -> dict[str, KeyedStateBackend]:
         return {**super().backends(), "window": self.pane_state}
 
-    def resume_at(self, watermark: int) -> None:
-        self.current_watermark = self.timers.watermark = watermark
-
     # --- elements ---
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        feed = iter(values)
-        stamps = repeat(None) if timestamps is None else timestamps
-        try:
-            self._drive(feed, stamps)
-        except USER_ERRORS as error:
-            self.collected.forget()
-            raise self.failed(error, values, feed) from error
-        self._flush()
+        self.go_through(self._drive, values, timestamps)
 
     def _drive_any(self, feed: Iterator[Any], stamps: Any) -> None:
         assert self.keyed is not None and self.key_selector is not None
@@ -281,25 +266,11 @@ class WindowOperator(FunctionOperator):
             )
 
     # --- time ---
-    def watermark(self, timestamp: int) -> None:
-        """Windows are evaluated before the watermark goes on, so that results are never behind it."""
-        self.current_watermark = self.timers.watermark = timestamp
-        self.timers.event_time.fire(timestamp, self._on_event_time)
-        self._flush()
-        self.output.watermark(timestamp)
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        self._on_timer(time, key, namespace, self.spec.trigger.on_event_time, self._event_time)
 
-    def advance_processing_time(self, now: int) -> None:
-        self.timers.processing_time.fire_once(now, self._on_processing_time)
-        self._flush()
-
-    def next_due(self) -> int | None:
-        return self.timers.processing_time.next_time()
-
-    def _on_event_time(self, time: int, key: Any, window: Any) -> None:
-        self._on_timer(time, key, window, self.spec.trigger.on_event_time, self._event_time)
-
-    def _on_processing_time(self, time: int, key: Any, window: Any) -> None:
-        self._on_timer(time, key, window, self.spec.trigger.on_processing_time, not self._event_time)
+    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
+        self._on_timer(time, key, namespace, self.spec.trigger.on_processing_time, not self._event_time)
 
     def _on_timer(self, time: int, key: Any, window: Any, ask: Callable[..., Any], cleans_up: bool) -> None:
         assert self.keyed is not None
@@ -308,13 +279,9 @@ class WindowOperator(FunctionOperator):
         state_window = window if windows is None else windows.state_window(window)
         if state_window is None:
             return
-        try:
-            self._act(key, window, state_window, ask(time, window, self._pane.at(key, window)))
-            if cleans_up and time == self._cleanup_time(window):
-                self._clear(key, window, state_window, windows)
-        except USER_ERRORS as error:
-            self.collected.forget()
-            raise self.failed(error, [f"timer at {time} of key {key!r} in {window}"], iter(())) from error
+        self._act(key, window, state_window, ask(time, window, self._pane.at(key, window)))
+        if cleans_up and time == self._cleanup_time(window):
+            self._clear(key, window, state_window, windows)
 
     def _clear(self, key: Any, window: Any, state_window: Any, windows: MergingWindowSet | None) -> None:
         """The window is over: contents, trigger, user's window state and merging entry go."""
@@ -358,18 +325,3 @@ class WindowOperator(FunctionOperator):
             self._late_dropped.inc()
         elif self._late_output is not None:
             self.collected.side(self.spec.late_tag, value, timestamp)
-
-    def _flush(self) -> None:
-        try:
-            self.collected.flush()
-        except PenstockError as error:
-            self.collected.forget()
-            raise self.failed(error, []) from error
-
-    # --- BATCH ---
-    def finish_key(self, key: Any) -> None:
-        """In BATCH mode a key is done: its windows are evaluated as if time had ended, then its state goes."""
-        self.timers.finish(self._on_event_time, self._on_processing_time)
-        self._flush()
-        for backend in self.backends().values():
-            backend.drop_keys()

@@ -220,4 +220,4 @@ def _tell(slot: int, said: str, seconds: float) -> None:
 
 
 def _waits_for_others(stack: str) -> bool:
-    return 'links.py", line' in stack and " in exchange" in stack
+    return 'mesh.py", line' in stack and " in exchange" in stack

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -28,7 +27,7 @@ from penstock.spark.state_contents import (
     entries,
     find_among,
     layout_of,
-    raw_chunks,
+    raw_pages,
     require_operator,
     states_of,
     whole_value,
@@ -37,7 +36,7 @@ from penstock.spark.state_tasks import Outfit, collected, without_errors
 from penstock.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, shortened, subtask_for_group
 from penstock.state.schema import Schema, schema_of
 from penstock.state.snapshot import FileRef, Kind, Name, Shape, SlotSnapshot, SnapshotFile, State, write_file
-from penstock.state.tables import CHUNK_ENTRIES, Chunk, Layout, chunk
+from penstock.state.tables import Layout, Page, pages
 from penstock.state.ttl import ttl_of
 from penstock.storage import Storage
 
@@ -47,10 +46,10 @@ _LISTS = (Kind.LIST, Kind.UNION)
 
 @dataclass
 class _Ready:
-    """A new state, as the chunks that each slot gets."""
+    """A new state, as the pages that each slot gets."""
 
     schema: Schema
-    slots: list[list[Chunk]]
+    slots: list[list[Page]]
 
 
 @dataclass
@@ -109,7 +108,7 @@ class SavepointWriter:
         parts: list[list[Part]] = [[] for _ in range(shape.parallelism)]
         for part in map(made.part, rows):
             parts[_slot_of(part, made.layout, shape)].append(part)
-        return self._add(name, _Ready(schema, [list(_packed(made.gathered(share))) for share in parts]))
+        return self._add(name, _Ready(schema, [list(pages(made.gathered(share))) for share in parts]))
 
     def _layout(self, name: Name) -> Layout:
         """As it was if the state exists, since the state of panes need not be in the scope of windows."""
@@ -285,7 +284,7 @@ class _SlotTask:
 
     index: int
     base: SlotSnapshot | None
-    added: dict[Name, list[Chunk]]
+    added: dict[Name, list[Page]]
 
 
 @dataclass(frozen=True)
@@ -299,14 +298,14 @@ class _Copy:
     def states(self, slot: SlotSnapshot) -> Iterator[State]:
         for name in _names(slot):
             if name.uid not in self.removed and name not in self.dropped:
-                yield State(name, self._chunks(slot, name, self.transforms.get(name, [])))
+                yield State(name, self._pages(slot, name, self.transforms.get(name, [])))
 
     @staticmethod
-    def _chunks(slot: SlotSnapshot, name: Name, transforms: list[Transform]) -> Iterable[Chunk]:
+    def _pages(slot: SlotSnapshot, name: Name, transforms: list[Transform]) -> Iterable[Page]:
         """As they are where that is possible: then nothing is unpickled."""
         whole = name.kind not in BY_KEY
         if not transforms and (whole or len(slot.files) == 1):
-            return raw_chunks(slot, name)
+            return raw_pages(slot, name)
         if whole:
             value = whole_value(slot, name)
             for transform in transforms:
@@ -315,7 +314,7 @@ class _Copy:
         feed = entries(slot, name)
         for transform in transforms:
             feed = transform.entries(feed)
-        return _packed(feed)
+        return pages(feed)
 
 
 def _names(slot: SlotSnapshot) -> list[Name]:
@@ -330,18 +329,12 @@ def _names(slot: SlotSnapshot) -> list[Name]:
 
 def _write_slot(copy: _Copy, folder: str, task: _SlotTask) -> FileRef:
     copied = copy.states(task.base) if task.base is not None else ()
-    added = [State(name, chunks) for name, chunks in task.added.items()]
+    added = [State(name, made) for name, made in task.added.items()]
     return _write_states(folder, task.index, (*copied, *added))
 
 
 def _write_states(folder: str, slot: int, states: Iterable[State]) -> FileRef:
     return write_file(f"{folder}/slot-{slot}-{uuid4().hex[:8]}", states, compress=False, inline_below=_INLINE)
-
-
-def _packed(feed: Iterable[tuple[Any, Any]]) -> Iterator[Chunk]:
-    feed = iter(feed)
-    while piece := list(islice(feed, CHUNK_ENTRIES)):
-        yield chunk([address for address, _ in piece], [value for _, value in piece])
 
 
 def _delete_all(storage: Storage, needed: set[str]) -> None:
@@ -382,8 +375,8 @@ def _write_parts(
 ) -> Iterator[tuple[int, FileRef] | PenstockError]:
     outfit.put_on()
     try:
-        chunks = _packed(rows.gathered(_raised(part) for _, part in pairs))
-        yield slot, _write_states(folder, slot, [State(name, chunks)])
+        made = pages(rows.gathered(_raised(part) for _, part in pairs))
+        yield slot, _write_states(folder, slot, [State(name, made)])
     except PenstockError as error:
         yield error
 

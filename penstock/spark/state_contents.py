@@ -11,7 +11,7 @@ from penstock.checkpoint.metadata import Metadata
 from penstock.errors import SnapshotError
 from penstock.state.schema import Schema
 from penstock.state.snapshot import Kind, Name, SlotSnapshot, SnapshotFile
-from penstock.state.tables import Chunk, Layout
+from penstock.state.tables import Layout, Page
 
 BY_KEY = (Kind.KEYED, Kind.TIMERS)
 """Kinds whose entries belong to a key. The others are one value a slot, which every checkpoint writes whole."""
@@ -83,8 +83,8 @@ def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
         remember = met.add if ref is not slot.files[0] else _forget
         with SnapshotFile(ref) as file:
             file.sections.get(name, []).reverse()
-            for chunk in file.chunks(name):
-                addresses, values, gone = loaded(chunk, name)
+            for page in file.pages(name):
+                addresses, values, gone = loaded(page, name)
                 met.update(gone)
                 for address, value in zip(reversed(addresses), reversed(values), strict=True):
                     if address not in met:
@@ -96,22 +96,22 @@ def _forget(address: Any) -> None:
     pass
 
 
-def raw_chunks(slot: SlotSnapshot, name: Name) -> Iterator[Chunk]:
+def raw_pages(slot: SlotSnapshot, name: Name) -> Iterator[Page]:
     """The bytes of a state that is whole in a slot's newest file."""
     if slot.files:
         with SnapshotFile(slot.files[-1]) as file:
-            yield from file.chunks(name)
+            yield from file.pages(name)
 
 
 def whole_value(slot: SlotSnapshot, name: Name) -> Any:
     """A value that every checkpoint writes whole; None if the slot has none."""
-    return next((loaded(chunk, name) for chunk in raw_chunks(slot, name)), None)
+    return next((loaded(page, name) for page in raw_pages(slot, name)), None)
 
 
-def loaded(chunk: Chunk, name: Name) -> Any:
+def loaded(page: Page, name: Name) -> Any:
     """Unpickle, and say which state it was that could not be."""
     try:
-        return pickling.loads(chunk)
+        return pickling.loads(page)
     except Exception as error:
         raise SnapshotError(
             f"{name.kind.value} state '{name.name}' of operator '{name.uid}' cannot be unpickled: "

@@ -29,7 +29,8 @@ from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.runtime.task import Slot
 from penstock.spark import cached_files
 from penstock.spark.lifelines import Lifeline
-from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, send, this_machine
+from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Tag, connect, send, this_machine
+from penstock.spark.mesh import Mesh, mesh_of
 
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
 PEER_SECONDS = 60
@@ -198,7 +199,7 @@ class SlotProcess:
         try:
             os.write(self._served, b"1")
             deployment, addresses = pickle.loads(body)
-            self._mesh = Mesh(self._met(addresses))
+            self._mesh = mesh_of(self._index, self._met(addresses))
             self._open(deployment)
         except OperatorFailed as failed:
             failure = failed.failure

@@ -4,8 +4,9 @@ The state processor reads and writes whole savepoints, on Spark where they are l
 its names are resolved when they are first used (PEP 562).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.spark.savepoint_writer import SavepointWriter
@@ -13,20 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SavepointReader", "SavepointWriter"]
 
-_MODULE_OF = {
-    "SavepointReader": "penstock.spark.state_processor",
-    "SavepointWriter": "penstock.spark.savepoint_writer",
-}
-
 if not TYPE_CHECKING:  # a type checker that saw it would let any misspelt name pass
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_MODULE_OF[name]), name)
-        globals()[name] = value  # the next access does not come here
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {"penstock.spark.state_processor": "SavepointReader", "penstock.spark.savepoint_writer": "SavepointWriter"},
+    )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Callable, Iterator, MutableMapping
 from sys import getsizeof
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
-
-from penstock import pickling
 
 ABSENT: Any = object()
 HEAVY = 16 << 10
@@ -87,7 +86,7 @@ class Entries(MutableMapping[Any, Any]):
             stored = self.stored(address)
             if stored is None:
                 return default
-            address, held = pickling.loads(stored)
+            address, held = pickle.loads(stored)
             if len(stored) >= HEAVY:
                 self.heavy[address] = len(stored)
         self._young[address] = held

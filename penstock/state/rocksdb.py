@@ -4,13 +4,14 @@ The database is scratch space of one process. What makes state survive is checkp
 directory goes when the slot does.
 
 An entry that is read becomes a live object and stays one for a while (see `Entries`). Changes are made to the object
-and written at the end of the epoch, when they are also kept apart, as chunks in files, for the next checkpoint.
+and written at the end of the epoch, when they are also kept apart, as pages in files, for the next checkpoint.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import re
 import shutil
 import tempfile
@@ -43,12 +44,12 @@ from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import shortened
 from penstock.state.live_entries import ABSENT, Entries, Room
 from penstock.state.spill import Spill
-from penstock.state.tables import CHUNK_ENTRIES, Chunk, Layout, Table, chunk
+from penstock.state.tables import PAGE_ENTRIES, Layout, Page, Table, packed
 
 DEFAULT_MEMORY = 256 << 20
 _FOR_DATABASE, _FOR_OBJECTS = 0.25, 0.6
 """Shares of a slot's memory. The rest goes into what nobody counts: compaction, and holes between objects."""
-_CHUNK_BYTES = 4 << 20
+_PAGE_BYTES = 4 << 20
 _SPILL_LEAST = 64 << 20
 _MOST_TABLES = (1 << 16) - 1
 _PREFIX = "penstock-rocksdb-"
@@ -173,20 +174,20 @@ class RocksTable(Table):
     def confirm(self, checkpoint: int) -> None:
         self._spill.confirm(checkpoint)
 
-    def changes(self) -> Iterable[Chunk]:
+    def changes(self) -> Iterable[Page]:
         """As in memory, read one by one. An entry may come several times, the last being the one that counts."""
-        spilled = self._spill.chunks()
+        spilled = self._spill.pages()
         return chain(spilled, self.everything()) if self._spill.thinned else spilled
 
-    def everything(self, pruned: bool = False) -> Iterable[Chunk]:
+    def everything(self, pruned: bool = False) -> Iterable[Page]:
         entries, prune = self.scan(), self.prune if pruned else None
         if prune is not None:
             left = ((address, prune(value), stored) for address, value, stored in entries)
             entries = (entry for entry in left if entry[1] is not None)
-        return _chunks(entries)
+        return map(packed, _pieces(entries))
 
-    def load(self, chunk: Chunk, wanted: Callable[[Any], bool] | None = None) -> None:
-        addresses, values, gone = pickling.loads(chunk)
+    def load(self, page: Page, wanted: Callable[[Any], bool] | None = None) -> None:
+        addresses, values, gone = pickling.loads(page)
         pairs, key_of = zip(addresses, values, strict=True), self.layout.key_of
         self.flush()
         self._write(pairs if wanted is None else ((a, v) for a, v in pairs if wanted(key_of(a))), gone, tracked=False)
@@ -229,14 +230,14 @@ class RocksTable(Table):
             self._database.write(batch, _UNLOGGED)
             self.entries.wrote(piece)
             if tracked:
-                self._keep([address for address, _, _ in piece], [value for _, value, _ in piece], [])
+                self._keep(piece, [])
         for piece in _pieces((address, None, b"") for address in gone):
             batch, prefix = WriteBatch(raw_mode=True), self._prefix
             for address, _, _ in piece:
                 batch.delete(prefix + key_bytes(address))
             self._database.write(batch, _UNLOGGED)
             if tracked:
-                self._keep([], [], [address for address, _, _ in piece])
+                self._keep([], [address for address, _, _ in piece])
 
     def _pickled(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Entry]:
         dumps = pickling.dumps
@@ -250,9 +251,9 @@ class RocksTable(Table):
                 ) from error
             yield address, value, pickled
 
-    def _keep(self, addresses: list[Any], values: list[Any], gone: list[Any]) -> None:
+    def _keep(self, entries: list[Entry], gone: list[Any]) -> None:
         """Remember changes for the next checkpoint; once they outgrow the state, it shall hold the state instead."""
-        self._spill.append(addresses, values, gone)
+        self._spill.append(entries, gone)
         if self._spill.size > max(_SPILL_LEAST, 2 * (self._database.property_int_value(_LIVE_BYTES) or 0)):
             self._spill.thin()
 
@@ -261,7 +262,7 @@ def _entries(cursor: RdictIter) -> Iterator[Entry]:
     """The entries from a cursor on; an error, which would look like their end, is raised."""
     while cursor.valid():
         stored = cursor.value()
-        address, value = pickling.loads(stored)
+        address, value = pickle.loads(stored)
         yield address, value, stored
         cursor.next()
     cursor.status()
@@ -273,16 +274,11 @@ def _pieces(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     for entry in entries:
         piece.append(entry)
         size += len(entry[2])
-        if len(piece) == CHUNK_ENTRIES or size >= _CHUNK_BYTES:
+        if len(piece) == PAGE_ENTRIES or size >= _PAGE_BYTES:
             yield piece
             piece, size = [], 0
     if piece:
         yield piece
-
-
-def _chunks(entries: Iterable[Entry]) -> Iterator[Chunk]:
-    for piece in _pieces(entries):
-        yield chunk([address for address, _, _ in piece], [value for _, value, _ in piece])
 
 
 # --- settings ---

@@ -2,7 +2,7 @@
 
 A file is a magic number, then sections, then an index in JSON that says where each section is, how long, and its
 checksum. The checksum of the index is in the checkpoint's metadata, so a flipped bit anywhere is found. A section
-holds the chunks of one table, or one pickled value; reading one needs no other.
+holds the pages of one table, or one pickled value; reading one needs no other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import zstandard
 
 from penstock.errors import CorruptSnapshot, StorageError
-from penstock.storage import ATTEMPTS, Storage, split_url
+from penstock.storage import ATTEMPTS, Storage, pause, split_url
 
 MAGIC = b"PENSTOCK"
 OWN = "_own"
@@ -58,7 +58,7 @@ class State:
     """One state of one subtask, on its way into a checkpoint."""
 
     name: Name
-    chunks: Iterable[bytes]
+    pages: Iterable[bytes]
     schema: dict[str, Any] | None = None
 
 
@@ -119,14 +119,15 @@ def write_file(
 ) -> FileRef:
     """Write a slot's states as one file, or keep them inline if they are small. `copying` may look on at the bytes."""
     # What is produced while it is written can be written once only.
-    again = isinstance(states, list) and all(isinstance(state.chunks, list) for state in states)
+    again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
     attempts = ATTEMPTS if again else 1
-    for attempt in range(1, attempts + 1):
+    for attempt in range(attempts):
         try:
             return _write_file(url, _Pieces(states, compress), inline_below, copying)
         except StorageError as error:
-            if attempt == attempts or error.lasting:
+            if attempt + 1 == attempts or error.lasting:
                 raise
+            pause(attempt)
     raise AssertionError("a file is written at least once")
 
 
@@ -165,8 +166,8 @@ class _Pieces:
         at, index = len(MAGIC), []
         for state in self._states:
             places = []
-            for chunk in state.chunks:
-                piece = chunk if self._compress is None else self._compress(chunk)
+            for page in state.pages:
+                piece = page if self._compress is None else self._compress(page)
                 places.append([at, len(piece), zlib.crc32(piece)])
                 at += len(piece)
                 yield piece
@@ -208,8 +209,8 @@ class SnapshotFile:
         except FileNotFoundError:
             raise CorruptSnapshot(f"file '{self._ref.url}' of the checkpoint is missing") from None
 
-    def chunks(self, name: Name) -> Iterator[bytes]:
-        """The chunks of a section, one at a time."""
+    def pages(self, name: Name) -> Iterator[bytes]:
+        """The pages of a section, one at a time."""
         decompress = zstandard.ZstdDecompressor().decompress if self._compressed else None
         for at, length, crc in self.sections.get(name, ()):
             piece = self._read(at, length)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, BinaryIO
 
 from penstock import pickling
-from penstock.state.tables import Chunk, chunk
+from penstock.state.tables import Page, packed
 
 _FRAME = 8
 
 
 class Spill:
-    """The changes of one table as chunks, in order: a file for each checkpoint that is not known to be complete.
+    """The changes of one table as pages, in order: a file for each checkpoint that is not known to be complete.
 
     An entry that changes in every epoch is here once for every epoch. Where that has become more than the table itself,
     `thin` drops the entries and keeps what is gone; the next checkpoint must then hold the whole table.
@@ -34,25 +34,25 @@ class Spill:
 
     @property
     def size(self) -> int:
-        """The bytes of all chunks with entries."""
+        """The bytes of all pages with entries."""
         return sum(self._sizes.values())
 
     @property
     def thinned(self) -> bool:
-        """Whether the chunks do not say all that changed."""
+        """Whether the pages do not say all that changed."""
         return self._thinning or self._thinned_until is not None
 
-    def append(self, addresses: list[Any], values: list[Any], gone: list[Any]) -> None:
+    def append(self, entries: Sequence[tuple[Any, ...]], gone: list[Any]) -> None:
         """Add changes to those of the next checkpoint."""
         if self._thinning:
-            addresses, values = [], []
-        if not (addresses or gone):
+            entries = []
+        if not (entries or gone):
             return
         if self._file is None:
             self._file = open(f"{self._stem}-{next(self._numbers)}.changes", "wb")  # noqa: SIM115 - closed by seal
-        made = chunk(addresses, values, gone)
+        made = packed(entries, gone)
         _write(self._file, made)
-        if addresses:
+        if entries:
             self._sizes[self._file.name] = self._sizes.get(self._file.name, 0) + len(made)
 
     def seal(self, checkpoint: int) -> None:
@@ -80,8 +80,8 @@ class Spill:
             self._remove(self._file.name)
             self._file = None
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The chunks of all remembered checkpoints. They can be read to the end whatever happens meanwhile."""
+    def pages(self) -> Iterator[Page]:
+        """The pages of all remembered checkpoints. They can be read to the end whatever happens meanwhile."""
         files = [open(path, "rb") for paths in self._sealed.values() for path in paths]  # noqa: SIM115
         return (made for file in files for made in _read(file))
 
@@ -102,12 +102,12 @@ class Spill:
         os.unlink(path)
 
 
-def _write(file: BinaryIO, made: Chunk) -> None:
+def _write(file: BinaryIO, made: Page) -> None:
     file.write(len(made).to_bytes(_FRAME, "big"))
     file.write(made)
 
 
-def _read(file: BinaryIO) -> Iterator[Chunk]:
+def _read(file: BinaryIO) -> Iterator[Page]:
     with file:
         while size := file.read(_FRAME):
             yield file.read(int.from_bytes(size, "big"))
@@ -120,5 +120,5 @@ def _keep_gone(path: str) -> None:
         for made in _read(old):
             gone = pickling.loads(made)[2]
             if gone:
-                _write(new, chunk([], [], gone))
+                _write(new, packed([], gone))
     os.replace(thinner, path)

@@ -5,7 +5,7 @@ Every method starts from `scope.key`: a state never remembers a key, so that it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -146,21 +146,6 @@ class HeapMapState(MapState[Any, Any]):
     def clear(self) -> None:
         self._table.remove(self._scope.key)
 
-    def __getitem__(self, key: Any) -> Any:
-        return self.get(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: Any) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
-
 
 class HeapReducingState(ReducingState[Any]):
     """The values added for a key, folded into one by a reduce function."""
@@ -247,15 +232,6 @@ class HeapReadOnlyBroadcastState(ReadOnlyBroadcastState[Any, Any]):
 
     clear = put = put_all = remove = __setitem__ = __delitem__ = _refuse
 
-    def __contains__(self, key: Any) -> bool:
-        return self.contains(key)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.get(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
-
 
 class HeapBroadcastState(HeapReadOnlyBroadcastState, BroadcastState[Any, Any]):
     """A broadcast map as the broadcast side sees it."""
@@ -276,11 +252,8 @@ class HeapBroadcastState(HeapReadOnlyBroadcastState, BroadcastState[Any, Any]):
         for key in self.keys():
             self._table.remove(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._table.put(key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._table.remove(key)
+    __setitem__ = put
+    __delitem__ = remove
 
 
 def reducer(function: Any) -> Callable[[Any, Any], Any]:

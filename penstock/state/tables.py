@@ -6,7 +6,7 @@ The address is the key, or holds it: (key, namespace) for a state that lives in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from itertools import islice
@@ -16,9 +16,9 @@ from penstock import pickling
 from penstock.datastream.state import StateDescriptor
 from penstock.errors import KeyedStateRequired
 
-CHUNK_ENTRIES = 4096
-Chunk = bytes
-"""A pickled (addresses, their values, addresses that are gone). Chunks are applied in order: a later one wins."""
+PAGE_ENTRIES = 4096
+Page = bytes
+"""A pickled (addresses, their values, addresses that are gone). Pages are applied in order: a later one wins."""
 
 
 class KeyScope:
@@ -139,24 +139,24 @@ class Table:
         for number in [number for number in self._unconfirmed if number <= checkpoint]:
             del self._unconfirmed[number]
 
-    def changes(self) -> Iterable[Chunk]:
+    def changes(self) -> Iterable[Page]:
         """Everything that no complete checkpoint holds yet."""
         entries, addresses = self.entries, set[Any]().union(*self._unconfirmed.values())
         gone = [address for address in addresses if address not in entries]
         kept = ((address, entries[address]) for address in addresses if address in entries)
-        return chunks(kept, gone)
+        return [*pages(kept), packed([], gone)] if gone else list(pages(kept))
 
-    def everything(self, pruned: bool = False) -> Iterable[Chunk]:
+    def everything(self, pruned: bool = False) -> Iterable[Page]:
         """All entries as they are now; without expired ones if asked. May be consumed in another thread."""
         prune = self.prune if pruned else None
         if prune is None:
-            return chunks(self.entries.items())
+            return list(pages(self.entries.items()))
         left = ((address, prune(value)) for address, value in self.entries.items())
-        return chunks((address, value) for address, value in left if value is not None)
+        return list(pages((address, value) for address, value in left if value is not None))
 
-    def load(self, chunk: Chunk, wanted: Callable[[Any], bool] | None = None) -> None:
-        """Take in a chunk of restored entries, or those whose key is wanted. They do not count as changes."""
-        addresses, values, gone = pickling.loads(chunk)
+    def load(self, page: Page, wanted: Callable[[Any], bool] | None = None) -> None:
+        """Take in a page of restored entries, or those whose key is wanted. They do not count as changes."""
+        addresses, values, gone = pickling.loads(page)
         if wanted is None:
             self.entries.update(zip(addresses, values, strict=True))
         else:
@@ -175,18 +175,20 @@ class Table:
         self.entries.clear()
 
 
-def chunks(entries: Iterable[tuple[Any, Any]], gone: list[Any] | None = None) -> list[Chunk]:
-    """Entries, and the addresses of those that are gone, serialised piece by piece."""
-    made, feed = [], iter(entries)
-    while piece := list(islice(feed, CHUNK_ENTRIES)):
-        made.append(chunk([address for address, _ in piece], [value for _, value in piece]))
-    if gone:
-        made.append(chunk([], [], gone))
-    return made
+def pages(entries: Iterable[tuple[Any, Any]]) -> Iterator[Page]:
+    """Entries piece by piece, each serialised when it is asked for."""
+    feed = iter(entries)
+    while piece := list(islice(feed, PAGE_ENTRIES)):
+        yield packed(piece)
 
 
-def chunk(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Chunk:
-    """One chunk."""
+def packed(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) -> Page:
+    """One page of entries, which begin with an address and its value."""
+    return page([entry[0] for entry in entries], [entry[1] for entry in entries], gone)
+
+
+def page(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Page:
+    """One page."""
     return pickling.dumps((addresses, values, gone or []))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import cloudpickle
 
 from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import with_defaults
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
 from penstock.runtime.committing import Begun
@@ -111,11 +111,6 @@ def in_process(epoch_records: int | None = None, clock: WallClock | None = None)
     def cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
         return InProcessCluster()
 
-    before = Defaults.cluster, Defaults.clock, Defaults.max_records
-    Defaults.cluster = staticmethod(cluster)
-    Defaults.clock = (lambda: clock) if clock is not None else WallClock
-    Defaults.max_records = epoch_records
-    try:
+    clocks = (lambda: clock) if clock is not None else WallClock
+    with with_defaults(cluster=cluster, clock=clocks, max_records=epoch_records):
         yield
-    finally:
-        Defaults.cluster, Defaults.clock, Defaults.max_records = before

@@ -28,7 +28,7 @@ from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, Wri
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.functions import SinkFunction
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import with_defaults
 from penstock.errors import SlotLost
 from penstock.runtime import checkpoints
 from penstock.runtime.protocol import Command, Deployment, Report
@@ -342,22 +342,20 @@ def _simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
     for name, value in settings.items():
         configuration.set_string(name, value)
     clock = ManualClock(now=1_000_000, tick=schedule.random.randint(1, 3))
-    before = Defaults.cluster, Defaults.clock, Defaults.configuration, checkpoints.new_writer, checkpoints.PATIENCE
+    before = checkpoints.new_writer, checkpoints.PATIENCE
     CrashFileSystem.store = {}
     CrashFileSystem.pseudo_dirs = [""]
     fsspec.register_implementation("crash", CrashFileSystem, clobber=True)
-    Defaults.cluster = staticmethod(_crashing_cluster)
-    Defaults.clock = lambda: clock
-    Defaults.configuration = configuration
     late = schedule.random.random() < 0.5
     checkpoints.new_writer = _LateWriter if late else ImmediateWriter
     checkpoints.PATIENCE = 0.0
     _Current.schedule = schedule
     try:
-        yield
+        with with_defaults(cluster=_crashing_cluster, clock=lambda: clock, configuration=configuration):
+            yield
     finally:
         _Current.schedule = None
-        Defaults.cluster, Defaults.clock, Defaults.configuration, checkpoints.new_writer, checkpoints.PATIENCE = before
+        checkpoints.new_writer, checkpoints.PATIENCE = before
 
 
 class ImmediateWriter(Executor):

@@ -20,9 +20,7 @@ from penstock.runtime.frames import FrameBuilder, deliver
 from penstock.runtime.operator import Operator, OperatorContext
 from penstock.runtime.protocol import Command, Report
 from penstock.runtime.source import Budget, Reader, Source
-from penstock.runtime.stateless import FunctionOperator
-from penstock.runtime.timers import KeyedTimerService
-from penstock.state.tables import Layout
+from penstock.state.tables import Layout, Table
 from penstock.testing.cluster import InProcessCluster
 
 
@@ -52,7 +50,7 @@ class _EndMarker:
 
     def __init__(self, reader: Reader, output: Receiver) -> None:
         self._reader = reader
-        self.records = output.records
+        self.chunk = output.chunk
         self.watermark = output.watermark
         self.status = output.status
 
@@ -198,20 +196,15 @@ class OperatorHarness:
     # --- what is left ---
     def state_entries(self) -> int:
         """How many entries of keyed state there are, over all states and keys."""
-        return sum(
-            len(table.entries)
-            for operator in self._operators()
-            if isinstance(operator, FunctionOperator)
-            for backend in operator.backends().values()
-            for table in backend.tables.values()
-            if table.layout is not Layout.TIMER
-        )
+        return sum(len(table.entries) for table in self._tables() if table.layout is not Layout.TIMER)
 
     def timers(self) -> int:
         """How many timers are waiting, of both time domains."""
-        services = [getattr(operator, "timers", None) for operator in self._operators()]
-        keyed = [service for service in services if isinstance(service, KeyedTimerService)]
-        return sum(len(service.event_time) + len(service.processing_time) for service in keyed)
+        return sum(len(table.entries) for table in self._tables() if table.layout is Layout.TIMER)
+
+    def _tables(self) -> list[Table]:
+        backends = [backend for operator in self._operators() for backend in operator.backends().values()]
+        return [table for backend in backends for table in backend.tables.values()]
 
     def _operators(self) -> list[Operator]:
         return [operator for slot in self._cluster.slots for operator in slot.operators.values()]

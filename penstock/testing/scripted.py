@@ -8,7 +8,7 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.runtime.elements import Receiver
+from penstock.runtime.elements import Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.source import Budget, Reader, Source
 
@@ -99,9 +99,9 @@ class _ScriptReader(Reader):
         if isinstance(step, watermark):
             output.watermark(step.timestamp)
         elif isinstance(step, at):
-            output.records([step.value], [step.timestamp])
+            output.chunk(Chunk([step.value], [step.timestamp]))
         elif not isinstance(step, idle):
-            output.records([step], None)
+            output.chunk(Chunk([step]))
 
     def position(self) -> tuple[int, bool]:
         return self._next, self._idle

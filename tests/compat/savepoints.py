@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from penstock.checkpoint.metadata import VERSION
 from penstock.common import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
@@ -17,17 +18,17 @@ from tests.compat import program_1
 
 FOLDER = Path(__file__).with_name("savepoints")
 VARIANTS = {
-    "1-hashmap": {"state.backend.type": "hashmap"},
-    "1-hashmap-compressed": {
+    f"{VERSION}-hashmap": {"state.backend.type": "hashmap"},
+    f"{VERSION}-hashmap-compressed": {
         "state.backend.type": "hashmap",
         "execution.checkpointing.snapshot-compression": "true",
     },
-    "1-hashmap-files": {
+    f"{VERSION}-hashmap-files": {
         "state.backend.type": "hashmap",
         "execution.checkpointing.dir": "memory://checkpoints",
         "execution.checkpointing.data-inline-threshold": "0 b",
     },
-    "1-rocksdb": {"state.backend.type": "rocksdb"},
+    f"{VERSION}-rocksdb": {"state.backend.type": "rocksdb"},
 }
 
 

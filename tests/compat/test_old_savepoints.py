@@ -5,13 +5,15 @@ from collections import Counter
 
 import pytest
 
+from penstock.checkpoint.metadata import VERSION
 from tests.compat.savepoints import FOLDER, run
 
 KEPT = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
 
 
 def test_there_are_some():
-    assert {"1-hashmap", "1-hashmap-compressed", "1-rocksdb"} <= set(KEPT)
+    kinds = ("hashmap", "hashmap-compressed", "hashmap-files", "rocksdb")
+    assert {f"{version}-{kind}" for version in range(1, VERSION + 1) for kind in kinds} <= set(KEPT)
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

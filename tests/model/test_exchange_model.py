@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from penstock.datastream.functions import Partitioner
 from penstock.errors import UnsupportedKey
 from penstock.graph.partitioning import Broadcast, Forward, Global, Rebalance, Rescale, Shuffle
+from penstock.runtime.elements import Chunk
 from penstock.runtime.exchange import (
     BroadcastWriter,
     CustomWriter,
@@ -30,9 +31,9 @@ class Recorder:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def records(self, values, timestamps):
-        stamps = [None] * len(values) if timestamps is None else timestamps
-        self.seen.extend(("record", *pair) for pair in zip(values, stamps, strict=True))
+    def chunk(self, chunk):
+        stamps = [None] * len(chunk) if chunk.timestamps is None else chunk.timestamps
+        self.seen.extend(("record", *pair) for pair in zip(chunk.values, stamps, strict=True))
 
     def watermark(self, timestamp):
         self.seen.append(("watermark", timestamp))
@@ -49,11 +50,11 @@ def histories(draw):
     """Chunks of numbered records, with and without timestamps, between control elements; 'take' ends an epoch."""
     history, number = [], 0
     for _ in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(["records", "records", "records", "watermark", "status", "take"]))
-        if kind == "records":
+        kind = draw(st.sampled_from(["chunk", "chunk", "chunk", "watermark", "status", "take"]))
+        if kind == "chunk":
             size = draw(st.integers(1, 7))
             stamps = draw(st.none() | st.lists(st.none() | st.integers(0, 99), min_size=size, max_size=size))
-            history.append((kind, list(range(number, number + size)), stamps))
+            history.append((kind, Chunk(list(range(number, number + size)), stamps)))
             number += size
         elif kind == "take":
             history.append((kind,))
@@ -187,13 +188,13 @@ def test_who_is_connected_with_whom(upstream, downstream):
 def test_a_partitioner_out_of_range(chosen):
     writer = CustomWriter(Owner("partition_custom before Map", "u"), 0, range(3), lambda key, width: chosen, key_of)
     with pytest.raises(OperatorFailed, match=r"partition_custom before Map .* allowed are whole numbers from 0 to 2"):
-        writer.records([5], None)
+        writer.chunk(Chunk([5]))
 
 
 def test_a_key_without_a_hash_is_named_with_its_record():
     writer = KeyGroupWriter(Owner("key_by of Sum", "u"), 0, range(2), lambda v: [v] if v == 3 else v, 128)
     with pytest.raises(OperatorFailed) as raised:
-        writer.records([1, 2, 3], None)
+        writer.chunk(Chunk([1, 2, 3]))
     assert raised.value.failure.known_as == UnsupportedKey.__name__
     assert raised.value.failure.record == "3"
 
@@ -201,7 +202,7 @@ def test_a_key_without_a_hash_is_named_with_its_record():
 def test_a_failed_chunk_leaves_nothing_half_written():
     writer = KeyGroupWriter(Owner("key_by", "u"), 0, range(1), lambda v: [v] if v == 3 else v, 128)
     with pytest.raises(OperatorFailed):
-        writer.records([1, 2, 3], [10, 20, 30])
+        writer.chunk(Chunk([1, 2, 3], [10, 20, 30]))
     recorder = Recorder()
     for frames in writer.take().values():
         for frame in frames:
@@ -216,7 +217,7 @@ def test_the_cache_of_keys_stays_within_bounds(keys):
     before, exchange._CACHED_KEYS = exchange._CACHED_KEYS, 20
     try:
         writer = KeyGroupWriter(OWNER, 0, range(3), lambda v: v, 128)
-        arrived = play(writer, [("records", keys, None)] if keys else [])
+        arrived = play(writer, [("chunk", Chunk(keys))] if keys else [])
         assert len(writer._target_of) <= 20
     finally:
         exchange._CACHED_KEYS = before

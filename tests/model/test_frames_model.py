@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind
 from penstock.runtime import frames
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 from penstock.runtime.frames import FrameBuilder, deliver
 
 
@@ -50,7 +50,7 @@ STAMPS = st.one_of(st.none(), st.integers(MIN_TIMESTAMP, MAX_TIMESTAMP), st.inte
 def chunks(draw):
     values = draw(st.lists(st.one_of(VALUES, ROWS), min_size=1, max_size=6) | st.lists(ROWS, min_size=1, max_size=6))
     stamps = draw(st.none() | st.lists(STAMPS, min_size=len(values), max_size=len(values)))
-    return ("records", values, stamps)
+    return ("chunk", Chunk(values, stamps))
 
 
 ELEMENTS = st.lists(
@@ -72,10 +72,10 @@ class Recorder:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def records(self, values: list[Any], timestamps: Any) -> None:
-        assert values, "an empty chunk"
-        stamps = [None] * len(values) if timestamps is None else timestamps
-        self.seen.extend(("record", value, stamp) for value, stamp in zip(values, stamps, strict=True))
+    def chunk(self, chunk: Chunk) -> None:
+        assert len(chunk), "an empty chunk"
+        stamps = [None] * len(chunk) if chunk.timestamps is None else chunk.timestamps
+        self.seen.extend(("record", value, stamp) for value, stamp in zip(chunk.values, stamps, strict=True))
 
     def watermark(self, timestamp: int) -> None:
         self.seen.append(("watermark", timestamp))
@@ -109,7 +109,7 @@ def test_a_channel_arrives_as_it_was_sent(elements, frame_records):
             if kind == "take":
                 sent.extend(builder.take())
             else:
-                {"records": builder.extend}.get(kind, getattr(builder, kind, None))(*rest)
+                {"chunk": builder.add}.get(kind, getattr(builder, kind, None))(*rest)
         sent.extend(builder.take())
     finally:
         frames.FRAME_RECORDS = before

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 from penstock.runtime.operator import Gate, Operator
 
 
@@ -108,7 +108,7 @@ def play(channels: int, history: list[Any]) -> list[Any]:
     inputs = [gate.channel(0) for _ in range(channels)]
     for channel, kind, argument in history:
         if kind == "record":
-            inputs[channel].records([argument], None)
+            inputs[channel].chunk(Chunk([argument]))
         elif kind == "end":
             inputs[channel].watermark(MAX_TIMESTAMP)
             inputs[channel].end()

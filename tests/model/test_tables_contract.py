@@ -166,11 +166,11 @@ def test_bytes_agree_with_equality(left, right):
 
 
 # --- tables ---
-def replayed(chunks):
-    """The state that chunks stand for, as a restored job would see it."""
+def replayed(pages):
+    """The state that pages stand for, as a restored job would see it."""
     state = {}
-    for chunk in chunks:
-        addresses, values, gone = pickling.loads(chunk)
+    for page in pages:
+        addresses, values, gone = pickling.loads(page)
         state.update(zip(addresses, values, strict=True))
         for address in gone:
             state.pop(address, None)
@@ -202,8 +202,8 @@ class Contract(RuleBasedStateMachine):
         return self.tables.table("operator", f"state-{self.made}", Layout.KEY)
 
     def teardown(self):
-        for chunks, before, expected in self.being_read:
-            assert replayed([*before, *chunks]) == expected
+        for pages, before, expected in self.being_read:
+            assert replayed([*before, *pages]) == expected
         assert dict(self.table.entries.items()) == self.model
         assert len(self.table.entries) == len(self.model)
         assert dict(self.bystander.entries.items()) == {"k": ["mine"]}
@@ -287,15 +287,15 @@ class Contract(RuleBasedStateMachine):
         self.checkpoints[self.number] = None
         self.take(self.table.changes(), self.confirmed, at_once)
 
-    def take(self, chunks, before, at_once):
+    def take(self, pages, before, at_once):
         expected = copy.deepcopy(self.model)
         if at_once:
-            taken = [*before, *chunks]
+            taken = [*before, *pages]
             assert replayed(taken) == expected
             if self.number in self.checkpoints:
                 self.checkpoints[self.number] = (taken, expected)
         else:
-            self.being_read.append((chunks, before, expected))
+            self.being_read.append((pages, before, expected))
 
     @precondition(lambda self: any(self.checkpoints.values()))
     @rule(data=st.data())
@@ -307,17 +307,17 @@ class Contract(RuleBasedStateMachine):
 
     @rule(at_once=st.booleans())
     def whole_table(self, at_once):
-        chunks = self.table.everything()
+        pages = self.table.everything()
         if at_once:
-            assert replayed(chunks) == self.model
+            assert replayed(pages) == self.model
         else:
-            self.being_read.append((chunks, [], copy.deepcopy(self.model)))
+            self.being_read.append((pages, [], copy.deepcopy(self.model)))
 
     @precondition(lambda self: self.being_read)
     @rule()
     def read_to_the_end(self):
-        chunks, before, expected = self.being_read.pop()
-        assert replayed([*before, *chunks]) == expected
+        pages, before, expected = self.being_read.pop()
+        assert replayed([*before, *pages]) == expected
 
     @rule()
     def everything_pruned(self):
@@ -333,15 +333,15 @@ class Contract(RuleBasedStateMachine):
         self.model = copy.deepcopy(expected)
         self.checkpoints.clear()
         self.table = self.new_table()
-        for chunk in self.confirmed:
-            self.table.load(chunk)
+        for page in self.confirmed:
+            self.table.load(page)
         assert not self.table.changed
 
     @rule(rest=st.integers(0, 2))
     def load_what_is_wanted(self, rest):
         other = self.new_table()
-        for chunk in self.table.everything():
-            other.load(chunk, lambda key: hash(key) % 3 == rest)
+        for page in self.table.everything():
+            other.load(page, lambda key: hash(key) % 3 == rest)
         assert dict(other.entries.items()) == {a: v for a, v in self.model.items() if hash(a) % 3 == rest}
 
     @rule()
@@ -368,9 +368,9 @@ def test_layouts_find_the_key_of_an_address(make):
         panes = tables.table("o", "panes", Layout.PANE)
         panes.put(("a", TimeWindow(0, 10)), 1)
         panes.put(("b", TimeWindow(0, 10)), 2)
-        (chunk,) = panes.everything()
+        (page,) = panes.everything()
         other = tables.table("o", "others", Layout.PANE)
-        other.load(chunk, lambda key: key == "b")
+        other.load(page, lambda key: key == "b")
         assert dict(other.entries.items()) == {("b", TimeWindow(0, 10)): 2}
 
 

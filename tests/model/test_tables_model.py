@@ -161,8 +161,8 @@ def check_changes(table: Any, before: dict, touched: set) -> dict:
     """Changes replayed on the last snapshot give the table; they name what differs and nothing untouched."""
     table.mark(1)
     after, addresses = dict(before), []
-    for chunk in table.changes():
-        present, values, gone = pickle.loads(chunk)
+    for page in table.changes():
+        present, values, gone = pickle.loads(page)
         after.update(zip(present, values, strict=True))
         for address in gone:
             after.pop(address, None)

@@ -14,7 +14,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import with_defaults
 from penstock.errors import JobCancelled, SlotLost
 from penstock.job.cluster import Cluster
 from penstock.job.facts import CancelWanted, SavepointWanted
@@ -248,8 +248,7 @@ class Stage:
         def chosen(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
             return cluster
 
-        with in_process(epoch_records=self.epoch_records, clock=self.clock):
-            Defaults.cluster = staticmethod(chosen)
+        with in_process(epoch_records=self.epoch_records, clock=self.clock), with_defaults(cluster=chosen):
             yield cluster
 
     def newest_checkpoint(self, job: Job) -> str | None:

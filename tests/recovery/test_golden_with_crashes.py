@@ -14,7 +14,7 @@ import pytest
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import defaults, with_defaults
 from penstock.job.cluster import Cluster
 from penstock.runtime.protocol import Deployment
 from penstock.testing import ManualClock, in_process
@@ -45,14 +45,11 @@ class Clusters:
 @contextmanager
 def jobs_on(stage: Stage, clusters: Clusters, options: Mapping[str, Any] | None = None) -> Iterator[Clusters]:
     """Environments made in this block have the stage's options, and their jobs run on these clusters."""
-    before = Defaults.configuration
-    Defaults.configuration = stage.options(options)
-    try:
-        with in_process(epoch_records=stage.epoch_records, clock=stage.clock):
-            Defaults.cluster = staticmethod(clusters)
-            yield clusters
-    finally:
-        Defaults.configuration = before
+    with (
+        in_process(epoch_records=stage.epoch_records, clock=stage.clock),
+        with_defaults(configuration=stage.options(options), cluster=clusters),
+    ):
+        yield clusters
 
 
 def as_bag(results: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
@@ -132,7 +129,7 @@ def collected(file: str, case: str, output: str, parallelism: int, stop: Stage |
     results = outputs_of(file, case, parallelism)[output].execute_and_collect()
     path = ""
     if stop is not None:
-        path = Job(JobClient(results._job), Defaults.cluster.made[-1]).stop(stop.savepoints)
+        path = Job(JobClient(results._job), defaults().cluster.made[-1]).stop(stop.savepoints)
     return [harness(file).plain(result) for result in results], path
 
 

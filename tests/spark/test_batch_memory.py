@@ -14,7 +14,7 @@ RECORDS = 250_000
 
 
 def test_the_input_is_several_times_the_memory():
-    """The job runs with little input, with little memory, and with memory for everything, which shows that it is seen."""
+    """With little input, with little memory, and with memory for everything, which shows that it can be seen."""
     jobs = ["1000", "16 mb", str(RECORDS), "16 mb", str(RECORDS), "1 gb"]
     command = [sys.executable, "-m", "tests.spark.batch_memory_job", *jobs]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from enum import Enum
-from importlib import import_module
 from typing import Any
 
 from penstock.datastream.connectors.retrying import Retries
-from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
+from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
 
 DEFAULT_PORT = 9042
 RETRIES = Retries(attempts=18, longest=2.0)
@@ -17,12 +17,7 @@ RETRIES = Retries(attempts=18, longest=2.0)
 
 def driver(module: str = "cassandra") -> Any:
     """The driver's package, or one of its modules."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingDependency(
-            'Cassandra needs the package cassandra-driver: pip install "penstock[cassandra]"'
-        ) from error
+    return optional_library(module, "Cassandra needs the package cassandra-driver", "cassandra")
 
 
 class ConsistencyLevel(Enum):

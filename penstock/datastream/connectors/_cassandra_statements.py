@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.types import Row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._cassandra_client import Connection, ConsistencyLevel, driver
 from penstock.errors import TypeMismatch
 
@@ -36,9 +37,7 @@ class MapperOptions:
         return self
 
     def consistency_level(self, cl: ConsistencyLevel) -> MapperOptions:
-        if not isinstance(cl, ConsistencyLevel):
-            raise TypeError(f"expected a ConsistencyLevel, not {cl!r}")
-        self._consistency_level = cl
+        self._consistency_level = expected(ConsistencyLevel, cl)
         return self
 
     def tracing(self, enabled: bool) -> MapperOptions:

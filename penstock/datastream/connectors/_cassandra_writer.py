@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._cassandra_client import (
     RETRIES,
     ClusterBuilder,
@@ -227,8 +228,7 @@ class CassandraCommitter(CheckpointCommitter):
     """Remembers in a table of Cassandra, in a key space of its own, which checkpoints have been written."""
 
     def __init__(self, builder: ClusterBuilder, key_space: str = AUXILIARY_KEY_SPACE) -> None:
-        if not isinstance(builder, ClusterBuilder):
-            raise TypeError(f"expected a ClusterBuilder, not {builder!r}")
+        expected(ClusterBuilder, builder)
         if not key_space.isidentifier():
             raise ValueError(f"a key space has a name of letters, digits and underscores, not {key_space!r}")
         self.builder = builder

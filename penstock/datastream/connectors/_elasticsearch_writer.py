@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.connectors.base import DeliveryGuarantee, SinkWriter
 from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.functions import SinkFunction
-from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch, TypeMismatch
+from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch, TypeMismatch
+from penstock.libraries import optional_library
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors.elasticsearch import ElasticsearchSink
@@ -30,12 +30,7 @@ _KINDS: dict[int, type[ConnectorError]] = {400: SchemaMismatch, 401: AccessDenie
 
 
 def client_package(module: str = "elasticsearch") -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingDependency(
-            'Elasticsearch needs the package elasticsearch: pip install "penstock[elasticsearch]"'
-        ) from error
+    return optional_library(module, "Elasticsearch needs the package elasticsearch", "elasticsearch")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -154,6 +153,5 @@ def _refuse(message: Any, error: Exception, where: str) -> None:
 def opened(parts: list[Closed]) -> Iterator[IO[bytes]]:
     """The files of some closed parts, one after the other; one that is missing is named."""
     for part in parts:
-        files = Files(part.hidden)
-        with ExitStack() as closing:
-            yield files.open_raw(files.root, closing)
+        with Files(part.hidden).open("") as file:
+            yield file

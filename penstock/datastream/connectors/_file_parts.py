@@ -18,15 +18,17 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from penstock.datastream.connectors._file_access import Files
+from penstock.datastream.connectors._file_access import Files, naming
 from penstock.datastream.connectors.base import Committer, WriterContext
 from penstock.errors import ConnectorError, NotFound
+from penstock.persisted import persisted
 
 MARK = ".savepoint"
 """What the name of an empty file ends with that lies beside a hidden one: a savepoint needs it, do not delete it."""
 
 
 # --- what a checkpoint knows ---
+@persisted
 @dataclass(frozen=True)
 class InProgress:
     """An open file, of which the first `length` bytes count."""
@@ -42,6 +44,7 @@ class InProgress:
         return (self.hidden,)
 
 
+@persisted
 @dataclass(frozen=True)
 class Closed:
     """A whole file that is to be compacted with others."""
@@ -58,6 +61,7 @@ class Closed:
         return (self.hidden,)
 
 
+@persisted
 @dataclass(frozen=True)
 class Pending:
     """A whole file that gets its name with the checkpoint; what it replaces goes then."""
@@ -75,7 +79,7 @@ class Pending:
 
     def commit(self, files: Files) -> None:
         """Rename the file, or find that it was. Done again it changes nothing."""
-        hidden, final = files.path(self.hidden), files.path(self.final)
+        hidden, final = files.name(self.hidden), files.name(self.final)
         there, wanted = files.size(hidden), files.size(final)
         if there is None and wanted is None:
             raise NotFound(f"neither {self.hidden} nor {self.final} is there, with {self.length} bytes of results")
@@ -94,6 +98,7 @@ class Pending:
         _delete_unmarked(files, self.replaces)
 
 
+@persisted
 @dataclass(frozen=True)
 class Discarded:
     """Hidden files that a later one has taken the place of."""
@@ -115,9 +120,9 @@ class Written:
 
 
 def _delete_unmarked(files: Files, urls: Iterable[str]) -> None:
-    for path in map(files.path, urls):
-        if files.size(path + MARK) is None:
-            files.delete(path)
+    for name in map(files.name, urls):
+        if files.size(name + MARK) is None:
+            files.delete(name)
 
 
 class FileCommitter(Committer):
@@ -133,17 +138,17 @@ class FileCommitter(Committer):
                 files = places[folder] = Files(folder)
             item.commit(files)
         for files in places.values():
-            files.sync_folder(files.root)
+            files.sync_folder()
 
     def abort(self, begun: list[Written]) -> None:
         """Delete what is still hidden of these writers."""
         for base_path in {written.base_path for written in begun}:
             files = Files(base_path)
             writers = {written.writer for written in begun if written.base_path == base_path}
-            for path in files.listed(files.root):
-                match = _HIDDEN_NAME.fullmatch(posixpath.basename(path))
+            for name in files.names():
+                match = _HIDDEN_NAME.fullmatch(posixpath.basename(name))
                 if match is not None and any(writer in match["name"] for writer in writers):
-                    files.delete(path)
+                    files.delete(name)
 
 
 # --- names ---
@@ -187,11 +192,11 @@ class Names:
 def delete_leftovers(files: Files, names: Names, needed: Iterable[Any]) -> None:
     """Delete what former attempts of this subtask left behind and no checkpoint item refers to."""
     kept = {posixpath.basename(url) for item in needed for url in item.hidden_files}
-    listed = files.listed(files.root)
-    marked = {path.removesuffix(MARK) for path in listed if path.endswith(MARK)}
-    for path in listed:
-        if names.may_delete(path) and posixpath.basename(path) not in kept and path not in marked:
-            files.delete(path)
+    listed = files.names()
+    marked = {name.removesuffix(MARK) for name in listed if name.endswith(MARK)}
+    for name in listed:
+        if names.may_delete(name) and posixpath.basename(name) not in kept and name not in marked:
+            files.delete(name)
 
 
 # --- open files ---
@@ -249,12 +254,11 @@ class PartFile:
         self._files = files
         self.bucket_id = bucket_id
         self.creation_time = self.last_update_time = now
-        self._folder = posixpath.normpath(posixpath.join(files.root, bucket_id))
-        path = posixpath.join(self._folder, names.hidden(name))
-        self.hidden = files.url(path)
-        self.final = files.url(posixpath.join(self._folder, name))
+        hidden = posixpath.join(bucket_id, names.hidden(name))
+        self.hidden = files.url(hidden)
+        self.final = files.url(posixpath.join(bucket_id, name))
         self._closing = ExitStack()
-        self._file = self._closing.enter_context(files.create(path))
+        self._file = self._closing.enter_context(files.open_new(hidden))
         self._stream = Counted(self._file)
         self._content: Content | None = None
         self._named = False
@@ -265,14 +269,14 @@ class PartFile:
 
     def copy(self, source: str, length: int) -> None:
         """Begin with the first bytes of another file."""
-        files = Files(source)
-        for piece in files.head(files.root, length):
+        for piece in Files(source).head(length):
             self._stream.write(piece)
 
     def write(self, values: list[Any], new_content: NewContent, now: int) -> None:
-        if self._content is None:
-            self._content = new_content(self._stream)
-        self._content.write(values)
+        with naming(self.hidden):
+            if self._content is None:
+                self._content = new_content(self._stream)
+            self._content.write(values)
         self.last_update_time = now
 
     def fill(self, by: Callable[[Any, Callable[[list[Any]], None]], None], new_content: NewContent) -> None:
@@ -281,21 +285,23 @@ class PartFile:
 
     def snapshot(self) -> InProgress:
         """Make what was written durable, and say how much it is."""
-        self._sync()
+        with naming(self.hidden):
+            self._sync()
         return InProgress(self.bucket_id, self.hidden, self.final, self.size, self.creation_time)
 
     def finish(self, checkpoints: int = 0) -> Closed:
         """Close the file: it is whole."""
-        if self._content is not None:
-            self._content.finish()
-        self._sync()
-        self._closing.close()
+        with naming(self.hidden):
+            if self._content is not None:
+                self._content.finish()
+            self._sync()
+            self._closing.close()
         return Closed(self.bucket_id, self.hidden, self.final, self.size, checkpoints)
 
     def _sync(self) -> None:
         self._files.sync(self._file)
         if not self._named:
-            self._files.sync_folder(self._folder)
+            self._files.sync_folder(self.bucket_id)
             self._named = True
 
     def abandon(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.time import Duration, Time, to_millis
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._file_access import Files
 from penstock.datastream.connectors._file_buckets import (
     BucketAssigner,
@@ -29,6 +30,8 @@ from penstock.datastream.connectors.base import (
 
 B = TypeVar("B", bound="Builder")
 C = TypeVar("C", bound="CompactingBuilder")
+RB = TypeVar("RB", bound="Builder")
+BB = TypeVar("BB", bound="Builder")
 
 
 # --- builders ---
@@ -40,11 +43,11 @@ class Builder:
 
     def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
         """Say into which folder a record goes; by default into one for every hour of processing time."""
-        return self._with(bucket_assigner=_a(BucketAssigner, bucket_assigner))
+        return self._with(bucket_assigner=expected(BucketAssigner, bucket_assigner))
 
     def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
         """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
-        return self._with(rolling_policy=_a(RollingPolicy, rolling_policy))
+        return self._with(rolling_policy=expected(RollingPolicy, rolling_policy))
 
     def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
         """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
@@ -55,7 +58,7 @@ class Builder:
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
         """Say what the names of files begin and end with."""
-        return self._with(output_file_config=_a(OutputFileConfig, output_file_config))
+        return self._with(output_file_config=expected(OutputFileConfig, output_file_config))
 
     def _with(self: B, **changes: Any) -> B:
         self._settings = replace(self._settings, **changes)
@@ -67,8 +70,8 @@ class CompactingBuilder(Builder):
 
     def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
         """Put small files together before readers see them."""
-        _a(FileCompactStrategy, strategy)
-        _a(FileCompactor, compactor)
+        expected(FileCompactStrategy, strategy)
+        expected(FileCompactor, compactor)
         if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
             raise ValueError(
                 "files of a bulk format cannot be put together byte by byte: use "
@@ -95,7 +98,7 @@ class BulkBuilder(CompactingBuilder):
 class StreamingBuilder(Builder):
     def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
         """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
-        return self._with(rolling_policy=_a(RollingPolicy, policy))
+        return self._with(rolling_policy=expected(RollingPolicy, policy))
 
     def build(self) -> StreamingFileSink:
         return StreamingFileSink(self._settings)
@@ -109,30 +112,28 @@ class StreamingBulkBuilder(StreamingBuilder):
     """Builds a StreamingFileSink for a bulk format."""
 
 
-def _a(kind: type, given: Any) -> Any:
-    if not isinstance(given, kind):
-        raise TypeError(f"expected {kind.__name__}, not {given!r}")
-    return given
-
-
-def _for_rows(base_path: str, encoder: Encoder) -> FileSettings:
-    return FileSettings(_usable(base_path), encoder=_a(Encoder, encoder))
-
-
-def _for_bulk(base_path: str, factory: BulkWriterFactory) -> FileSettings:
-    policy = OnCheckpointRollingPolicy()
-    return FileSettings(_usable(base_path), writer_factory=_a(BulkWriterFactory, factory), rolling_policy=policy)
-
-
 def _usable(base_path: str) -> str:
     """The whole URL of a base path: slots run in other folders than the program."""
-    files = Files(str(base_path))
-    return files.url(files.root)
+    return Files(str(base_path)).url()
 
 
 # --- sinks ---
-class IntoFiles(Sink, SupportsPreprocessing):
+class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    _builders: tuple[type[RB], type[BB]]
+    """For row formats and for bulk formats."""
+
+    @classmethod
+    def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
+        """Start to build a sink whose files are one encoded record behind the other."""
+        return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
+
+    @classmethod
+    def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
+        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        factory, policy = expected(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
+        return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
 
     def __init__(self, settings: FileSettings) -> None:
         self.settings = settings
@@ -148,37 +149,19 @@ class IntoFiles(Sink, SupportsPreprocessing):
         return None
 
 
-class FileSink(IntoFiles):
+class FileSink(IntoFiles[RowBuilder, BulkBuilder]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
 
     BaseBuilder = CompactingBuilder
     RowFormatBuilder = RowBuilder
     BulkFormatBuilder = BulkBuilder
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> RowBuilder:
-        """Start to build a sink whose files are one encoded record behind the other."""
-        return RowBuilder(_for_rows(base_path, encoder))
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkBuilder:
-        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
-        return BulkBuilder(_for_bulk(base_path, writer_factory))
+    _builders = RowBuilder, BulkBuilder
 
 
-class StreamingFileSink(IntoFiles):
+class StreamingFileSink(IntoFiles[StreamingRowBuilder, StreamingBulkBuilder]):
     """The older name of FileSink, without compaction."""
 
     BaseBuilder = StreamingBuilder
     DefaultRowFormatBuilder = StreamingRowBuilder
     DefaultBulkFormatBuilder = StreamingBulkBuilder
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> StreamingRowBuilder:
-        """Start to build a sink whose files are one encoded record behind the other."""
-        return StreamingRowBuilder(_for_rows(base_path, encoder))
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingBulkBuilder:
-        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
-        return StreamingBulkBuilder(_for_bulk(base_path, writer_factory))
+    _builders = StreamingRowBuilder, StreamingBulkBuilder

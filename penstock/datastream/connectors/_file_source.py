@@ -25,12 +25,15 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.connectors.file_formats import BulkFormat, FileFormat, FormatReader, StreamFormat
 from penstock.errors import NotFound, SchemaMismatch, UndecodableRecord
+from penstock.persisted import persisted
+from penstock.storage import is_of_storage
 
 SPLIT_BYTES = 32 << 20
 _TO_THE_END = sys.maxsize
 _DIGEST_BYTES = 12
 
 
+@persisted
 @dataclass(frozen=True)
 class FileSplit:
     """A piece of a file, and the place in it from which to read."""
@@ -183,9 +186,9 @@ class FileEnumerator(SplitEnumerator):
 
     def _new_splits(self, place: Files, found: dict[str, int | None]) -> Iterator[FileSplit]:
         if not found and self.discovery_interval is None:
-            raise NotFound(f"there is no file at {place.url(place.root)}")
-        for path in sorted(found):
-            url, size = place.url(path), found[path]
+            raise NotFound(f"there is no file at {place.url()}")
+        for name in sorted(found):
+            url, size = place.url(name), found[name]
             # A file that comes to be may be empty at first; it has no records yet, and is looked at again.
             if size != 0 and self._is_new(url):
                 yield from self._pieces(url, size)
@@ -235,7 +238,7 @@ class FileSplitReader(SplitReader):
         except Exception as error:
             if is_damage(error) and url.endswith(tuple(COMPRESSIONS)):
                 raise UndecodableRecord(f"{url} is damaged, it cannot be decompressed: {error}") from error
-            if isinstance(error, OSError):
+            if is_of_storage(error):
                 raise named(error, url) from error
             raise
         # Only now: a read that failed halfway has met the same records as the one that followed it.
@@ -253,7 +256,7 @@ class FileSplitReader(SplitReader):
 
     def _open(self) -> FormatReader:
         split = self._split
-        file = self._files.open_to_read(self._files.root, self._closing)
+        file = self._files.open_to_read(self._closing)
         self._reader = self._format.open(file, split.start, split.end, split.position, self._reject)
         self._closing.callback(self._reader.close)
         return self._reader

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors._file_access import Files, named
+from penstock.datastream.connectors._file_access import Files, naming
 from penstock.datastream.connectors._file_buckets import (
     BucketAssigner,
     DateTimeBucketAssigner,
@@ -124,29 +124,26 @@ class FileWriter(SinkWriter):
         if bucket_id is not None:
             self._write(bucket_id, values)
             return True
-        for bucket, chunk in self._by_bucket(values, timestamps, context).items():
-            self._write(bucket, chunk)
+        for bucket, part in self._by_bucket(values, timestamps, context).items():
+            self._write(bucket, part)
         return True
 
     def _by_bucket(
         self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context
     ) -> dict[str, list[Any]]:
         record, bucket_of = RecordContext(context), self._settings.bucket_assigner.get_bucket_id
-        chunks: dict[str, list[Any]] = {}
+        by_bucket: dict[str, list[Any]] = {}
         for index, value in enumerate(values):
             record.record_timestamp = timestamps[index] if timestamps is not None else None
-            chunks.setdefault(bucket_of(value, record), []).append(value)
-        return chunks
+            by_bucket.setdefault(bucket_of(value, record), []).append(value)
+        return by_bucket
 
     def _write(self, bucket_id: str, values: list[Any]) -> None:
         now = self._context.now
         part = self._open.get(bucket_id)
         if part is None:
             part = self._open[bucket_id] = self._begin(_checked(bucket_id), self._names.next())
-        try:
-            part.write(values, self._new_content, now)
-        except OSError as error:
-            raise named(error, part.hidden) from error
+        part.write(values, self._new_content, now)
         if self._settings.rolling_policy.should_roll_on_event(part):
             self._close(bucket_id)
 
@@ -190,7 +187,7 @@ class FileWriter(SinkWriter):
 
     def _marked(self, pending: Pending) -> Pending:
         """Keep a file for the savepoint. What it replaces is not for the savepoint to delete."""
-        with self._files.create(self._files.path(pending.hidden) + MARK):
+        with self._files.open_new(self._files.name(pending.hidden) + MARK):
             self._replaced.extend(pending.replaces)
         return replace(pending, replaces=(), is_marked=True)
 
@@ -227,10 +224,8 @@ class FileWriter(SinkWriter):
         if len(parts) == 1 or not compactor.merges:
             return [Pending(part.hidden, _compacted_name(part.final), part.length) for part in parts]
         merged = self._begin(parts[0].bucket_id, COMPACTED + self._names.next())
-        try:
+        with naming(merged.hidden):
             merged.fill(lambda stream, write: compactor.compact(opened(parts), stream, write), self._new_content)
-        except OSError as error:
-            raise named(error, merged.hidden) from error
         whole = merged.finish()
         replaced = tuple(part.hidden for part in parts if self._names.owns(part.hidden))
         return [Pending(whole.hidden, whole.final, whole.length, replaced)]
@@ -239,9 +234,9 @@ class FileWriter(SinkWriter):
 def _is_there(item: InProgress) -> bool:
     """Whether an open file of a checkpoint can be gone on with. A job that was set back finds it finished instead."""
     hidden, final = Files(item.hidden), Files(item.final)
-    if hidden.size(hidden.root) is not None:
+    if hidden.size("") is not None:
         return True
-    if (final.size(final.root) or 0) >= item.length:
+    if (final.size("") or 0) >= item.length:
         return False
     raise NotFound(f"{item.hidden} is gone, with {item.length} bytes of results that no reader has seen")
 

@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, unquote
 from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine, Table
+    from sqlalchemy import URL, Column, Connection, Engine, Table
     from sqlalchemy.exc import DBAPIError
 
 T = TypeVar("T")
@@ -104,21 +105,31 @@ class Database:
             self._engine.dispose()
 
     # --- tables of our own ---
-    def make(self, table: Table) -> None:
+    def own_table(self, full_name: str, columns: Callable[[], list[Column[Any]]]) -> Table:
+        """A table, made if it is not there. Its columns are asked for once SQLAlchemy is known to be installed."""
+        require_sqlalchemy()
+        import sqlalchemy
+
+        schema, _, name = full_name.rpartition(".")
+        table = sqlalchemy.Table(name, sqlalchemy.MetaData(), *columns(), schema=schema or None)
+        self._make(table)
+        return table
+
+    def _make(self, table: Table) -> None:
         """Create a table unless it is there. Several may try at the same time, and all succeed."""
         from sqlalchemy.schema import CreateTable
 
-        if self.has(table):
+        if self._has(table):
             return
         try:
             self.run(
                 lambda connection: connection.execute(CreateTable(table, if_not_exists=True)), "creating a table in"
             )
         except ConnectorError:
-            if not self.has(table):
+            if not self._has(table):
                 raise
 
-    def has(self, table: Table) -> bool:
+    def _has(self, table: Table) -> bool:
         import sqlalchemy
 
         def look(connection: Connection) -> bool:
@@ -128,10 +139,7 @@ class Database:
 
 
 def require_sqlalchemy() -> None:
-    try:
-        import sqlalchemy  # noqa: F401
-    except ImportError:
-        raise MissingDependency('databases need SQLAlchemy: pip install "penstock[sql]"') from None
+    optional_library("sqlalchemy", "databases need SQLAlchemy", "sql")
 
 
 def _engine(options: JdbcConnectionOptions, connections: int) -> Engine:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.datastream.connectors._jdbc_database import Database, require_sqlalchemy
+from penstock.datastream.connectors._jdbc_database import Database
 from penstock.datastream.connectors._jdbc_options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -24,7 +24,7 @@ from penstock.datastream.functions import SinkFunction
 from penstock.errors import ConnectorError, TypeMismatch
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Column, Connection, Table
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -156,28 +156,21 @@ class OnceCommitter(Committer):
     def markers(self) -> Table:
         """The table of markers, made if it is not there."""
         if self._markers is None:
-            table = _marker_table(self._marker_table)
-            self._database.make(table)
-            self._markers = table
+            self._markers = self._database.own_table(self._marker_table, _marker_columns)
         return self._markers
 
     def close(self) -> None:
         self._database.close()
 
 
-def _marker_table(full_name: str) -> Table:
-    require_sqlalchemy()
-    import sqlalchemy
+def _marker_columns() -> list[Column[Any]]:
+    from sqlalchemy import Column, DateTime, String, Text
 
-    schema, _, name = full_name.rpartition(".")
-    return sqlalchemy.Table(
-        name,
-        sqlalchemy.MetaData(),
-        sqlalchemy.Column("origin", sqlalchemy.String(500), primary_key=True),
-        sqlalchemy.Column("ids", sqlalchemy.Text, nullable=False),
-        sqlalchemy.Column("time", sqlalchemy.DateTime(timezone=True), nullable=False),
-        schema=schema or None,
-    )
+    return [
+        Column("origin", String(500), primary_key=True),
+        Column("ids", Text, nullable=False),
+        Column("time", DateTime(timezone=True), nullable=False),
+    ]
 
 
 def _commit_once(connection: Connection, markers: Table, prepared: Prepared, statement: Statement) -> None:

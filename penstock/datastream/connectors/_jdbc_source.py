@@ -23,6 +23,7 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import SchemaMismatch, TypeMismatch
+from penstock.persisted import persisted
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult, Dialect
@@ -61,6 +62,7 @@ class JdbcNumericBetweenParametersProvider:
 Parameters = Sequence[Sequence[Any]] | JdbcNumericBetweenParametersProvider
 
 
+@persisted
 @dataclass(frozen=True)
 class JdbcSplit:
     """A part of a query, and how far it has been read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Set
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.datastream.connectors._kafka_client import RETRIES
@@ -28,19 +28,40 @@ from penstock.datastream.connectors.retrying import Retries
 
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 LONGEST_PREFIX = 200
+B = TypeVar("B", bound="_ClientBuilder")
 
 
-class KafkaSourceBuilder:
-    """Builds a KafkaSource."""
+class _ClientBuilder:
+    """What the builders of sources and sinks have in common: how to reach Kafka."""
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
+        self._retries = RETRIES
+
+    def set_bootstrap_servers(self: B, bootstrap_servers: str) -> B:
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_property(self: B, key: str, value: str) -> B:
+        """A setting of the consumer or producer, under the name it has in Java or in librdkafka."""
+        self._properties[_name(key)] = value
+        return self
+
+    def set_retries(self: B, retries: Retries) -> B:
+        """How patient to be while no server answers."""
+        self._retries = _retries(retries)
+        return self
+
+
+class KafkaSourceBuilder(_ClientBuilder):
+    """Builds a KafkaSource."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._what: dict[str, Any] = {}
         self._starting = KafkaOffsetsInitializer.earliest()
         self._stopping: KafkaOffsetsInitializer | None = None
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         self._deserializer: DeserializationSchema | KafkaRecordDeserializationSchema | None = None
-        self._retries = RETRIES
 
     # --- what to read ---
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
@@ -112,9 +133,6 @@ class KafkaSourceBuilder:
             )
         return self
 
-    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        return self.set_property("bootstrap.servers", bootstrap_servers)
-
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
         """The group to which offsets are committed after each checkpoint, for those who watch."""
         return self.set_property("group.id", group_id)
@@ -122,19 +140,9 @@ class KafkaSourceBuilder:
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         return self.set_property("client.id.prefix", prefix)
 
-    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
-        """A setting of the consumer, under the name it has in Java or in librdkafka."""
-        self._properties[_name(key)] = value
-        return self
-
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
         for key, value in props.items():
             self.set_property(key, value)
-        return self
-
-    def set_retries(self, retries: Retries) -> KafkaSourceBuilder:
-        """How patient to be while no server answers."""
-        self._retries = _retries(retries)
         return self
 
     def build(self) -> KafkaSource:
@@ -221,19 +229,15 @@ class KafkaRecordSerializationSchemaBuilder:
         return KafkaRecordSerializationSchema(self._topic, **self._schemas)
 
 
-class KafkaSinkBuilder:
+class KafkaSinkBuilder(_ClientBuilder):
     """Builds a KafkaSink."""
 
     def __init__(self) -> None:
-        self._properties: dict[str, str] = {}
+        super().__init__()
         self._guarantee = DeliveryGuarantee.AT_LEAST_ONCE
         self._prefix: str | None = None
         self._serializer: KafkaRecordSerializationSchema | None = None
         self._marker_topic = MARKER_TOPIC
-        self._retries = RETRIES
-
-    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        return self.set_property("bootstrap.servers", bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
         """AT_LEAST_ONCE unless set."""
@@ -257,19 +261,9 @@ class KafkaSinkBuilder:
         self._serializer = record_serializer
         return self
 
-    def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
-        """A setting of the producer, under the name it has in Java or in librdkafka."""
-        self._properties[_name(key)] = value
-        return self
-
     def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
         """For EXACTLY_ONCE: the topic that says what was committed; made if it is missing."""
         self._marker_topic = _topic(topic)
-        return self
-
-    def set_retries(self, retries: Retries) -> KafkaSinkBuilder:
-        """How patient to be while no server answers."""
-        self._retries = _retries(retries)
         return self
 
     def build(self) -> KafkaSink:

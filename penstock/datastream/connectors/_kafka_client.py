@@ -7,11 +7,11 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any, TypeVar
 
 from penstock.datastream.connectors.retrying import Retries
-from penstock.errors import AccessDenied, ConfigurationError, ConnectorError, MissingDependency, NotFound
+from penstock.errors import AccessDenied, ConfigurationError, ConnectorError, NotFound
+from penstock.libraries import optional_library
 
 T = TypeVar("T")
 log = logging.getLogger("penstock.connectors.kafka")
@@ -56,16 +56,11 @@ _JAVA_ONLY = {
 _CREDENTIALS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
-def library() -> ModuleType:
-    """confluent_kafka."""
-    try:
-        import confluent_kafka
-        import confluent_kafka.admin
-    except ImportError as error:
-        raise MissingDependency(
-            'the Kafka connector needs the package confluent-kafka: pip install "penstock[kafka]"'
-        ) from error
-    return confluent_kafka
+def library() -> Any:
+    """confluent_kafka, with its module for administration."""
+    need = "the Kafka connector needs the package confluent-kafka"
+    optional_library("confluent_kafka.admin", need, "kafka")
+    return optional_library("confluent_kafka", need, "kafka")
 
 
 def client_settings(properties: Mapping[str, Any], *leave_out: str) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any
 
 from penstock.datastream.connectors._kafka_client import ANSWER_SECONDS, Client, library
 from penstock.errors import NotFound
+from penstock.persisted import persisted_in
 
 EARLIEST, LATEST = -2, -1
 """Stand for timestamps in the question for an offset, as in Kafka's protocol."""
 
 
+@persisted_in("penstock.datastream.connectors.kafka")
 @dataclass(frozen=True, order=True)
 class KafkaTopicPartition:
     """One partition of a topic."""

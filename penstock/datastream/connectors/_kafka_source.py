@@ -23,6 +23,7 @@ from penstock.datastream.connectors._kafka_offsets import (
 from penstock.datastream.connectors.base import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
 from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import ConnectorError, NotFound
+from penstock.persisted import persisted, persisted_in
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors._kafka_builders import KafkaSourceBuilder
@@ -34,6 +35,7 @@ DISCOVERY_MILLIS = 300_000
 ONE_TRY = Retries(attempts=1)
 
 
+@persisted_in("penstock.datastream.connectors.kafka")
 class KafkaRecord(NamedTuple):
     """A record as Kafka has it."""
 
@@ -70,6 +72,7 @@ class FunctionDeserializer(KafkaRecordDeserializationSchema):
         return self.function(record)
 
 
+@persisted
 @dataclass(frozen=True)
 class KafkaSplit:
     """A partition, from the next offset to read up to the one to stop before."""

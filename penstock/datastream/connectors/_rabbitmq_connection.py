@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.datastream.connectors.retrying import Retries
-from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
+from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
 
 DEFAULT_PORT = 5672
 
 
 def pika() -> Any:
     """The client library."""
-    try:
-        return import_module("pika")
-    except ImportError as error:
-        raise MissingDependency('RabbitMQ needs the package pika: pip install "penstock[rabbitmq]"') from error
+    return optional_library("pika", "RabbitMQ needs the package pika", "rabbitmq")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from penstock.common.serialization import DeserializationSchema
 from penstock.datastream.connectors._rabbitmq_connection import Link, is_lost
 from penstock.datastream.connectors.base import Fetched, ReaderContext, SourceReader
 from penstock.errors import NotFound, UndecodableRecord
+from penstock.persisted import persisted
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors.rabbitmq import RMQSource
@@ -21,6 +22,7 @@ REMEMBERED_SECONDS = 3600.0
 long before."""
 
 
+@persisted
 @dataclass(frozen=True)
 class Consumer:
     """A split: one consumer of the queue, and the ids of messages that were processed but may not be acknowledged."""

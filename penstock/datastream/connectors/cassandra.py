@@ -8,9 +8,10 @@ of its first attempt behind.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.common.time import Duration
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._cassandra_client import DEFAULT_PORT, ClusterBuilder, ConsistencyLevel
 from penstock.datastream.connectors._cassandra_statements import MapperOptions
 from penstock.datastream.connectors._cassandra_writer import (
@@ -106,22 +107,22 @@ class CassandraSinkBuilder:
     def set_cluster_builder(self, builder: ClusterBuilder) -> CassandraSinkBuilder:
         if self._builder is not None:
             raise ValueError("set_host and set_cluster_builder exclude each other")
-        self._builder = _checked(builder, ClusterBuilder)
+        self._builder = expected(ClusterBuilder, builder)
         return self
 
     def enable_write_ahead_log(self, committer: CassandraCommitter | None = None) -> CassandraSinkBuilder:
         """Keep records in checkpoints, and write those of a checkpoint when it is complete."""
-        self._committer = None if committer is None else _checked(committer, CassandraCommitter)
+        self._committer = None if committer is None else expected(CassandraCommitter, committer)
         self._writes_ahead = True
         return self
 
     def set_mapper_options(self, options: MapperOptions) -> CassandraSinkBuilder:
         """How objects are saved; without meaning for records that are written by a query."""
-        self._options = _checked(options, MapperOptions)
+        self._options = expected(MapperOptions, options)
         return self
 
     def set_failure_handler(self, failure_handler: CassandraFailureHandler) -> CassandraSinkBuilder:
-        self._handler = _checked(failure_handler, CassandraFailureHandler)
+        self._handler = expected(CassandraFailureHandler, failure_handler)
         return self
 
     def set_max_concurrent_requests(
@@ -165,9 +166,3 @@ class CassandraSinkBuilder:
 
 
 CassandraSink.CassandraSinkBuilder = CassandraSinkBuilder  # type: ignore[attr-defined]
-
-
-def _checked(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"expected a {kind.__name__}, not {value!r}")
-    return value

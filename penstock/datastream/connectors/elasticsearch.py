@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from penstock.common.types import Row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors._elasticsearch_writer import BulkWriter, Settings
 from penstock.datastream.connectors.base import DeliveryGuarantee, Sink, SinkWriter, WriterContext
 from penstock.datastream.connectors.retrying import Retries
@@ -137,9 +138,7 @@ class ElasticsearchSinkBuilderBase:
         self._timeouts: dict[str, int] = {}
 
     def set_emitter(self: Self, emitter: ElasticsearchEmitter) -> Self:
-        if not isinstance(emitter, ElasticsearchEmitter):
-            raise TypeError(f"expected an ElasticsearchEmitter, not {emitter!r}")
-        self._emitter = emitter
+        self._emitter = expected(ElasticsearchEmitter, emitter)
         return self
 
     def set_hosts(self: Self, hosts: str | list[str]) -> Self:
@@ -154,9 +153,7 @@ class ElasticsearchSinkBuilderBase:
         """AT_LEAST_ONCE, the default, or NONE: then checkpoints do not wait for documents that are still buffered."""
         if delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise ValueError("Elasticsearch has no transactions; AT_LEAST_ONCE and a key field give each document once")
-        if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise TypeError(f"expected a DeliveryGuarantee, not {delivery_guarantee!r}")
-        self._guarantee = delivery_guarantee
+        self._guarantee = expected(DeliveryGuarantee, delivery_guarantee)
         return self
 
     def set_bulk_flush_max_actions(self: Self, num_max_actions: int) -> Self:
@@ -181,8 +178,7 @@ class ElasticsearchSinkBuilderBase:
 
         By default five times, beginning with 0.2 seconds and waiting twice as long each time.
         """
-        if not isinstance(flush_backoff_type, FlushBackoffType):
-            raise TypeError(f"expected a FlushBackoffType, not {flush_backoff_type!r}")
+        expected(FlushBackoffType, flush_backoff_type)
         if flush_backoff_type is FlushBackoffType.NONE:
             self._retries = Retries(attempts=1)
             return self

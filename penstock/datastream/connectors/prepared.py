@@ -13,11 +13,13 @@ from typing import Any
 
 from penstock.datastream.connectors.base import SinkWriter, WriterContext
 from penstock.datastream.functions import SinkFunction
+from penstock.persisted import persisted
 
 MARKERS_KEPT = 100
 """How many of the last markers of one writer a system has to remember."""
 
 
+@persisted
 @dataclass(frozen=True)
 class Prepared:
     """The records that one writer took in for one checkpoint."""

@@ -51,14 +51,14 @@ class SocketTextSource(SourceFunction):
         with socket.create_connection((self.hostname, self.port), timeout=5) as connection:
             connection.settimeout(0.5)
             pending = b""
-            for received in self._chunks(connection):
+            for received in self._pieces(connection):
                 *lines, pending = (pending + received).split(self.delimiter)
                 for line in lines:
                     ctx.collect(self._text(line))
             if pending:
                 ctx.collect(self._text(pending))
 
-    def _chunks(self, connection: socket.socket) -> Iterator[bytes]:
+    def _pieces(self, connection: socket.socket) -> Iterator[bytes]:
         while not self._cancelled.is_set():
             try:
                 received = connection.recv(65536)

@@ -14,8 +14,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import Function, RuntimeContext, SinkFunction
+from penstock.persisted import persisted
 
 __all__ = ["TwoPhaseCommitSink", "TwoPhaseCommitSinkFunction", "as_sink"]
 
@@ -108,11 +110,11 @@ class TwoPhaseCommitSinkFunction(Function):
 
 def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
     """A sink that calls the function."""
-    if not isinstance(function, TwoPhaseCommitSinkFunction):
-        raise TypeError(f"expected a TwoPhaseCommitSinkFunction, not {function!r}")
+    expected(TwoPhaseCommitSinkFunction, function)
     return TwoPhaseCommitSink(function)
 
 
+@persisted
 @dataclass(frozen=True)
 class _Transaction:
     """A transaction as the checkpoint holds it; the same in every copy of it."""

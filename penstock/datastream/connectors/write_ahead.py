@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors._jdbc_database import Database, require_sqlalchemy
+from penstock.datastream._settings import expected
+from penstock.datastream.connectors._jdbc_database import Database
 from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.functions import RuntimeContext, SinkFunction
 from penstock.errors import AlreadyThere
+from penstock.persisted import persisted
 from penstock.storage import Storage
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Table
+    from sqlalchemy import Column, ColumnElement, Connection, Table
 
 __all__ = ["CheckpointCommitter", "DatabaseCheckpointCommitter", "FileCheckpointCommitter", "GenericWriteAheadSink"]
 
@@ -79,8 +81,7 @@ class GenericWriteAheadSink(Sink):
         self, committer: CheckpointCommitter, type_info: TypeInformation | None = None, job_id: str | None = None
     ) -> None:
         """`job_id` is the name under which the committer remembers: by default, the id of the job."""
-        if not isinstance(committer, CheckpointCommitter):
-            raise TypeError(f"expected a CheckpointCommitter, not {committer!r}")
+        expected(CheckpointCommitter, committer)
         if type_info is not None and not isinstance(type_info, TypeInformation):
             raise TypeError(f"expected type information such as Types.INT(), not {type_info!r}")
         self.committer = committer
@@ -114,6 +115,7 @@ class GenericWriteAheadSink(Sink):
         return _Committer(self._shared())
 
 
+@persisted
 @dataclass(frozen=True)
 class _Section:
     """The records of one subtask for one checkpoint."""
@@ -322,8 +324,7 @@ class DatabaseCheckpointCommitter(CheckpointCommitter):
 
     def open(self) -> None:
         self._database = Database(self.connection_options, Retries())
-        self._rows = _checkpoint_table(self.table)
-        self._database.make(self._rows)
+        self._rows = self._database.own_table(self.table, _checkpoint_columns)
 
     def close(self) -> None:
         if self._database is not None:
@@ -367,17 +368,12 @@ class DatabaseCheckpointCommitter(CheckpointCommitter):
         return sqlalchemy.and_(*who)
 
 
-def _checkpoint_table(full_name: str) -> Table:
-    require_sqlalchemy()
-    import sqlalchemy
+def _checkpoint_columns() -> list[Column[Any]]:
+    from sqlalchemy import BigInteger, Column, Integer, String
 
-    schema, _, name = full_name.rpartition(".")
-    return sqlalchemy.Table(
-        name,
-        sqlalchemy.MetaData(),
-        sqlalchemy.Column("job", sqlalchemy.String(200), primary_key=True),
-        sqlalchemy.Column("operator", sqlalchemy.String(200), primary_key=True),
-        sqlalchemy.Column("subtask", sqlalchemy.Integer, primary_key=True),
-        sqlalchemy.Column("checkpoint", sqlalchemy.BigInteger, primary_key=True),
-        schema=schema or None,
-    )
+    return [
+        Column("job", String(200), primary_key=True),
+        Column("operator", String(200), primary_key=True),
+        Column("subtask", Integer, primary_key=True),
+        Column("checkpoint", BigInteger, primary_key=True),
+    ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import IO, Any
 
-from penstock.common.composite_types import RowTypeInfo
+from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter
+from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, rows_from_columns
-from penstock.datastream.connectors.file_formats import FormatReader
+from penstock.datastream.connectors.file_formats import BulkFormat, FormatReader, Reject
 from penstock.datastream.formats._arrow_types import (
     arrow_type_of,
     converted,
@@ -20,7 +22,9 @@ from penstock.datastream.formats._arrow_types import (
     type_from,
     values_as,
 )
+from penstock.datastream.formats._blocks import BlocksReader
 from penstock.datastream.formats._libraries import pyarrow
+from penstock.datastream.formats.decimals import produced_type
 from penstock.errors import SchemaMismatch, TypeMismatch
 
 BATCH_ROWS = 8192
@@ -28,11 +32,12 @@ GROUP_BYTES = 32 << 20
 
 
 def checked_row_type(row_type: Any) -> RowTypeInfo:
-    if not isinstance(row_type, RowTypeInfo):
-        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {row_type!r}")
-    if not row_type.field_types:
+    """The type of rows that a columnar file can hold."""
+    checked = required_row_type(row_type)
+    if not checked.field_types:
         raise ValueError("a columnar file needs at least one column")
-    return row_type
+    arrow_type_of(checked)
+    return checked
 
 
 # --- reading ---
@@ -78,57 +83,64 @@ def _fields_by_name(schema: Any, case_sensitive: bool) -> dict[str, Any]:
     return fields
 
 
-class GroupsReader(FormatReader):
-    """Reads groups of rows one after the other; a position is (the group, how many of its rows were read)."""
+class ColumnarFile(ABC):
+    """A file whose metadata has been read. Its groups of rows have numbers, from 0 on."""
 
-    def __init__(self, groups: Sequence[int], position: Any) -> None:
-        group, taken = (groups[0] if groups else 0, 0) if position is None else position
-        self._groups = [index for index in groups if index >= group]
-        self._group, self._taken = group, taken
-        self._rows: list[Any] = []
-        self._next = 0
-        self._batches: Iterator[Any] | None = None
-        self._skip = taken
-        self._fill()
+    schema: Any
 
     @abstractmethod
-    def batches(self, group: int) -> Iterator[list[Any]]:
-        """The rows of a group, in parts."""
+    def groups(self, start: int, end: int) -> list[int]:
+        """The groups that belong to the piece of the file between two bytes."""
 
-    def read(self, most: int) -> list[Any]:
-        rows = self._rows[self._next : self._next + most]
-        self._next += len(rows)
-        self._taken += len(rows)
-        self._fill()
-        return rows
+    @abstractmethod
+    def batches(self, group: int, columns: list[str], most: int) -> Iterator[Any]:
+        """Some columns of a group, as batches of Arrow with at most so many rows."""
 
-    def position(self) -> tuple[int, int]:
-        return self._group, self._taken
+    def reader(self, projection: Projection, groups: list[int], position: Any, batch_size: int) -> FormatReader:
+        """Reads the rows of some groups; a position is (the group, how many of its rows were read)."""
+        first, taken = (groups[0] if groups else 0, 0) if position is None else position
+        blocks = ((group, self._rows(group, projection, batch_size)) for group in groups if group >= first)
+        return BlocksReader(blocks, (first, taken))
 
-    def _fill(self) -> None:
-        """Have at least one row at hand, or be finished."""
-        while self._next >= len(self._rows) and not self.finished:
-            if self._batches is None:
-                if not self._groups:
-                    self._rows, self._next, self.finished = [], 0, True
-                    return
-                self._begin_group()
-            self._next_batch()
+    def _rows(self, group: int, projection: Projection, batch_size: int) -> Iterator[list[Row]]:
+        return map(projection.rows, self.batches(group, projection.columns, batch_size))
 
-    def _begin_group(self) -> None:
-        if self._groups[0] != self._group:
-            self._group, self._taken, self._skip = self._groups[0], 0, 0
-        self._batches = self.batches(self._group)
 
-    def _next_batch(self) -> None:
-        assert self._batches is not None
-        rows = next(self._batches, None)
-        if rows is None:
-            self._batches = None
-            del self._groups[0]
-        else:
-            self._rows, self._next = rows, min(self._skip, len(rows))
-            self._skip -= self._next
+@dataclass(frozen=True)
+class ColumnarFormat(BulkFormat):
+    """Files as rows with the columns of a row type; all columns, if none is given.
+
+    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and change nothing: there is no Hadoop, and no
+    time is ever converted to a local zone.
+    """
+
+    row_type: RowTypeInfo | None = None
+    hadoop_config: Any = None
+    batch_size: int = 2048
+    is_utc_timestamp: bool = False
+    is_case_sensitive: bool = True
+    splittable = True
+
+    def __post_init__(self) -> None:
+        if self.row_type is not None:
+            self.check_type(self.row_type)
+        if self.batch_size < 1:
+            raise ValueError(f"the batch size must be at least 1, but is {self.batch_size}")
+
+    def check_type(self, row_type: RowTypeInfo) -> None:
+        """Raise if files of this format cannot hold such rows."""
+        checked_row_type(row_type)
+
+    @abstractmethod
+    def read_metadata(self, file: IO[bytes]) -> ColumnarFile: ...
+
+    def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
+        opened = self.read_metadata(file)
+        projection = Projection(opened.schema, self.row_type, self.is_case_sensitive)
+        return opened.reader(projection, opened.groups(start, end), position, self.batch_size)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return None if self.row_type is None else produced_type(self.row_type)
 
 
 # --- writing ---

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.common.types import Row, make_row, rows_from_columns
-from penstock.datastream.connectors.file_formats import FormatReader, Reject
+from penstock.datastream.connectors.file_formats import Reject
 from penstock.datastream.formats._csv_quotes import Dialect
 from penstock.datastream.formats._csv_types import MISREAD, FieldsReader, is_comment
-from penstock.datastream.formats._lines import Lines, decoded
+from penstock.datastream.formats._lines import Lines, LinesReader, decoded
 from penstock.errors import UndecodableRecord
 
 _LARGEST_FIELD = 64 << 20
@@ -83,17 +83,15 @@ def _check_text(fields: list[str]) -> None:
         raise UndecodableRecord("not UTF-8") from None
 
 
-class CsvRecordsReader(FormatReader):
-    """Reads rows; a position is the byte at which the next record begins."""
+class CsvRecordsReader(LinesReader):
+    """Reads rows, of one line each or of more."""
 
     def __init__(self, lines: Lines, fields: FieldsReader, dialect: Dialect, reject: Reject) -> None:
-        self._lines = lines
+        super().__init__(lines, reject)
         self._fields = fields
         self._dialect = dialect
-        self._reject = reject
         marks = (dialect.quote, dialect.escape, "#" if dialect.comments else None)
         self._marks = [mark.encode() for mark in marks if mark is not None]
-        self.finished = not lines.more()
 
     def next_fields(self) -> list[str] | None:
         """The fields of the next record that is not blank, as a header is read."""
@@ -105,18 +103,7 @@ class CsvRecordsReader(FormatReader):
         self.finished = True
         return None
 
-    def read(self, most: int) -> list[Any]:
-        rows: list[Any] = []
-        while not rows and not self.finished:
-            begin = self._lines.at
-            rows = self._read_lines(self._lines.take(most), begin)
-            self.finished = not self._lines.more()
-        return rows
-
-    def position(self) -> int:
-        return self._lines.at
-
-    def _read_lines(self, lines: list[bytes], begin: int) -> list[Row]:
+    def decode_all(self, lines: list[bytes], begin: int) -> list[Row]:
         together = b"\n".join(lines)
         if not any(mark in together for mark in self._marks):
             try:
@@ -142,6 +129,4 @@ class CsvRecordsReader(FormatReader):
                 if fields:
                     yield make_row(self._fields.names, self._fields.values(fields))
             except UndecodableRecord as error:
-                at = begin + sum(map(len, records.lines[: records.begin])) + records.begin
-                raw = b"\n".join(records.lines[records.begin : records.taken]).removesuffix(b"\r")
-                self._reject(raw, error, f"line at byte {at}")
+                self.reject(records.lines, (records.begin, records.taken), begin, error)

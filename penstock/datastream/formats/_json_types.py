@@ -46,6 +46,7 @@ from penstock.errors import UndecodableRecord
 Write = Callable[[Any], str]
 Read = Callable[[Any], Any]
 
+_ALLOWED = "allowed are basic types, dates and times, rows, lists and maps"
 MISREAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, AttributeError)
 
 
@@ -76,9 +77,7 @@ def _writer(declared: TypeInformation) -> Write:
     for kind, make in _WRITERS:
         if isinstance(declared, kind):
             return make(declared)
-    raise TypeError(
-        f"{declared.notation} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps"
-    )
+    raise TypeError(f"{declared.notation} has no form in JSON; {_ALLOWED}")
 
 
 def plain_text(value: Any) -> str:
@@ -270,9 +269,7 @@ def reading_of(declared: TypeInformation, strict: bool = False) -> Reading:
     for kind, make in _READINGS:
         if isinstance(declared, kind):
             return make(declared)
-    raise TypeError(
-        f"{declared.notation} has no form in JSON; allowed are basic types, dates and times, rows, lists and maps"
-    )
+    raise TypeError(f"{declared.notation} has no form in JSON; {_ALLOWED}")
 
 
 def has_decimals(declared: TypeInformation) -> bool:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-from penstock.errors import MissingDependency
-
-
-def pyarrow(module: str = "pyarrow") -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingDependency('Parquet and ORC files need pyarrow: pip install "penstock[files]"') from None
+from penstock.libraries import optional_library
 
 
-def fastavro() -> ModuleType:
-    try:
-        return import_module("fastavro")
-    except ImportError:
-        raise MissingDependency('Avro needs fastavro: pip install "penstock[avro]"') from None
+def pyarrow(module: str = "pyarrow") -> Any:
+    return optional_library(module, "Parquet and ORC files need pyarrow", "files")
+
+
+def fastavro() -> Any:
+    return optional_library("fastavro", "Avro needs fastavro", "avro")

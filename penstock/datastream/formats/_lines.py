@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
 from penstock.datastream.connectors.file_formats import FormatReader, Reject
@@ -82,7 +83,7 @@ class Lines:
 
 
 class LinesReader(FormatReader):
-    """Reads records of one line each; a position is the byte at which the next line begins."""
+    """Reads records that begin with a line; a position is the byte at which the next record begins."""
 
     def __init__(self, lines: Lines, reject: Reject) -> None:
         self._lines = lines
@@ -102,11 +103,26 @@ class LinesReader(FormatReader):
 
     @abstractmethod
     def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
-        """The records of some lines, the first of which begins at byte `begin`."""
+        """The records of some lines, the first of which begins at byte `begin`.
 
-    def reject_line(self, lines: list[bytes], index: int, begin: int, error: Exception) -> None:
-        at = begin + sum(map(len, lines[:index])) + index
-        self._reject(lines[index].removesuffix(b"\r"), error, f"line at byte {at}")
+        A record that goes on behind the lines takes more of them from `_lines`.
+        """
+
+    def decoded_one_by_one(
+        self, lines: list[bytes], begin: int, decode: Callable[[bytes], Iterable[Any]]
+    ) -> Iterator[Any]:
+        """The records that a function makes of each line; a line with which it fails is rejected."""
+        for index, line in enumerate(lines):
+            try:
+                yield from decode(line)
+            except UndecodableRecord as error:
+                self.reject(lines, (index, index + 1), begin, error)
+
+    def reject(self, lines: list[bytes], record: tuple[int, int], begin: int, error: Exception) -> None:
+        """Reject the record that is in some of the lines: from the first number on, up to the second."""
+        first, end = record
+        at = begin + sum(map(len, lines[:first])) + first
+        self._reject(b"\n".join(lines[first:end]).removesuffix(b"\r"), error, f"line at byte {at}")
 
 
 def decoded(lines: list[bytes], charset: str) -> list[str]:

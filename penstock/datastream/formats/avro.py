@@ -17,8 +17,11 @@ from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.types import Row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.file_formats import BulkFormat, FormatReader, Reject
 from penstock.datastream.formats._avro_types import from_rows, parsed, row_type_of, to_rows
+from penstock.datastream.formats._blocks import Block, BlocksReader
+from penstock.datastream.formats._bulk_writers import WriterFactory
 from penstock.datastream.formats._libraries import fastavro
 from penstock.datastream.formats._watched import WatchedFile, described
 from penstock.errors import SchemaMismatch, UndecodableRecord
@@ -96,7 +99,7 @@ class AvroFormat(BulkFormat):
         first = file.tell()
         begin, taken = (_first_block(file, first, start), 0) if position is None else position
         file.seek(begin)
-        return _AvroReader(watched, blocks, (begin, taken), end)
+        return BlocksReader(_blocks(watched, blocks, begin, end), (begin, taken))
 
     def get_produced_type(self) -> TypeInformation | None:
         return None if self.schema is None else GenericRecordAvroTypeInfo(self.schema)
@@ -130,46 +133,16 @@ def _first_block(file: IO[bytes], first: int, start: int) -> int:
     return at + len(window)
 
 
-class _AvroReader(FormatReader):
-    """Reads the blocks that begin before the end; a position is (where a block begins, how many records were read)."""
-
-    def __init__(self, file: WatchedFile, blocks: Any, position: tuple[int, int], end: int) -> None:
-        begin, taken = position
-        self._file = file
-        self._blocks = blocks
-        self._end = end
-        self._begin, self._following = begin, begin
-        self._taken = 0
-        self._records: list[Any] = []
-        self._fill()
-        self._taken = min(taken, len(self._records))
-        self._fill()
-
-    def read(self, most: int) -> list[Any]:
-        records = self._records[self._taken : self._taken + most]
-        self._taken += len(records)
-        self._fill()
-        return records
-
-    def position(self) -> tuple[int, int]:
-        return self._begin, self._taken
-
-    def _fill(self) -> None:
-        """Have at least one record at hand, or be finished."""
-        while self._taken >= len(self._records) and not self.finished:
-            block = self._next_block()
+def _blocks(file: WatchedFile, blocks: Any, begin: int, end: int) -> Iterator[Block]:
+    """The blocks that begin before the end, each with the byte at which it begins."""
+    while begin < end:
+        with file.undecodable(f"the block at byte {begin} of the Avro file is broken"), _resolved():
+            block = next(blocks, None)
             if block is None:
-                self.finished = True
-            else:
-                self._begin, self._following, self._taken = block.offset, block.offset + block.size, 0
-                with self._file.undecodable(f"the block at byte {self._begin} of the Avro file is broken"), _resolved():
-                    self._records = list(block)
-
-    def _next_block(self) -> Any:
-        if self._following >= self._end:
-            return None
-        with self._file.undecodable(f"the block at byte {self._following} of the Avro file is broken"):
-            return next(self._blocks, None)
+                return
+            records = list(block)
+        yield block.offset, iter([records])
+        begin = block.offset + block.size
 
 
 @dataclass(frozen=True)
@@ -193,22 +166,11 @@ class AvroBulkWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Write dicts with the fields of a schema."""
-        if not isinstance(schema, AvroSchema):
-            raise TypeError(f"expected an AvroSchema, not {schema!r}")
-        return _AvroWriterFactory(schema)
-
-
-@dataclass(frozen=True)
-class _AvroWriterFactory(BulkWriterFactory):
-    schema: AvroSchema
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        return _AvroWriter(stream, self.schema)
+        return WriterFactory(_AvroWriter, (expected(AvroSchema, schema),))
 
 
 class _AvroWriter(BulkWriter):
     def __init__(self, stream: IO[bytes], schema: AvroSchema) -> None:
-        self._schema = schema
         self._writer = fastavro().write.Writer(stream, parsed(schema.schema_string), codec="deflate")
 
     def add_element(self, element: Any) -> None:

@@ -11,15 +11,17 @@ import csv
 import io
 from codecs import BOM_UTF8
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
-from penstock.common.composite_types import RowTypeInfo
+from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
+from penstock.datastream._settings import expected
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
+from penstock.datastream.formats._bulk_writers import LinesWriter, WriterFactory
 from penstock.datastream.formats._csv_files import CsvRecordsReader, parse_options
 from penstock.datastream.formats._csv_quotes import Dialect
 from penstock.datastream.formats._csv_types import (
@@ -42,6 +44,9 @@ __all__ = [
     "CsvSchema",
     "CsvSchemaBuilder",
 ]
+
+
+B = TypeVar("B", bound="_RowBuilder")
 
 
 # --- schemas of files ---
@@ -221,9 +226,7 @@ class CsvReaderFormat(StreamFormat):
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
-        if not isinstance(schema, CsvSchema):
-            raise TypeError(f"expected a CsvSchema, not {schema!r}")
-        return CsvReaderFormat(schema)
+        return CsvReaderFormat(expected(CsvSchema, schema))
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
@@ -276,42 +279,14 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         """Write rows with the columns of a schema."""
-        if not isinstance(schema, CsvSchema):
-            raise TypeError(f"expected a CsvSchema, not {schema!r}")
-        return _CsvWriterFactory(schema)
+        return WriterFactory(_lines_writer, (expected(CsvSchema, schema),))
 
 
-@dataclass(frozen=True)
-class _CsvWriterFactory(BulkWriterFactory):
-    schema: CsvSchema
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        return _CsvBulkWriter(stream, self.schema)
-
-
-class _CsvBulkWriter(BulkWriter):
-    MOST_BUFFERED = 1024
-
-    def __init__(self, stream: IO[bytes], schema: CsvSchema) -> None:
-        self._stream = stream
-        self._end = schema.line_separator
-        self._lines = LineWriter(schema.row_type, schema.dialect, schema.separators)
-        self._buffer: list[Any] = []
-        if schema.use_header:
-            stream.write((self._lines.header() + self._end).encode())
-
-    def add_element(self, element: Any) -> None:
-        self._buffer.append(element)
-        if len(self._buffer) >= self.MOST_BUFFERED:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._buffer:
-            values, self._buffer = self._buffer, []
-            self._stream.write((self._end.join(self._lines.lines(values)) + self._end).encode())
-
-    def finish(self) -> None:
-        self.flush()
+def _lines_writer(stream: IO[bytes], schema: CsvSchema) -> BulkWriter:
+    lines = LineWriter(schema.row_type, schema.dialect, schema.separators)
+    if schema.use_header:
+        stream.write((lines.header() + schema.line_separator).encode())
+    return LinesWriter(stream, lines.lines, schema.line_separator)
 
 
 # --- messages ---
@@ -331,11 +306,33 @@ class _RowOptions:
 
 
 def _options(type_info: Any) -> _RowOptions:
-    if not isinstance(type_info, RowTypeInfo):
-        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {type_info!r}")
-    for part in type_info.field_types:
+    row_type = required_row_type(type_info)
+    for part in row_type.field_types:
         text_of(part)
-    return _RowOptions(type_info)
+    return _RowOptions(row_type)
+
+
+class _RowBuilder:
+    """What the builders of both schemas have in common."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._options = _options(type_info)
+
+    def set_array_element_delimiter(self: B, delimiter: str) -> B:
+        return self._with(array_separator=delimiter)
+
+    def set_quote_character(self: B, c: str) -> B:
+        return self._with_dialect(quote=one_character("quote character", c))
+
+    def set_escape_character(self: B, c: str) -> B:
+        return self._with_dialect(escape=one_character("escape character", c))
+
+    def _with(self: B, **changes: Any) -> B:
+        self._options = replace(self._options, **changes)
+        return self
+
+    def _with_dialect(self: B, **changes: Any) -> B:
+        return self._with(dialect=replace(self._options.dialect, **changes))
 
 
 class CsvRowSerializationSchema(SerializationSchema):
@@ -351,10 +348,7 @@ class CsvRowSerializationSchema(SerializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowSerializationSchema, (self._options,)
 
-    class Builder:
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._options = _options(type_info)
-
+    class Builder(_RowBuilder):
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
             return self._with_dialect(delimiter=one_character("field delimiter", c))
 
@@ -362,31 +356,16 @@ class CsvRowSerializationSchema(SerializationSchema):
             r"""Set what stands behind each record: `\n` unless said otherwise, `\r\n`, `\r`, or nothing."""
             if delimiter not in ("\n", "\r", "\r\n", ""):
                 raise ValueError(f"the line delimiter must be a line end or empty, not {delimiter!r}")
-            self._options = replace(self._options, line_end=delimiter)
-            return self
-
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            self._options = replace(self._options, array_separator=delimiter)
-            return self
+            return self._with(line_end=delimiter)
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
             return self._with_dialect(quote=None)
-
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            return self._with_dialect(quote=one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            return self._with_dialect(escape=one_character("escape character", c))
 
         def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
             return self._with_dialect(null_literal=s)
 
         def build(self) -> CsvRowSerializationSchema:
             return CsvRowSerializationSchema(self._options)
-
-        def _with_dialect(self, **changes: Any) -> CsvRowSerializationSchema.Builder:
-            self._options = replace(self._options, dialect=replace(self._options.dialect, **changes))
-            return self
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
@@ -430,10 +409,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowDeserializationSchema, (self._options,)
 
-    class Builder:
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._options = _options(type_info)
-
+    class Builder(_RowBuilder):
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
             return self._with_dialect(delimiter=one_character("field delimiter", delimiter))
 
@@ -441,27 +417,12 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             """Pass over messages that begin with `#`."""
             return self._with_dialect(comments=allow_comments)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            self._options = replace(self._options, array_separator=delimiter)
-            return self
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            return self._with_dialect(quote=one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            return self._with_dialect(escape=one_character("escape character", c))
-
         def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
             return self._with_dialect(null_literal=null_literal)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
             """Make a field that cannot be read None, and pass over messages that cannot be cut into fields."""
-            self._options = replace(self._options, ignore_parse_errors=ignore_parse_errors)
-            return self
+            return self._with(ignore_parse_errors=ignore_parse_errors)
 
         def build(self) -> CsvRowDeserializationSchema:
             return CsvRowDeserializationSchema(self._options)
-
-        def _with_dialect(self, **changes: Any) -> CsvRowDeserializationSchema.Builder:
-            self._options = replace(self._options, dialect=replace(self._options.dialect, **changes))
-            return self

@@ -6,14 +6,14 @@ bytes are base64, and what is not finite is a string such as `"NaN"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from json import JSONDecoder
 from typing import IO, Any
 
-from penstock.common.composite_types import RowTypeInfo
+from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import (
     BulkWriter,
     BulkWriterFactory,
@@ -25,6 +25,7 @@ from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
+from penstock.datastream.formats._bulk_writers import LinesWriter, WriterFactory
 from penstock.datastream.formats._json_schema import row_type_of
 from penstock.datastream.formats._json_types import (
     MISREAD,
@@ -51,7 +52,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     """Rows as JSON objects, in UTF-8."""
 
     def __init__(self, type_info: TypeInformation) -> None:
-        self._type_info = _row_type(type_info)
+        self._type_info = required_row_type(type_info)
         self._write = fitting_writer_of(self._type_info)
 
     @staticmethod
@@ -70,7 +71,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = _row_type(type_info)
+            self._type_info = required_row_type(type_info)
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -87,7 +88,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     ) -> None:
         if fail_on_missing_field and ignore_parse_errors:
             raise ValueError("fail_on_missing_field and ignore_parse_errors exclude each other")
-        self._type_info = _row_type(type_info)
+        self._type_info = required_row_type(type_info)
         self._strict = fail_on_missing_field
         self._ignore = ignore_parse_errors
         self._parse = _parser(has_decimals(self._type_info))
@@ -125,7 +126,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = _row_type(type_info)
+            self._type_info = required_row_type(type_info)
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
@@ -153,12 +154,6 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
 def _deserialization_schema(type_info: TypeInformation, strict: bool, ignore: bool) -> JsonRowDeserializationSchema:
     return JsonRowDeserializationSchema(type_info, fail_on_missing_field=strict, ignore_parse_errors=ignore)
-
-
-def _row_type(type_info: Any) -> RowTypeInfo:
-    if not isinstance(type_info, RowTypeInfo):
-        raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {type_info!r}")
-    return type_info
 
 
 def _parser(decimals: bool) -> Callable[[str], Any]:
@@ -216,7 +211,7 @@ class _JsonLinesReader(LinesReader):
             values = [parse(text) for text in decoded(lines, "utf-8") if text and not text.isspace()]
             return self._read_all(values)
         except (*MISREAD, UndecodableRecord):
-            return list(self._decode_one_by_one(lines, begin))
+            return list(self.decoded_one_by_one(lines, begin, self._decode_line))
 
     def _read_all(self, values: list[Any]) -> list[Any]:
         if self._rows is None:
@@ -225,14 +220,9 @@ class _JsonLinesReader(LinesReader):
             return self._rows.many(values)
         return [self._rows.one(value) for value in values]
 
-    def _decode_one_by_one(self, lines: list[bytes], begin: int) -> Iterator[Any]:
-        for index, line in enumerate(lines):
-            try:
-                text = decoded_line(line, "utf-8")
-                if text and not text.isspace():
-                    yield self._decode_one(text)
-            except UndecodableRecord as error:
-                self.reject_line(lines, index, begin, error)
+    def _decode_line(self, line: bytes) -> list[Any]:
+        text = decoded_line(line, "utf-8")
+        return [self._decode_one(text)] if text and not text.isspace() else []
 
     def _decode_one(self, text: str) -> Any:
         value = self._parse(text)
@@ -282,39 +272,13 @@ class JsonLinesWriters:
     @staticmethod
     def for_row_type(row_type: TypeInformation) -> BulkWriterFactory:
         """Write rows of a type as objects."""
-        return _JsonLinesWriterFactory(_row_type(row_type))
+        return WriterFactory(_lines_writer, (required_row_type(row_type),))
 
     @staticmethod
     def for_values() -> BulkWriterFactory:
         """Write dicts, lists, strings and numbers as they are."""
-        return _JsonLinesWriterFactory(Types.PICKLED_BYTE_ARRAY())
+        return WriterFactory(_lines_writer, (Types.PICKLED_BYTE_ARRAY(),))
 
 
-@dataclass(frozen=True)
-class _JsonLinesWriterFactory(BulkWriterFactory):
-    type_info: TypeInformation
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        return _JsonLinesWriter(stream, self.type_info)
-
-
-class _JsonLinesWriter(BulkWriter):
-    MOST_BUFFERED = 1024
-
-    def __init__(self, stream: IO[bytes], declared: TypeInformation) -> None:
-        self._stream = stream
-        self._write = fitting_writer_of(declared)
-        self._buffer: list[Any] = []
-
-    def add_element(self, element: Any) -> None:
-        self._buffer.append(element)
-        if len(self._buffer) >= self.MOST_BUFFERED:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._buffer:
-            values, self._buffer = self._buffer, []
-            self._stream.write(("\n".join(map(self._write, values)) + "\n").encode())
-
-    def finish(self) -> None:
-        self.flush()
+def _lines_writer(stream: IO[bytes], declared: TypeInformation) -> BulkWriter:
+    return LinesWriter(stream, partial(map, fitting_writer_of(declared)))

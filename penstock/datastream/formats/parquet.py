@@ -7,19 +7,21 @@ zone is written and read as of UTC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
 from penstock.common.composite_types import RowTypeInfo
-from penstock.common.serialization import BulkWriter, BulkWriterFactory
+from penstock.common.serialization import BulkWriterFactory
 from penstock.common.type_information import TypeInformation, mismatch
-from penstock.datastream.connectors.file_formats import BulkFormat, FormatReader, Reject, StreamFormat
-from penstock.datastream.formats._arrow_types import arrow_type_of
+from penstock.datastream._settings import expected
+from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._avro_parquet import RecordsInParquet
+from penstock.datastream.formats._bulk_writers import WriterFactory
 from penstock.datastream.formats._columnar import (
+    ColumnarFile,
+    ColumnarFormat,
     ColumnarWriter,
-    GroupsReader,
     Projection,
     checked_row_type,
     schema_of,
@@ -27,7 +29,6 @@ from penstock.datastream.formats._columnar import (
 from penstock.datastream.formats._libraries import pyarrow
 from penstock.datastream.formats._watched import WatchedFile
 from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
-from penstock.datastream.formats.decimals import produced_type
 
 __all__ = [
     "AvroParquetReaders",
@@ -36,40 +37,21 @@ __all__ = [
     "ParquetColumnarRowInputFormat",
 ]
 
+_BATCH_RECORDS = 2048
 
-@dataclass(frozen=True)
-class ParquetColumnarRowInputFormat(BulkFormat):
+
+class ParquetColumnarRowInputFormat(ColumnarFormat):
     """Parquet files as rows with the columns of a row type; all columns, if none is given.
 
     `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and change nothing: there is no Hadoop, and no
     time is ever converted to a local zone.
     """
 
-    row_type: RowTypeInfo | None = None
-    hadoop_config: Any = None
-    batch_size: int = 2048
-    is_utc_timestamp: bool = False
-    is_case_sensitive: bool = True
-    splittable = True
-
-    def __post_init__(self) -> None:
-        if self.row_type is not None:
-            arrow_type_of(checked_row_type(self.row_type))
-        if self.batch_size < 1:
-            raise ValueError(f"the batch size must be at least 1, but is {self.batch_size}")
-
-    def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
-        opened = _Opened(file)
-        projection = Projection(opened.schema, self.row_type, self.is_case_sensitive)
-        return _ParquetReader(opened, projection, opened.groups(start, end), position, self.batch_size)
-
-    def get_produced_type(self) -> TypeInformation | None:
-        return None if self.row_type is None else produced_type(self.row_type)
+    def read_metadata(self, file: IO[bytes]) -> ColumnarFile:
+        return _ParquetFile(file)
 
 
-class _Opened:
-    """A file whose metadata has been read."""
-
+class _ParquetFile(ColumnarFile):
     def __init__(self, file: IO[bytes]) -> None:
         self._file = WatchedFile(file)
         with self._file.undecodable("not a Parquet file, or a broken one"):
@@ -98,19 +80,6 @@ def _first_byte(group: Any) -> int:
     return min(int(offset) for offsets in pages for offset in offsets if offset is not None)
 
 
-class _ParquetReader(GroupsReader):
-    def __init__(
-        self, file: _Opened, projection: Projection, groups: list[int], position: Any, batch_size: int
-    ) -> None:
-        self._file = file
-        self._projection = projection
-        self._batch_size = batch_size
-        super().__init__(groups, position)
-
-    def batches(self, group: int) -> Iterator[list[Any]]:
-        return map(self._projection.rows, self._file.batches(group, self._projection.columns, self._batch_size))
-
-
 class ParquetBulkWriters:
     """Makes writers of Parquet files."""
 
@@ -119,17 +88,7 @@ class ParquetBulkWriters:
         row_type: RowTypeInfo, hadoop_config: Any = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
         """Write rows of a type. If `utc_timestamp`, timestamps are marked as being of UTC for other readers."""
-        arrow_type_of(checked_row_type(row_type))
-        return _ParquetWriterFactory(row_type, utc_timestamp)
-
-
-@dataclass(frozen=True)
-class _ParquetWriterFactory(BulkWriterFactory):
-    row_type: RowTypeInfo
-    utc_timestamp: bool = False
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        return _ParquetWriter(stream, self.row_type, self.utc_timestamp)
+        return WriterFactory(_ParquetWriter, (checked_row_type(row_type), utc_timestamp))
 
 
 class _ParquetWriter(ColumnarWriter):
@@ -155,14 +114,13 @@ class AvroParquetReaders:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
         """Read the fields of a schema, as dicts."""
-        return _GenericRecordFormat(_checked_schema(schema))
+        return _GenericRecordFormat(_in_columns(schema))
 
 
-def _checked_schema(schema: Any) -> AvroSchema:
-    if not isinstance(schema, AvroSchema):
-        raise TypeError(f"expected an AvroSchema, not {schema!r}")
-    arrow_type_of(checked_row_type(RecordsInParquet(schema.schema_string).row_type))
-    return schema
+def _in_columns(schema: Any) -> AvroSchema:
+    checked: AvroSchema = expected(AvroSchema, schema)
+    checked_row_type(RecordsInParquet(checked.schema_string).row_type)
+    return checked
 
 
 @dataclass(frozen=True)
@@ -171,29 +129,23 @@ class _GenericRecordFormat(StreamFormat):
     splittable = True
 
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
-        opened = _Opened(file)
-        records = RecordsInParquet(self.schema.schema_string)
-        projection = Projection(opened.schema, records.row_type)
-        rows = _ParquetReader(opened, projection, opened.groups(start, end), position, 2048)
-        return _GenericRecordReader(rows, records.to_record)
+        opened = _ParquetFile(file)
+        projection = _RecordProjection(opened.schema, RecordsInParquet(self.schema.schema_string))
+        return opened.reader(projection, opened.groups(start, end), position, _BATCH_RECORDS)
 
     def get_produced_type(self) -> TypeInformation:
         return GenericRecordAvroTypeInfo(self.schema)
 
 
-class _GenericRecordReader(FormatReader):
-    def __init__(self, rows: FormatReader, convert: Callable[[Any], Any]) -> None:
-        self._rows = rows
-        self._convert = convert
-        self.finished = rows.finished
+class _RecordProjection(Projection):
+    """Reads rows as generic records."""
 
-    def read(self, most: int) -> list[Any]:
-        rows = self._rows.read(most)
-        self.finished = self._rows.finished
-        return list(map(self._convert, rows))
+    def __init__(self, schema: Any, records: RecordsInParquet) -> None:
+        super().__init__(schema, records.row_type)
+        self._to_record = records.to_record
 
-    def position(self) -> Any:
-        return self._rows.position()
+    def rows(self, batch: Any) -> list[Any]:
+        return list(map(self._to_record, super().rows(batch)))
 
 
 class AvroParquetWriters:
@@ -202,32 +154,17 @@ class AvroParquetWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Write dicts with the fields of a schema; a field that is missing is None."""
-        return _GenericRecordWriterFactory(_checked_schema(schema))
+        return WriterFactory(_GenericRecordWriter, (_in_columns(schema),))
 
 
-@dataclass(frozen=True)
-class _GenericRecordWriterFactory(BulkWriterFactory):
-    schema: AvroSchema
-
-    def create(self, stream: IO[bytes]) -> BulkWriter:
-        records = RecordsInParquet(self.schema.schema_string)
-        noted = {"parquet.avro.schema": self.schema.schema_string}  # from which Flink knows what is a union
-        writer = _ParquetWriter(stream, records.row_type, utc=True, metadata=noted)
-        return _GenericRecordWriter(writer, records.to_row)
-
-
-class _GenericRecordWriter(BulkWriter):
-    def __init__(self, rows: BulkWriter, convert: Callable[[Any], Any]) -> None:
-        self._rows = rows
-        self._convert = convert
+class _GenericRecordWriter(_ParquetWriter):
+    def __init__(self, stream: IO[bytes], schema: AvroSchema) -> None:
+        records = RecordsInParquet(schema.schema_string)
+        noted = {"parquet.avro.schema": schema.schema_string}  # from which Flink knows what is a union
+        super().__init__(stream, records.row_type, utc=True, metadata=noted)
+        self._to_row = records.to_row
 
     def add_element(self, element: Any) -> None:
         if not isinstance(element, dict):
             raise mismatch(element, "a generic record, which is a dict")
-        self._rows.add_element(self._convert(element))
-
-    def flush(self) -> None:
-        self._rows.flush()
-
-    def finish(self) -> None:
-        self._rows.finish()
+        super().add_element(self._to_row(element))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
 
+from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.file_formats import FormatReader, Reject, StreamFormat
 from penstock.datastream.formats._lines import BLOCK_BYTES, Lines, LinesReader, decoded, decoded_line
@@ -29,10 +30,7 @@ class TextLineFormat(StreamFormat):
     charset: str = "UTF-8"
 
     def __post_init__(self) -> None:
-        try:
-            codecs.lookup(self.charset)
-        except LookupError:
-            raise ValueError(f"unknown charset {self.charset!r}") from None
+        known_charset(self.charset)
 
     @property
     def splittable(self) -> bool:  # type: ignore[override]
@@ -57,14 +55,7 @@ class _TextLinesReader(LinesReader):
         try:
             return decoded(lines, self._charset)
         except UnicodeDecodeError:
-            return list(self._decode_one_by_one(lines, begin))
-
-    def _decode_one_by_one(self, lines: list[bytes], begin: int) -> Iterator[str]:
-        for index, line in enumerate(lines):
-            try:
-                yield decoded_line(line, self._charset)
-            except UndecodableRecord as error:
-                self.reject_line(lines, index, begin, error)
+            return list(self.decoded_one_by_one(lines, begin, lambda line: [decoded_line(line, self._charset)]))
 
 
 class _WholeTextReader(FormatReader):

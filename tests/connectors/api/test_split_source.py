@@ -313,9 +313,10 @@ def test_only_sources_are_sources(wrong):
 def test_every_connector_is_found_by_its_name():
     from penstock.datastream import connectors
 
-    for name, module in connectors._MODULE_OF.items():
-        assert getattr(connectors, name).__module__.startswith("penstock.datastream.connectors"), module
-        assert name in dir(connectors)
+    for module, names in connectors._NAMES_BY_MODULE.items():
+        for name in names.split():
+            assert getattr(connectors, name).__module__.startswith("penstock.datastream.connectors"), module
+            assert name in dir(connectors)
     with pytest.raises(AttributeError, match="no attribute 'PulsarSource'"):
         _ = connectors.PulsarSource
 

@@ -485,13 +485,13 @@ class TestBuilding:
     @pytest.mark.parametrize(
         ("call", "error", "message"),
         [
-            (lambda: FileSink.for_row_format("/x", str), TypeError, "expected Encoder"),
-            (lambda: FileSink.for_bulk_format("/x", TEXT), TypeError, "expected BulkWriterFactory"),
+            (lambda: FileSink.for_row_format("/x", str), TypeError, "expected an Encoder"),
+            (lambda: FileSink.for_bulk_format("/x", TEXT), TypeError, "expected a BulkWriterFactory"),
             (lambda: FileSink.for_row_format("nowhere://x", TEXT), ConnectorError, "cannot use 'nowhere://x'"),
-            (lambda: rows("/x", bucket_assigner="day"), TypeError, "expected BucketAssigner, not 'day'"),
-            (lambda: rows("/x", rolling_policy=3), TypeError, "expected RollingPolicy"),
+            (lambda: rows("/x", bucket_assigner="day"), TypeError, "expected a BucketAssigner, not 'day'"),
+            (lambda: rows("/x", rolling_policy=3), TypeError, "expected a RollingPolicy"),
             (lambda: rows("/x", bucket_check_interval=0), ValueError, "more than no time"),
-            (lambda: rows("/x", output_file_config="p"), TypeError, "expected OutputFileConfig"),
+            (lambda: rows("/x", output_file_config="p"), TypeError, "expected an OutputFileConfig"),
             (lambda: OutputFileConfig("a/b", ""), ValueError, "without '/'"),
             (lambda: OutputFileConfig("_p", ""), ValueError, "would be hidden"),
             (lambda: RollingPolicy.default_rolling_policy(part_size=0), ValueError, "above zero"),

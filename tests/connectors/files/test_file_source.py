@@ -12,6 +12,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock import storage
 from penstock.common import Duration
 from penstock.datastream.connectors import _file_access, _file_source
 from penstock.datastream.connectors.base import Boundedness
@@ -40,7 +41,7 @@ COMPRESS = {
 def hurried(monkeypatch):
     quick = Retries(attempts=3, delay=0.001)
     monkeypatch.setattr(_file_source, "RETRIES", quick)
-    monkeypatch.setattr(_file_access.Files.__init__, "__defaults__", (quick,))
+    monkeypatch.setattr(storage, "_WAITS", (0.001,) * storage.ATTEMPTS)
 
 
 @pytest.fixture(params=KINDS)
@@ -235,7 +236,7 @@ class TestReading:
         def refuse(self, path):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(_file_access.Files, "_open_raw", refuse)
+        monkeypatch.setattr(_file_access.Files, "_open", refuse)
         with pytest.raises(AccessDenied, match=r"no access to .*/a"):
             read(str(tmp_path))
 
@@ -262,7 +263,7 @@ class TestPassingErrors:
 
         places = []
         monkeypatch.setattr(_lines, "BLOCK_BYTES", 50)
-        monkeypatch.setattr(_file_access.Files, "_open_raw", lambda self, path: Failing(self.fs.cat_file(path), places))
+        monkeypatch.setattr(_file_access.Files, "_open", lambda self, path: Failing(self.fs.cat_file(path), places))
         return places
 
     def test_reading_goes_on_at_the_last_place(self, tmp_path, failures):

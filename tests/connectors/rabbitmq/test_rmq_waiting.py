@@ -5,7 +5,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.rabbitmq import RMQSource
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import with_defaults
 from penstock.testing import in_process
 from tests.connectors.rabbitmq.queues import UntilEnd
 from tests.unit.runtime.test_bell import RingingCluster
@@ -13,8 +13,7 @@ from tests.unit.runtime.test_bell import RingingCluster
 
 @pytest.fixture
 def environment(tmp_path):
-    with in_process():
-        Defaults.cluster = staticmethod(lambda settings, deployment: RingingCluster())
+    with in_process(), with_defaults(cluster=lambda settings, deployment: RingingCluster()):
 
         def make(**options):
             usual = {

@@ -738,7 +738,7 @@ def readable(metadata):
         for ref in slot.files:
             with SnapshotFile(ref) as opened:
                 for name in opened.sections:
-                    list(opened.chunks(name))
+                    list(opened.pages(name))
     return True
 
 

@@ -30,8 +30,8 @@ def loaded(snapshot):
     for ref in snapshot.files:
         with SnapshotFile(ref) as file:
             for name in file.sections:
-                for chunk in file.chunks(name):
-                    table.load(chunk)
+                for page in file.pages(name):
+                    table.load(page)
     return backend, dict(table.entries)
 
 

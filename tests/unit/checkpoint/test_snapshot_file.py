@@ -16,13 +16,13 @@ contents = st.dictionaries(names, st.lists(st.binary(max_size=40), max_size=3), 
 
 
 def written(url, content, compress=False, inline_below=NEVER_INLINE):
-    states = [State(name, chunks) for name, chunks in content.items()]
+    states = [State(name, pages) for name, pages in content.items()]
     return write_file(url, states, compress=compress, inline_below=inline_below)
 
 
 def everything(ref):
     with SnapshotFile(ref) as file:
-        return {name: list(file.chunks(name)) for name in file.sections}
+        return {name: list(file.pages(name)) for name in file.sections}
 
 
 def raw(ref):
@@ -36,7 +36,7 @@ def overwritten(ref, data):
 
 
 CONTENT = {
-    Name("map-1", Kind.KEYED, "count"): [b"first chunk " * 3, b"", b"second"],
+    Name("map-1", Kind.KEYED, "count"): [b"first page " * 3, b"", b"second"],
     Name("map-1", Kind.TIMERS, "timers"): [],
     Name("source", Kind.OWN, "_own"): [bytes(range(64))],
 }
@@ -68,26 +68,26 @@ class TestWhatIsWrittenIsRead:
         overwritten(ref, bytes(data))
         keyed, timers, own = CONTENT
         with SnapshotFile(ref) as file:
-            assert list(file.chunks(own)) == CONTENT[own] and list(file.chunks(timers)) == []
+            assert list(file.pages(own)) == CONTENT[own] and list(file.pages(timers)) == []
             with pytest.raises(CorruptSnapshot, match="keyed state 'count' of operator 'map-1' was changed"):
-                list(file.chunks(keyed))
+                list(file.pages(keyed))
 
-    def test_chunks_come_one_at_a_time(self, memory_url):
-        """A chunk that was read before the bad one is fine."""
+    def test_pages_come_one_at_a_time(self, memory_url):
+        """A page that was read before the bad one is fine."""
         name = Name("u", Kind.KEYED, "s")
         ref = written(f"{memory_url}/f", {name: [b"a" * 10, b"b" * 10]})
         data = bytearray(raw(ref))
         data[len(MAGIC) + 15] ^= 128
         overwritten(ref, bytes(data))
         with SnapshotFile(ref) as file:
-            chunks = file.chunks(name)
-            assert next(chunks) == b"a" * 10
+            pages = file.pages(name)
+            assert next(pages) == b"a" * 10
             with pytest.raises(CorruptSnapshot):
-                next(chunks)
+                next(pages)
 
-    def test_a_state_that_is_not_there_has_no_chunks(self, memory_url):
+    def test_a_state_that_is_not_there_has_no_pages(self, memory_url):
         with SnapshotFile(written(f"{memory_url}/f", CONTENT)) as file:
-            assert list(file.chunks(Name("nobody", Kind.LIST, "x"))) == []
+            assert list(file.pages(Name("nobody", Kind.LIST, "x"))) == []
 
     def test_states_are_taken_as_they_come(self, memory_url):
         """A file is written while its states are still being made: they never are in memory all at once."""

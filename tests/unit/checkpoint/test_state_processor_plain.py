@@ -51,7 +51,7 @@ from penstock.state import SavepointReader, SavepointWriter
 from penstock.state.key_groups import key_group, subtask_for_group
 from penstock.state.schema import schema_of
 from penstock.state.snapshot import Kind, Name, Shape, SlotSnapshot, State, write_file
-from penstock.state.tables import Table, chunk
+from penstock.state.tables import Table, page
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
@@ -349,16 +349,16 @@ UNDECLARED = {"layout": "key", **schema_of(ValueStateDescriptor("s"))}
 
 
 def chain_of(folder, *files):
-    """A snapshot of one slot whose files hold these chunks, oldest first."""
+    """A snapshot of one slot whose files hold these pages, oldest first."""
     name = Name("op", Kind.KEYED, "s")
-    states = [[State(name, [chunk(*part) for part in chunks])] for chunks in files]
-    refs = [write_file(f"{folder}/f{i}", s, compress=i % 2 == 1, inline_below=0) for i, s in enumerate(states)]
+    states = [[State(name, [page(*part) for part in pages])] for pages in files]
+    refs = [write_file(f"{folder.as_uri()}/f{i}", s, compress=i % 2 == 1, inline_below=0) for i, s in enumerate(states)]
     slot = SlotSnapshot(refs, {name: UNDECLARED})
     write_savepoint(Metadata(1, 0, "", "job", {"op": Shape(1, 128)}, [slot]), str(folder))
     return str(folder)
 
 
-def test_in_a_chain_later_files_and_chunks_win_and_what_is_gone_is_gone(tmp_path):
+def test_in_a_chain_later_files_and_pages_win_and_what_is_gone_is_gone(tmp_path):
     path = chain_of(
         tmp_path,
         [(["a", "b", "c", "d"], [1, 1, 1, 1])],
@@ -373,17 +373,17 @@ def test_in_a_chain_later_files_and_chunks_win_and_what_is_gone_is_gone(tmp_path
 def test_reading_a_chain_gives_what_restoring_it_would(tmp_path, seed):
     choose, table = random.Random(seed), Table("s")
 
-    def some_chunk():
+    def some_page():
         addresses = choose.choices(range(12), k=choose.randrange(6))
         gone = choose.choices(range(12), k=choose.randrange(3))
         return addresses, [choose.random() for _ in addresses], gone
 
     full = choose.sample(range(12), 8)
     files = [[(full[:5], [0] * 5), (full[5:], [0] * 3)]]
-    files += [[some_chunk() for _ in range(choose.randrange(4))] for _ in range(choose.randrange(5))]
+    files += [[some_page() for _ in range(choose.randrange(4))] for _ in range(choose.randrange(5))]
     path = chain_of(tmp_path, *files)
     for part in chain.from_iterable(files):
-        table.load(chunk(*part))
+        table.load(page(*part))
     expected = sorted((key, None, value) for key, value in table.entries.items())
     assert sorted(SavepointReader(path).read_python("op", "s")) == expected
     copy = SavepointWriter.from_existing(path).write(str(tmp_path / "copy"))
@@ -401,10 +401,10 @@ def test_a_changed_file_is_noticed(tmp_path):
 def test_values_of_classes_that_are_not_here_name_the_state(tmp_path):
     path = chain_of(tmp_path, [(["a"], [1])])
     file = tmp_path / "f0"
-    held = chunk(["a"], [Row(1)]).replace(b"penstock.common.types", b"penstock.common.typos")
+    held = page(["a"], [Row(1)]).replace(b"penstock.common.types", b"penstock.common.typos")
     assert b"typos" in held
     name = Name("op", Kind.KEYED, "s")
-    ref = write_file(f"{tmp_path}/g", [State(name, [held])], compress=False, inline_below=0)
+    ref = write_file(f"{tmp_path.as_uri()}/g", [State(name, [held])], compress=False, inline_below=0)
     metadata = read_snapshot(path)
     metadata.slots[0].files[:] = [ref]
     file.unlink()

@@ -49,7 +49,7 @@ NAMED = Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.INT()])
         (Types.SQL_DATE(), [datetime.date(2024, 1, 2)]),
         (Types.SQL_TIME(), [datetime.time(1, 2)]),
         (Types.SQL_TIMESTAMP(), [datetime.datetime(2024, 1, 2)]),
-        (Types.PICKLED_BYTE_ARRAY(), [object(), None, 1]),
+        (Types.PICKLED_BYTE_ARRAY(), [range(3), None, 1]),
         (Types.DATACLASS(Point), [Point(1)]),
         (Types.ENUM(Colour), [Colour.RED, None]),
         (PAIR, [("a", 1), (None, None), None]),

@@ -13,10 +13,13 @@ import pytest
 import penstock.datastream as datastream
 
 BUILDERS = ("data_stream", "stream_execution_environment")
+MODULE_OF = {
+    name: module.removeprefix(".") for module, names in datastream._NAMES_BY_MODULE.items() for name in names.split()
+}
 
 
 def vocabulary_names():
-    return [name for name in datastream.__all__ if datastream._MODULE_OF[name] not in BUILDERS]
+    return [name for name in datastream.__all__ if MODULE_OF[name] not in BUILDERS]
 
 
 def test_the_table_the_list_and_the_imports_for_type_checkers_agree():
@@ -26,19 +29,19 @@ def test_the_table_the_list_and_the_imports_for_type_checkers_agree():
         if isinstance(node, ast.ImportFrom) and node.module.startswith("penstock.datastream.")
         for alias in node.names
     }
-    assert imported == datastream._MODULE_OF
+    assert imported == MODULE_OF
     assert sorted(imported) == sorted(datastream.__all__)
 
 
 @pytest.mark.parametrize("name", vocabulary_names())
 def test_a_name_is_the_object_of_its_module(name):
-    module = import_module(f"penstock.datastream.{datastream._MODULE_OF[name]}")
+    module = import_module(f"penstock.datastream.{MODULE_OF[name]}")
     assert getattr(datastream, name) is getattr(module, name)
 
 
 @pytest.mark.parametrize("module", ["functions", "state"])
 def test_every_name_of_these_modules_is_in_the_package(module):
-    exported = {name for name, origin in datastream._MODULE_OF.items() if origin == module}
+    exported = {name for name, origin in MODULE_OF.items() if origin == module}
     assert exported == set(import_module(f"penstock.datastream.{module}").__all__)
 
 

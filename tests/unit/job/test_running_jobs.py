@@ -97,12 +97,12 @@ def test_collecting_runs_the_other_sinks_too(wall, capsys):
 def test_a_slow_reader_slows_the_job(wall, monkeypatch):
     from penstock.datastream import collecting
 
-    monkeypatch.setattr(collecting, "BUFFERED_CHUNKS", 3)
+    monkeypatch.setattr(collecting, "BUFFERED_PAYLOADS", 3)
     with in_process(epoch_records=1):
         env = StreamExecutionEnvironment().set_parallelism(1)
         results = env.from_sequence(1, 50).execute_and_collect()
         time.sleep(0.1)
-        assert len(results._chunks) <= 3
+        assert len(results._payloads) <= 3
         assert list(results) == list(range(1, 51))
 
 

@@ -184,7 +184,7 @@ class HookedPlace:
 def hooked(monkeypatch):
     """An empty file system, and further tries that come at once."""
     fsspec.register_implementation("hooked", Hooked, clobber=True)
-    monkeypatch.setattr(storage, "_WAITS", (0.0, 0.0))
+    monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
     Hooked.store.clear()
     Hooked.pseudo_dirs[:] = [""]
     Hooked.calls.clear()

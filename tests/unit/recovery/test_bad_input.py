@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from penstock.checkpoint.metadata import FILE
+from penstock.checkpoint.metadata import FILE, VERSION
 from penstock.checkpoint.store import read_snapshot
 from penstock.common import JobStatus
 from penstock.datastream.checkpoint_storage import JobManagerCheckpointStorage
@@ -108,7 +108,7 @@ class TestStorage:
         with pytest.raises(CheckpointFailed) as raised:
             run(program, on_files)
         message = str(raised.value)
-        assert "No space left on device" in message and "hooked:///ckpt/" in message and "chk-1/slot-0" in message
+        assert "No space left on device" in message and "hooked://ckpt/" in message and "chk-1/slot-0" in message
         assert "0 failures in a row are tolerated (execution.checkpointing.tolerable-failed-checkpoints)" in message
         assert len([1 for call, _ in hooked.fs.calls if call == "write"]) == 1, "another try does not make room"
 
@@ -272,7 +272,7 @@ class TestPlaces:
                 raise PermissionError(errno.EACCES, "Permission denied", path)
 
         hooked.on(refuse)
-        with pytest.raises(CheckpointFailed, match=r"cannot write 'hooked:///ckpt/.*Permission denied"):
+        with pytest.raises(CheckpointFailed, match=r"cannot write 'hooked://ckpt/.*Permission denied"):
             run(program, on_files)
         assert len([1 for call, _ in hooked.fs.calls if call in ("makedirs", "write")]) == 1
 
@@ -282,7 +282,7 @@ class TestPlaces:
 
         hooked.fs.store["/ckpt/x"] = None
         hooked.on(refuse)
-        with pytest.raises(StorageError, match=r"cannot \w+ 'hooked:///ckpt.*Permission denied"):
+        with pytest.raises(StorageError, match=r"cannot \w+ 'hooked://ckpt.*Permission denied"):
             run(program, {**on_files, "pipeline.job-id": "ab" * 16})
 
     def test_a_bucket_that_does_not_exist(self, run, on_files, hooked, restarts):
@@ -429,8 +429,8 @@ class TestSnapshots:
 
     def test_written_by_a_newer_version(self, run, savepoint):
         path = savepoint()
-        self.edit(path, lambda data: data.replace(b"penstock-snapshot 1 ", b"penstock-snapshot 9 "))
-        with pytest.raises(UnknownFormat, match=r"has format version 9.*reads up to 1"):
+        self.edit(path, lambda data: data.replace(f"penstock-snapshot {VERSION} ".encode(), b"penstock-snapshot 9 "))
+        with pytest.raises(UnknownFormat, match=rf"has format version 9.*reads up to {VERSION}"):
             run(program, self.starting(path))
 
     @pytest.mark.parametrize("damage", [lambda data: data[:-10], lambda data: b"", lambda data: b"hello" + data])

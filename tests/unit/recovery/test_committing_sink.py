@@ -394,7 +394,7 @@ class TestTheOperator:
         into = SubtaskSnapshot("outside", number, 0, Extent.FULL)
         operator.snapshot(into)
         (own,) = [state for state in into.finished() if state.name.kind is Kind.OWN]
-        return pickling.loads(next(iter(own.chunks)))
+        return pickling.loads(next(iter(own.pages)))
 
     def test_several_under_way(self):
         operator = self.opened()

@@ -312,8 +312,8 @@ def entries_of(metadata):
         for ref in slot.files:
             with SnapshotFile(ref) as file:
                 for name in [name for name in file.sections if name.kind is Kind.KEYED]:
-                    for chunk in file.chunks(name):
-                        addresses, values, _ = pickling.loads(chunk)
+                    for page in file.pages(name):
+                        addresses, values, _ = pickling.loads(page)
                         entries.update(zip(addresses, values, strict=True))
     return entries
 

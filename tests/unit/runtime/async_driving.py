@@ -13,6 +13,7 @@ import pytest
 
 from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
 from penstock.runtime.async_wait import AsyncWaitOperator
+from penstock.runtime.elements import Chunk
 from penstock.runtime.failures import Failure, OperatorFailed
 from penstock.runtime.operator import Clock, OperatorContext
 
@@ -30,10 +31,10 @@ class Recorder:
         self.seen: list[tuple[str, Any, Any]] = []
         self.threads: set[int] = set()
 
-    def records(self, values: list[Any], timestamps: list[int | None] | None) -> None:
+    def chunk(self, chunk: Chunk) -> None:
         self.threads.add(threading.get_ident())
-        stamps = timestamps if timestamps is not None else [None] * len(values)
-        self.seen.extend(("record", value, stamp) for value, stamp in zip(values, stamps, strict=True))
+        stamps = chunk.timestamps if chunk.timestamps is not None else [None] * len(chunk)
+        self.seen.extend(("record", value, stamp) for value, stamp in zip(chunk.values, stamps, strict=True))
 
     def watermark(self, timestamp: int) -> None:
         self.seen.append(("watermark", timestamp, None))

@@ -1,8 +1,11 @@
 """Watermark alignment: the faster source waits for the slower one."""
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.runtime.operator import Alignment
+from penstock.runtime.elements import MAX_TIMESTAMP, Chunk
+from penstock.runtime.operator import Alignment, Clock, OperatorContext
+from penstock.runtime.split_times import SplitTimes
 from penstock.testing import ManualClock, in_process, pause, scripted
 
 
@@ -64,3 +67,31 @@ def test_a_stream_is_blocked_only_beyond_the_limit():
     assert alignment.blocked("g", "fast") and not alignment.blocked("other", "fast")
     alignment.withdraw("g", "fast")
     assert not alignment.blocked("g", "fast")
+
+
+class Ends(WatermarkGenerator):
+    """The record "last" is followed by the end of event time, any other by its own timestamp."""
+
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(Watermark(MAX_TIMESTAMP if event[0] == "last" else event_timestamp))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+class Ignoring:
+    def chunk(self, chunk): ...
+
+    def watermark(self, timestamp): ...
+
+
+def test_a_source_whose_splits_reached_the_end_of_event_time_is_not_waited_for():
+    alignment, output = Alignment(), Ignoring()
+    context = OperatorContext("source", "uid", 0, 1, 128, output, {}, Clock(), alignment=alignment)
+    strategy = WatermarkStrategy.for_generator(Ends).with_timestamp_assigner(lambda record: record[1])
+    aligned = strategy.with_watermark_alignment("group", Duration.of_millis(10))
+    times = SplitTimes(aligned, context, output, has_splits=lambda: True)
+    times.chunk("split", Chunk([("first", 7)], None))
+    assert alignment.reached == {("group", "uid"): 7}
+    times.chunk("split", Chunk([("last", 8)], None))
+    assert alignment.reached == {}

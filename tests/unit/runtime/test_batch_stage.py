@@ -44,7 +44,7 @@ def run(build, parallelism=2, seed=0, **settings):
     parcels = [parcel for slot in sorted(arriving) for parcel in arriving[slot]]
     reports = reports_of(plan, parcels, 0)
     assert all(report.finished for report in reports)
-    return [value for report in reports for _, chunk in report.results for value in pickle.loads(chunk)]
+    return [value for report in reports for _, payload in report.results for value in pickle.loads(payload)]
 
 
 def collecting(stream):

@@ -12,7 +12,7 @@ from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Boundedness, Fetched, Source, SourceReader, StaticSplits
 from penstock.datastream.functions import AsyncFunction, SourceFunction
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import with_defaults
 from penstock.runtime.bell import Bell
 from penstock.runtime.task import Slot
 from penstock.testing import InProcessCluster, in_process
@@ -35,8 +35,7 @@ class RingingCluster(InProcessCluster):
 @pytest.fixture
 def environment():
     """Makes environments whose jobs run on ringing slots, on a real clock, with epochs as soon as something comes."""
-    with in_process():
-        Defaults.cluster = staticmethod(lambda settings, deployment: RingingCluster())
+    with in_process(), with_defaults(cluster=lambda settings, deployment: RingingCluster()):
 
         def make(**options):
             return StreamExecutionEnvironment(Configuration.from_dict(options)).set_parallelism(2).set_buffer_timeout(0)

@@ -205,8 +205,8 @@ class Recorder:
     def __init__(self):
         self.seen = []
 
-    def records(self, values, timestamps):
-        self.seen.extend(zip(values, timestamps or [None] * len(values), strict=True))
+    def chunk(self, chunk):
+        self.seen.extend(zip(chunk.values, chunk.timestamps or [None] * len(chunk), strict=True))
 
     def watermark(self, timestamp):
         self.seen.append(("watermark", timestamp))

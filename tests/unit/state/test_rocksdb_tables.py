@@ -39,10 +39,10 @@ def spilled(tables):
     return [name for name in os.listdir(tables.directory) if name.endswith(".changes")]
 
 
-def replayed(chunks):
+def replayed(pages):
     state = {}
-    for chunk in chunks:
-        addresses, values, gone = pickling.loads(chunk)
+    for page in pages:
+        addresses, values, gone = pickling.loads(page)
         state.update(zip(addresses, values, strict=True))
         for address in gone:
             state.pop(address, None)
@@ -303,16 +303,16 @@ def test_reading_on_after_the_slot_is_closed_does_no_harm(tables, table):
     assert replayed(everything) == replayed(changes) == {number: number for number in range(3000)}
 
 
-def test_chunks_are_neither_long_nor_large(table):
+def test_pages_are_neither_long_nor_large(table):
     for number in range(20):
         table.put(number, "x" * MEGABYTE)
     for number in range(5000):
         table.put(str(number), number)
     table.mark(1)
-    for chunks in (list(table.changes()), list(table.everything())):
-        assert max(map(len, chunks)) < 8 * MEGABYTE
-        assert max(len(pickling.loads(chunk)[0]) for chunk in chunks) <= 4096
-        assert len(replayed(chunks)) == 5020
+    for pages in (list(table.changes()), list(table.everything())):
+        assert max(map(len, pages)) < 8 * MEGABYTE
+        assert max(len(pickling.loads(page)[0]) for page in pages) <= 4096
+        assert len(replayed(pages)) == 5020
 
 
 # --- the rest ---

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
-from penstock.datastream.submission import Defaults
+from penstock.datastream.submission import defaults, with_defaults
 from penstock.errors import JobFailed
 from penstock.testing import InProcessCluster, ManualClock, at, end, fail, idle, in_process, pause, scripted, watermark
 
@@ -50,11 +50,11 @@ def test_an_idle_script_holds_nothing_back(run):
 
 
 def test_the_block_leaves_no_trace():
-    before = (Defaults.cluster, Defaults.clock, Defaults.max_records)
+    before = defaults()
     with pytest.raises(ZeroDivisionError), in_process(epoch_records=3):
         assert StreamExecutionEnvironment()._settings.max_records == 3
         raise ZeroDivisionError
-    assert (Defaults.cluster, Defaults.clock, Defaults.max_records) == before
+    assert defaults() is before
 
 
 @pytest.mark.parametrize("epoch_records", [1, 2, 7, None])
@@ -67,8 +67,8 @@ def test_epochs_are_cut_after_so_many_records(epoch_records):
             sizes.append(sum(len(__import__("pickle").loads(p)) for r in reports for _, p in r.results))
             return reports
 
-    with in_process(epoch_records=epoch_records, clock=ManualClock()):
-        Defaults.cluster = staticmethod(lambda settings, deployment: Watched())
+    watched = with_defaults(cluster=lambda settings, deployment: Watched())
+    with in_process(epoch_records=epoch_records, clock=ManualClock()), watched:
         env = StreamExecutionEnvironment().set_parallelism(1)
         with env.from_sequence(1, 10).execute_and_collect() as results:
             assert list(results) == list(range(1, 11))
