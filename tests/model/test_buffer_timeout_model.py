@@ -1,6 +1,7 @@
 """The buffer timeout, on a clock that is simulated: how long records are gathered, and what must come in any case."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -140,7 +141,7 @@ class Job:
 
     def gaps(self):
         """From the start of each epoch that was not to be followed at once to that of the next."""
-        return [b.start - a.start for a, b in zip(self.epochs, self.epochs[1:], strict=False) if not a.catches_up]
+        return [b.start - a.start for a, b in pairwise(self.epochs) if not a.catches_up]
 
 
 def gathered(timeout):
@@ -198,7 +199,7 @@ def test_checkpoints_come_with_any_timeout(timeout, arrivals, interval, lasts):
     job = Job(timeout, [*arrivals, 20_000], interval=interval, lasts=lasts).play()
     wait = longest_wait(timeout, arrivals, lasts) + 2 * lasts
     moments = [0, *job.ordered]
-    assert all(b - a <= interval + wait for a, b in zip(moments, moments[1:], strict=False))
+    assert all(b - a <= interval + wait for a, b in pairwise(moments))
     assert job.ordered[-1] >= job.end and len(job.ordered) >= 20_000 // (interval + wait)
     assert max(job.delays) <= wait, "a record does not wait for a checkpoint"
 
