@@ -22,6 +22,7 @@ from penstock.runtime import checkpoints
 from penstock.runtime.protocol import Command, Deployment, Report
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from penstock.testing.crashes import ImmediateWriter
+from tests.waiting import until
 
 PATIENCE = 60
 """Seconds after which a job that does not move is a failed test."""
@@ -172,12 +173,7 @@ class Job:
     @staticmethod
     def until(happened: Callable[[], Any]) -> None:
         """Wait for something that another thread does."""
-        pause = threading.Event()
-        for _ in range(PATIENCE * 1000):
-            if happened():
-                return
-            pause.wait(0.001)
-        raise AssertionError("it did not happen")
+        until(happened, every=0.001)
 
 
 class Stage:

@@ -51,7 +51,7 @@ def no_thread_is_left() -> Iterator[None]:
     gc.collect()
     for thread in threading.enumerate():
         if thread.name.startswith("async "):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive(), thread.name
 
 
@@ -244,7 +244,7 @@ def test_event_time_that_waited_goes_on_after_a_change_of_parallelism(tmp_path: 
     held.answering.set()
     job = stage.start(build, 2, execution_state__recovery_path=path)
     job.until(lambda: STORES[store].records("out"))
-    job.client.cancel().result(30)
+    job.client.cancel().result(60)
     assert STORES.pop(store).records("out") == [(0, [1, 2])]
 
 

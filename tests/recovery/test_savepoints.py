@@ -711,7 +711,7 @@ def test_a_job_without_checkpoints_can_be_stopped(stage: Stage, program: Program
 def test_the_default_directory_of_savepoints(stage: Stage, program: Program) -> None:
     option = {"execution_checkpointing_savepoint__dir": str(stage.savepoints)}
     job = stage.start(program.kept(of_int("sum")), hold_at=4, **option)
-    path = job.asked(False, None).result(20)
+    path = job.asked(False, None).result(60)
     assert Path(urlparse(path).path).parent == stage.savepoints
 
 
@@ -719,7 +719,7 @@ def test_a_savepoint_needs_a_directory(stage: Stage, program: Program) -> None:
     job = stage.start(program.kept(of_int("sum")), hold_at=4)
     for drain in (None, False):
         with pytest.raises(ConfigurationError, match="a savepoint needs a directory"):
-            job.asked(drain, None).result(20)
+            job.asked(drain, None).result(60)
     job.finish()
     assert len(program.results()) == len(NUMBERS)
 
@@ -732,7 +732,7 @@ def test_a_savepoint_that_cannot_be_written_does_no_harm(
     (tmp_path / "file").write_text("this is no folder")
     job = stage.start(many_keys(program), 2, hold_at=35 if large else 4)
     with pytest.raises(CheckpointFailed, match="the savepoint failed"):
-        job.asked(drain, tmp_path / "file").result(20)
+        job.asked(drain, tmp_path / "file").result(60)
     job.finish()
     assert Counter(program.results()) == MANY
     assert job.restarts() == (drain is True), "only a job that was drained has to go back"
@@ -745,7 +745,7 @@ def test_no_savepoint_of_a_job_that_is_over(stage: Stage, program: Program) -> N
         job.client.stop_with_savepoint(False, str(stage.savepoints)),
     ):
         with pytest.raises(CheckpointFailed, match="is FINISHED"):
-            future.result(20)
+            future.result(60)
 
 
 def test_of_two_who_stop_a_job_one_is_told_no(stage: Stage, program: Program) -> None:
@@ -755,9 +755,9 @@ def test_of_two_who_stop_a_job_one_is_told_no(stage: Stage, program: Program) ->
     first = job.client.stop_with_savepoint(True, str(stage.savepoints / "first"))
     job.until(lambda: job.waiting_requests() == 2)
     job.go_on()
-    stage.run(program.kept(of_int("sum")), **from_path(second.result(20)))
+    stage.run(program.kept(of_int("sum")), **from_path(second.result(60)))
     with pytest.raises(CheckpointFailed, match="no savepoint was taken: the job has ended"):
-        first.result(20)
+        first.result(60)
     assert program.results() == whole(stage, lambda p: p.kept(of_int("sum")))
 
 
@@ -777,7 +777,7 @@ def test_a_savepoint_asked_for_in_the_very_last_moment_is_answered(
     monkeypatch.setattr(Archive, "carry_out", carried_out)
     job.finish()
     with pytest.raises(CheckpointFailed):
-        asked[0].result(5)
+        asked[0].result(60)
 
 
 class RestartClock(ManualClock):
@@ -791,7 +791,7 @@ class RestartClock(ManualClock):
     def rest(self, millis: int, woken: threading.Event) -> None:
         if millis is not None and 700 < millis <= 777:
             self.restarting.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(60)
         super().rest(millis, woken)
 
 
@@ -800,13 +800,13 @@ def test_a_savepoint_asked_for_during_a_restart_is_taken_after_it(stage: Stage, 
     stage.clock = clock = RestartClock()
     delay = {"restart__strategy_fixed__delay_delay": "777 ms"}
     job = stage.start(program.kept(of_int("sum")), crashes={5: "after"}, **delay)
-    assert clock.restarting.wait(20)
+    assert clock.restarting.wait(60)
     assert job.client.get_job_status().result() is JobStatus.RESTARTING
     folder = str(stage.savepoints)
     future = job.client.stop_with_savepoint(False, folder) if stop else job.client.trigger_savepoint(folder)
     job.until(job.waiting_requests)
     clock.go_on.set()
-    path = future.result(20)
+    path = future.result(60)
     job.finish()
     stage.run(program.kept(of_int("sum")), **from_path(path))
     expected = Counter(map(repr, whole(stage, lambda p: p.kept(of_int("sum")))))
@@ -818,12 +818,12 @@ def test_a_savepoint_asked_for_before_the_job_fails_for_good_is_answered(stage: 
     stage.clock = clock = RestartClock()
     options = {"restart__strategy_fixed__delay_delay": "777 ms", "restart__strategy_fixed__delay_attempts": 1}
     job = stage.start(program.kept(of_int("sum")), crashes={5: "after", 6: "before"}, **options)
-    assert clock.restarting.wait(20)
+    assert clock.restarting.wait(60)
     future = job.client.trigger_savepoint(str(stage.savepoints))
     job.until(job.waiting_requests)
     clock.go_on.set()
     with pytest.raises(CheckpointFailed, match=r"a slot was lost in epoch 6|the job is restarting"):
-        future.result(20)
+        future.result(60)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -832,7 +832,7 @@ def test_a_crash_while_stopping_gives_no_result_twice(stage: Stage, program: Pro
     """Epoch 5 takes the savepoint, epoch 6 tells the sink of it. Whoever gets a path may start from it."""
     job = stage.start(program.kept(of_int("sum")), hold_at=4, crashes={epoch: when})
     path = job.asked(False, stage.savepoints)
-    if path.exception(20) is None:
+    if path.exception(60) is None:
         stage.run(program.kept(of_int("sum")), **from_path(path.result()))
     else:
         job.finish()
@@ -1029,7 +1029,7 @@ def test_a_source_function_that_was_idle_wakes_up(stage: Stage, program: Program
         program.out(env.add_source(Sleeper()).uid("sleeper").process(EventTimeSeen()).uid("seen"))
 
     job = stage.start(build, hold_at=2, crashes=crashes).wait_until_held()
-    assert Steps.said_idle.wait(20)
+    assert Steps.said_idle.wait(60)
     job.go_on()
     job.until(lambda: job.cluster.ran > 12)
     Steps.may_go_on.set()
@@ -1101,7 +1101,7 @@ def test_a_batch_job_is_not_stopped_half_way(stage: Stage, program: Program) -> 
     stage.run(expected.kept(of_int("sum")), configure=in_batch_mode)
     job = stage.start(build, hold_at=4, configure=in_batch_mode)
     stopped = job.asked(False, stage.savepoints)
-    if isinstance(stopped.exception(20), PenstockError):
+    if isinstance(stopped.exception(60), PenstockError):
         job.finish()
     else:
         stage.run(build, configure=in_batch_mode, **from_path(stopped.result()))
@@ -1135,7 +1135,7 @@ def test_a_source_that_the_driver_feeds_loses_nothing_while_others_catch_up(stag
     job = stage.start(build)
     finished = job.client.get_job_execution_result()
     try:
-        finished.result(10)
+        finished.result(60)
     except TimeoutError:
         job.client.cancel().result()
     assert program.results() == list(fast) and program.results("slow") == list(slow)

@@ -471,6 +471,6 @@ def test_a_job_that_fails_leaves_its_functions_closed(env):
 def test_a_cancelled_job_says_so(env):
     env.generate(rate=10).discard()
     client = env.execute_async()
-    client.cancel().result(5)
+    client.cancel().result(60)
     with pytest.raises(JobCancelled, match=r"the job was cancelled"):
-        client.get_job_execution_result().result(5)
+        client.get_job_execution_result().result(60)

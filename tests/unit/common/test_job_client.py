@@ -21,7 +21,7 @@ class FakeJob:
         self.cancelled.set()
 
     def result(self, timeout=None):
-        assert self.cancelled.wait(5)
+        assert self.cancelled.wait(60)
         return JobExecutionResult(self.job_id, 12, {"n": 3})
 
     def accumulators(self):
@@ -35,13 +35,13 @@ def test_a_client_asks_its_job():
     job = FakeJob()
     client = JobClient(job)
     assert client.get_job_id() == job.job_id
-    assert client.get_job_status().result(5) is JobStatus.RUNNING
+    assert client.get_job_status().result(60) is JobStatus.RUNNING
     pending = client.get_job_execution_result()
     assert not pending.done()
-    assert client.trigger_savepoint("d").result(5) == "d/False/False"
-    assert client.stop_with_savepoint(True).result(5) == "None/True/True"
-    client.cancel().result(5)
-    result = pending.result(5)
+    assert client.trigger_savepoint("d").result(60) == "d/False/False"
+    assert client.stop_with_savepoint(True).result(60) == "None/True/True"
+    client.cancel().result(60)
+    result = pending.result(60)
     assert (result.get_job_id(), result.get_net_runtime()) == (job.job_id, 12)
     assert result.get_all_accumulator_results() == {"n": 3}
     assert (result.get_accumulator_result("n"), result.get_accumulator_result("m")) == (3, None)
@@ -49,7 +49,7 @@ def test_a_client_asks_its_job():
 
 def test_what_goes_wrong_reaches_the_one_who_waits():
     future = JobClient(FakeJob()).get_accumulators()
-    assert isinstance(future.exception(5), RuntimeError)
+    assert isinstance(future.exception(60), RuntimeError)
     with pytest.raises(RuntimeError, match="gone"):
         future.result()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import types
 
 import pytest
 
@@ -89,10 +90,15 @@ def test_a_timer_context_is_a_context_that_knows_its_clock(name):
 
 
 def test_generic_functions_can_be_parametrised_as_in_pyflink():
-    functions.ProcessWindowFunction[tuple, tuple, str, object].Context
-    functions.ProcessWindowFunction.Context[object]
-    functions.ProcessAllWindowFunction[tuple, tuple, object]
-    functions.KeyedBroadcastProcessFunction[str, int, int, str]
+    window = functions.ProcessWindowFunction
+    assert window[tuple, tuple, str, object].Context is window.Context
+    for parametrised, function in (
+        (window.Context[object], window.Context),
+        (window[tuple, tuple, str, object], window),
+        (functions.ProcessAllWindowFunction[tuple, tuple, object], functions.ProcessAllWindowFunction),
+        (functions.KeyedBroadcastProcessFunction[str, int, int, str], functions.KeyedBroadcastProcessFunction),
+    ):
+        assert types.resolve_bases((parametrised,))[0] is function
 
 
 def test_only_the_broadcast_side_of_a_keyed_function_visits_all_keys():

@@ -65,7 +65,7 @@ def test_leaving_the_block_cancels_the_job(wall):
         next(results)
     assert results._job.status() is JobStatus.CANCELED
     with pytest.raises(JobCancelled):
-        results._job.result(5)
+        results._job.result(60)
 
 
 def test_a_closed_iterator_ends_quietly(wall):
@@ -109,37 +109,37 @@ def test_a_slow_reader_slows_the_job(wall, monkeypatch):
 def test_an_async_job_can_be_watched(wall):
     wall.generate(rate=1000).discard()
     client = wall.execute_async("endless")
-    assert client.get_job_status().result(5) is JobStatus.RUNNING
+    assert client.get_job_status().result(60) is JobStatus.RUNNING
     pending = client.get_job_execution_result()
-    client.cancel().result(5)
-    assert client.get_job_status().result(5) is JobStatus.CANCELED
+    client.cancel().result(60)
+    assert client.get_job_status().result(60) is JobStatus.CANCELED
     with pytest.raises(JobCancelled, match=r"cancelled"):
-        pending.result(5)
+        pending.result(60)
 
 
 def test_an_async_job_that_ends(wall):
     wall.from_collection([1]).discard()
     client = wall.execute_async()
-    assert client.get_job_execution_result().result(5).get_job_id() == client.get_job_id()
-    assert client.get_job_status().result(5) is JobStatus.FINISHED
-    client.cancel().result(5)
-    assert client.get_job_status().result(5) is JobStatus.FINISHED
+    assert client.get_job_execution_result().result(60).get_job_id() == client.get_job_id()
+    assert client.get_job_status().result(60) is JobStatus.FINISHED
+    client.cancel().result(60)
+    assert client.get_job_status().result(60) is JobStatus.FINISHED
 
 
 def test_an_async_job_that_fails(wall):
     wall.from_collection([0]).map(lambda v: 1 // v).discard()
     client = wall.execute_async()
     with pytest.raises(JobFailed):
-        client.get_job_execution_result().result(5)
-    assert client.get_job_status().result(5) is JobStatus.FAILED
+        client.get_job_execution_result().result(60)
+    assert client.get_job_status().result(60) is JobStatus.FAILED
 
 
 def test_savepoints_need_a_place(wall):
     wall.generate(rate=100).discard()
     client = wall.execute_async()
     with pytest.raises(ConfigurationError, match=r"execution.checkpointing.savepoint-dir"):
-        client.trigger_savepoint().result(5)
-    client.cancel().result(5)
+        client.trigger_savepoint().result(60)
+    client.cancel().result(60)
 
 
 def test_a_result_may_be_waited_for_only_so_long(wall):
@@ -147,7 +147,7 @@ def test_a_result_may_be_waited_for_only_so_long(wall):
     client = wall.execute_async()
     with pytest.raises(TimeoutError):
         client._job.result(0.1)
-    client.cancel().result(5)
+    client.cancel().result(60)
 
 
 def test_two_jobs_at_once(wall):
@@ -165,7 +165,7 @@ class SlowLoop:
         self.may_end = threading.Event()
 
     def run(self):
-        self.may_end.wait(5)
+        self.may_end.wait(60)
 
     def stop(self):
         pass
@@ -180,7 +180,7 @@ def test_cancelling_a_job_that_ends_meanwhile_leaves_its_status():
 
         def is_terminal_state(self):
             loop.may_end.set()
-            handle._ended.wait(5)
+            handle._ended.wait(60)
             return False
 
     handle._status = Ends()

@@ -37,7 +37,7 @@ def view(tmp_path):
         env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
         env.from_sequence(1, 200).map(FailsOnce()).uid("fails").name("Fails").discard()
         client = env.execute_async("watched")
-        client.get_job_execution_result().result(30)
+        client.get_job_execution_result().result(60)
     return client._job.view
 
 

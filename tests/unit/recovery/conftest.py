@@ -1,7 +1,6 @@
 """Whole jobs in this process, with checkpoints, and a file system that fails where a test says so."""
 
 import threading
-import time
 from contextlib import contextmanager
 
 import fsspec
@@ -13,6 +12,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.runtime import checkpoints
 from penstock.testing import ManualClock, in_process
+from tests import waiting
 
 CHECKPOINTED = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
 """A checkpoint an epoch, if epochs are cut by pause(): a rest takes 100 ms of the manual clock."""
@@ -54,7 +54,7 @@ def run(monkeypatch):
     What the job raises is raised. Jobs run on a clock that needs no waiting, and every checkpoint is written within
     its epoch, however slow the machine is.
     """
-    monkeypatch.setattr(checkpoints, "PATIENCE", 10.0)
+    monkeypatch.setattr(checkpoints, "PATIENCE", 60.0)
 
     def run(build, options=None, *, parallelism=1, clock=None, epoch_records=None):
         with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()):
@@ -80,7 +80,7 @@ def start():
 
     yield start
     for client in clients:
-        client.cancel().result(20)
+        client.cancel().result(60)
 
 
 def fixed_delay(attempts, delay="1 s"):
@@ -102,17 +102,10 @@ def recording_clock():
     return RecordingClock
 
 
-def wait_until(condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
-
-
 @pytest.fixture
 def until():
     """Waits for something that another thread does."""
-    return wait_until
+    return waiting.until
 
 
 # --- a file system that fails ---

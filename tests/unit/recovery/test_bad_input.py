@@ -188,15 +188,15 @@ class TestStorage:
         assert run(program, {**on_files, **tolerating(5), **restarts(5)}).results == RESULTS
 
     def test_a_storage_that_hangs(self, start, on_files, hooked, gate):
-        hooked.on(lambda call, path: gate.wait(20) if call == "write" else None)
+        hooked.on(lambda call, path: gate.wait(600) if call == "write" else None)
         options = {**on_files, "execution.checkpointing.timeout": "100 ms", "execution.checkpointing.interval": "10 ms"}
         client = start(endless, options)
         with pytest.raises(CheckpointFailed, match=r"checkpoint 1 failed.*it was not complete after 100 ms"):
-            client.get_job_execution_result().result(10)
+            client.get_job_execution_result().result(60)
 
     def test_records_flow_while_it_hangs(self, start, on_files, hooked, gate, until, caplog):
         """And what comes too late is thrown away."""
-        hooked.on(lambda call, path: gate.wait(20) if call == "write" and "chk-1/" in path else None)
+        hooked.on(lambda call, path: gate.wait(600) if call == "write" and "chk-1/" in path else None)
         options = {
             **on_files,
             **tolerating(10_000),
@@ -209,16 +209,15 @@ class TestStorage:
         gate.set()
         until(lambda: client._job._driver.coordinator.history)
         until(lambda: not [name for name in hooked.names() if f"{client.get_job_id()}/chk-1/" in name])
-        assert client.get_job_status().result(5) is JobStatus.RUNNING
+        assert client.get_job_status().result(60) is JobStatus.RUNNING
 
     def test_cancelling_while_it_hangs(self, start, on_files, hooked, gate, until):
-        hooked.on(lambda call, path: gate.wait(20) if call == "write" else None)
+        hooked.on(lambda call, path: gate.wait(600) if call == "write" else None)
         client = start(endless, {**on_files, "execution.checkpointing.interval": "10 ms"})
         until(lambda: client._job._driver.coordinator.awaits_slots())
-        began = time.monotonic()
-        client.cancel().result(10)
-        assert time.monotonic() - began < 3
-        assert client.get_job_status().result(5) is JobStatus.CANCELED
+        client.cancel().result(60)
+        assert not gate.is_set()
+        assert client.get_job_status().result(60) is JobStatus.CANCELED
 
     @pytest.mark.parametrize("call", ["delete", "find"])
     def test_tidying_up_that_fails_does_not_fail_the_job(self, run, on_files, hooked, call, caplog):
@@ -319,7 +318,7 @@ class TestPlaces:
 
         client = start(build, {"execution.checkpointing.interval": "1 h"})
         until(lambda: len(SEEN) == 8)
-        assert client.trigger_savepoint(str(tmp_path)).result(10)
+        assert client.trigger_savepoint(str(tmp_path)).result(60)
 
 
 class TestFunctions:
@@ -390,7 +389,7 @@ def savepoint(start, until, tmp_path):
     def savepoint(build=endless, parallelism=1):
         client = start(build, {"execution.checkpointing.interval": None}, parallelism=parallelism)
         until(lambda: len(SEEN) == 8)
-        path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(10)
+        path = client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60)
         SEEN.clear()
         STARTS.clear()
         return path.removeprefix("file://")
@@ -471,7 +470,7 @@ class TestSnapshots:
         monkeypatch.setattr("penstock.runtime.checkpoints.SAVEPOINT_INLINE", 0)
         client = start(endless, {"execution.checkpointing.interval": None})
         until(lambda: len(SEEN) == 8)
-        path = client.stop_with_savepoint(False, "hooked://savepoints").result(10)
+        path = client.stop_with_savepoint(False, "hooked://savepoints").result(60)
         down = [1] * 4
 
         def read(call, name):
@@ -602,9 +601,9 @@ class TestRecovery:
     def cancelled(self, start, until, tmp_path, build, ready, **more):
         client = start(build, self.options(tmp_path, **more))
         until(lambda: ready(client))
-        client.cancel().result(10)
+        client.cancel().result(60)
         with pytest.raises(JobCancelled):
-            client.get_job_execution_result().result(10)
+            client.get_job_execution_result().result(60)
 
     def complete(self, tmp_path):
         return sorted(path.parent.name for path in self.folder(tmp_path).glob(f"chk-*/{FILE}"))
@@ -657,7 +656,7 @@ INTERVAL = "execution.checkpointing.interval"
 class TestAskingForSavepoints:
     def test_without_a_place(self, start):
         with pytest.raises(ConfigurationError, match=r"a savepoint needs a directory.*savepoint-dir"):
-            start(endless).trigger_savepoint().result(10)
+            start(endless).trigger_savepoint().result(60)
 
     def test_a_place_that_is_full(self, start, hooked, until):
         """Who asked hears of it, and the job goes on."""
@@ -665,25 +664,25 @@ class TestAskingForSavepoints:
         until(lambda: len(SEEN) == 8)
         hooked.on(full)
         with pytest.raises(CheckpointFailed, match=r"the savepoint failed:.*No space left on device"):
-            client.trigger_savepoint("hooked://savepoints").result(10)
+            client.trigger_savepoint("hooked://savepoints").result(60)
         hooked.on(lambda call, path: None)
-        assert client.trigger_savepoint("hooked://savepoints").result(10)
-        assert client.get_job_status().result(5) is JobStatus.RUNNING
+        assert client.trigger_savepoint("hooked://savepoints").result(60)
+        assert client.get_job_status().result(60) is JobStatus.RUNNING
 
     def test_a_place_that_is_not_known(self, start):
         with pytest.raises(StorageError, match="cannot use 'nowhere://x'"):
-            start(endless).trigger_savepoint("nowhere://x").result(10)
+            start(endless).trigger_savepoint("nowhere://x").result(60)
 
     def test_stopping_with_one_that_fails_does_not_stop(self, start, hooked, until):
         client = start(endless)
         until(lambda: len(SEEN) == 8)
         hooked.on(full)
         with pytest.raises(CheckpointFailed, match="No space left on device"):
-            client.stop_with_savepoint(False, "hooked://savepoints").result(10)
+            client.stop_with_savepoint(False, "hooked://savepoints").result(60)
         hooked.on(lambda call, path: None)
-        until(lambda: client.get_job_status().result(5) is JobStatus.RUNNING)
-        client.stop_with_savepoint(False, "hooked://savepoints").result(10)
-        assert client.get_job_status().result(5) is JobStatus.FINISHED
+        until(lambda: client.get_job_status().result(60) is JobStatus.RUNNING)
+        client.stop_with_savepoint(False, "hooked://savepoints").result(60)
+        assert client.get_job_status().result(60) is JobStatus.FINISHED
 
     def test_draining_with_one_that_fails_recovers(self, start, hooked, until, restarts):
         """Time was brought to its end, which cannot be undone: the job goes back to its last checkpoint."""
@@ -691,15 +690,15 @@ class TestAskingForSavepoints:
         until(lambda: client._job._driver.coordinator.history and len(SEEN) == 8)
         hooked.on(full)
         with pytest.raises(CheckpointFailed, match="No space left on device"):
-            client.stop_with_savepoint(True, "hooked://savepoints").result(10)
+            client.stop_with_savepoint(True, "hooked://savepoints").result(60)
         until(lambda: STARTS == [False, True])
         assert "the job was drained, and the savepoint failed" in client._job.view.failures[0].message
 
     def test_of_a_job_that_has_ended(self, start, tmp_path):
         client = start(lambda env: program(env).discard())
-        client.get_job_execution_result().result(10)
+        client.get_job_execution_result().result(60)
         with pytest.raises(CheckpointFailed, match="FINISHED: no savepoint can be taken"):
-            client.trigger_savepoint(str(tmp_path)).result(10)
+            client.trigger_savepoint(str(tmp_path)).result(60)
 
     def test_of_a_job_that_is_ending(self, start, on_files, hooked, gate, until, tmp_path):
         """All is read, and the job clears its checkpoints away: nobody is there any more to take a savepoint."""
@@ -708,23 +707,23 @@ class TestAskingForSavepoints:
         def slow(call, path):
             if call == "find" and len(SEEN) == 8:
                 clearing.set()
-                gate.wait(10)
+                gate.wait(60)
 
         hooked.on(slow)
         client = start(lambda env: program(env).discard(), {**on_files, INTERVAL: "10 ms"})
-        assert clearing.wait(10)
+        assert clearing.wait(60)
         asked = client.trigger_savepoint(str(tmp_path))
         time.sleep(0.05)
         gate.set()
-        client.get_job_execution_result().result(10)
-        assert isinstance(asked.exception(3), CheckpointFailed), "who asked waits for ever"
+        client.get_job_execution_result().result(60)
+        assert isinstance(asked.exception(60), CheckpointFailed), "who asked waits for ever"
 
     def test_of_a_job_that_fails(self, start, gate, until, tmp_path):
         ERRORS["snapshot"] = [ValueError("no")]
         client = start(endless, {INTERVAL: "1 h"})
         until(lambda: len(SEEN) == 8)
         with pytest.raises(CheckpointFailed, match=r"the savepoint failed.*Stateful.*ValueError: no"):
-            client.trigger_savepoint(str(tmp_path)).result(10)
+            client.trigger_savepoint(str(tmp_path)).result(60)
 
 
 def test_errors_are_penstocks_own():

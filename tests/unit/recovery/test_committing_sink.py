@@ -312,22 +312,22 @@ class Sees(MapFunction):
 
 class TestSavepoints:
     def test_the_one_that_ends_the_job_commits(self, running, tmp_path):
-        running([1, 2]).stop_with_savepoint(False, str(tmp_path)).result(10)
+        running([1, 2]).stop_with_savepoint(False, str(tmp_path)).result(60)
         assert visible() == [1, 2]
 
     def test_with_draining_too(self, running, tmp_path):
-        running([1, 2]).stop_with_savepoint(True, str(tmp_path)).result(10)
+        running([1, 2]).stop_with_savepoint(True, str(tmp_path)).result(60)
         assert visible() == [1, 2] and ("flush", True) in EVENTS
 
     def test_one_along_the_way_does_not(self, running, tmp_path):
         client = running([1, 2])
-        client.trigger_savepoint(str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
         assert visible() == []
 
     def test_what_it_holds_is_committed_behind_the_next_checkpoint(self, running, tmp_path, until):
         client = running([1, 2], {"execution.checkpointing.interval": "1 h"})
-        client.trigger_savepoint(str(tmp_path)).result(10)
-        client.stop_with_savepoint(False, str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
+        client.stop_with_savepoint(False, str(tmp_path)).result(60)
         assert visible() == [1, 2]
 
     def test_what_it_holds_is_committed_at_the_end_of_a_job_without_checkpoints(self, start, tmp_path, until, gate):
@@ -340,13 +340,13 @@ class TestSavepoints:
         client = start(build, {"execution.checkpointing.interval": None})
         until(lambda: PARTS)
         until(lambda: any(what == "writer" for what, _ in EVENTS))
-        client.trigger_savepoint(str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
         gate.set()
-        client.get_job_execution_result().result(10)
+        client.get_job_execution_result().result(60)
         assert sorted(visible()) == [1, 2, 3, 4]
 
     def test_a_job_from_a_savepoint_commits_what_that_holds(self, running, tmp_path, until):
-        path = running([1, 2]).trigger_savepoint(str(tmp_path)).result(10)
+        path = running([1, 2]).trigger_savepoint(str(tmp_path)).result(60)
         STORE.clear()
         running([1, 2], {"execution.state-recovery.path": path})
         until(lambda: visible() == [1, 2])
@@ -354,7 +354,7 @@ class TestSavepoints:
     @pytest.mark.parametrize(("before", "after"), [(3, 2), (2, 3), (3, 1), (1, 4)])
     def test_with_another_parallelism(self, running, tmp_path, until, before, after):
         values = [1, 2, 3, 4, 5]
-        path = running(values, parallelism=before).trigger_savepoint(str(tmp_path)).result(10)
+        path = running(values, parallelism=before).trigger_savepoint(str(tmp_path)).result(60)
         STORE.clear()
         EVENTS.clear()
         running(values, {"execution.state-recovery.path": path}, parallelism=after)
@@ -371,7 +371,7 @@ class TwoParts(SourceFunction):
             ctx.collect(1)
             ctx.collect(2)
         PARTS.append(1)
-        GATES[-1].wait(10)
+        GATES[-1].wait(60)
         ctx.collect(3)
         ctx.collect(4)
 

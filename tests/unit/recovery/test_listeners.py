@@ -170,7 +170,7 @@ class TestComplete:
         )
         until(lambda: len(heard("source")) >= 3)
         assert heard("source")[:3] == [("complete", 1), ("complete", 2), ("complete", 3)]
-        client.cancel().result(10)
+        client.cancel().result(60)
 
 
 class TestAborted:
@@ -202,7 +202,7 @@ class TestAborted:
 
         def hang(call, path):
             if call == "write" and "chk-1" in path:
-                gate.wait(10)
+                gate.wait(60)
 
         hooked.on(hang)
         options = {
@@ -272,21 +272,21 @@ class TestSavepoints:
 
     def test_one_along_the_way_is_not_told(self, start, tmp_path, until):
         client = start(self.build, self.NO_CHECKPOINTS)
-        client.trigger_savepoint(str(tmp_path)).result(10)
-        client.trigger_savepoint(str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
+        client.trigger_savepoint(str(tmp_path)).result(60)
         assert [n for what, n in told() if what == "snapshot"] == [1, 2] and heard() == []
 
     def test_the_one_that_ends_the_job_is(self, start, tmp_path):
         client = start(self.build, self.NO_CHECKPOINTS)
-        client.stop_with_savepoint(False, str(tmp_path)).result(10)
+        client.stop_with_savepoint(False, str(tmp_path)).result(60)
         assert told()[-3:] == [("snapshot", 1), ("complete", 1), ("close", None)]
 
     def test_numbers_are_shared_with_checkpoints(self, start, tmp_path, until):
         client = start(self.build, {"execution.checkpointing.interval": "10 ms"})
         until(lambda: heard())
-        client.trigger_savepoint(str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
         until(lambda: len(heard()) > 3)
-        client.cancel().result(10)
+        client.cancel().result(60)
         taken = [n for what, n in told() if what == "snapshot"]
         assert taken == list(range(1, len(taken) + 1))
         assert len(set(taken) - {n for _, n in heard()}) <= 2, "the savepoint, and the last one if it was cut short"
@@ -296,5 +296,5 @@ class TestSavepoints:
         until(lambda: EVENTS)
         DECLINES.append("map")
         with pytest.raises(CheckpointFailed, match=r"the savepoint failed:.*map declines"):
-            client.trigger_savepoint(str(tmp_path)).result(10)
-        assert client.trigger_savepoint(str(tmp_path)).result(10)
+            client.trigger_savepoint(str(tmp_path)).result(60)
+        assert client.trigger_savepoint(str(tmp_path)).result(60)

@@ -308,7 +308,7 @@ class TestListCheckpointed:
 
         FAILURES.extend([20, 40])
         options = {**restarts(5, "1 ms"), "execution.checkpointing.interval": "10 ms"}
-        start(build, options).get_job_execution_result().result(20)
+        start(build, options).get_job_execution_result().result(60)
         assert not FAILURES and len(LIVES) == 4
         for seen, (_, position) in zip(LIVES[::2], LIVES[1::2], strict=True):
             assert seen == list(range(1, position))
@@ -409,7 +409,7 @@ def lives(start, tmp_path, until):
             options = {"execution.checkpointing.interval": None, "execution.state-recovery.path": path}
             client = start(program(function, script), options, parallelism=parallelism)
             until(lambda values=values, n=parallelism: len(SEEN) >= len(values) and len(LIVES) == n)
-            path = client.stop_with_savepoint(False, str(tmp_path)).result(20)
+            path = client.stop_with_savepoint(False, str(tmp_path)).result(60)
             assert sorted(SEEN) == sorted(values)
             found.append([state for _, state in sorted(LIVES, key=lambda life: life[0])])
         return found
@@ -570,10 +570,10 @@ class TestMistakes:
 
         client = start(typed(Types.STRING()))
         until(lambda: LIVES)
-        path = client.stop_with_savepoint(False, str(tmp_path)).result(10)
+        path = client.stop_with_savepoint(False, str(tmp_path)).result(60)
         client = start(typed(Types.INT()), {"execution.state-recovery.path": path})
         with pytest.raises(StateMigrationException, match=r"'l'.*STRING.*INT"):
-            client.get_job_execution_result().result(10)
+            client.get_job_execution_result().result(60)
 
 
 class TestBroadcastStateOfAFunction:

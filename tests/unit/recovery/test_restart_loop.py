@@ -272,6 +272,20 @@ class Totals(KeyedProcessFunction):
         yield value, count + 1, total + value
 
 
+class Held(ManualClock):
+    """Holds a restart that is to come after 7777 milliseconds until a gate opens."""
+
+    def __init__(self, gate):
+        super().__init__()
+        self.gate, self.resting = gate, threading.Event()
+
+    def rest(self, millis, woken):
+        if millis == 7777:
+            self.resting.set()
+            self.gate.wait(60)
+        super().rest(millis, woken)
+
+
 class TestWhatIsSeenFromOutside:
     def test_failures_are_logged(self, run, restarts, caplog):
         FAILURES[3] = boom(1)
@@ -289,21 +303,13 @@ class TestWhatIsSeenFromOutside:
 
     def test_a_job_that_waits_is_restarting(self, start, restarts, gate, until):
         FAILURES[3] = boom(1)
-        resting = threading.Event()
-
-        class Waiting(ManualClock):
-            def rest(self, millis, woken):
-                if millis == 7777:
-                    resting.set()
-                    gate.wait(10)
-                super().rest(millis, woken)
-
-        client = start(lambda env: program(env).discard(), restarts(1, "7777 ms"), clock=Waiting())
-        assert resting.wait(10)
-        assert client.get_job_status().result(5) is JobStatus.RESTARTING
+        clock = Held(gate)
+        client = start(lambda env: program(env).discard(), restarts(1, "7777 ms"), clock=clock)
+        assert clock.resting.wait(60)
+        assert client.get_job_status().result(60) is JobStatus.RESTARTING
         gate.set()
-        client.get_job_execution_result().result(10)
-        assert client.get_job_status().result(5) is JobStatus.FINISHED
+        client.get_job_execution_result().result(60)
+        assert client.get_job_status().result(60) is JobStatus.FINISHED
 
     def test_a_job_that_runs_again_is_running(self, start, restarts, until):
         FAILURES[2] = boom(1)
@@ -313,24 +319,24 @@ class TestWhatIsSeenFromOutside:
 
         client = start(build, restarts(1, "1 ms"))
         until(lambda: (1, 2) in SEEN)
-        until(lambda: client.get_job_status().result(5) is JobStatus.RUNNING)
+        until(lambda: client.get_job_status().result(60) is JobStatus.RUNNING)
 
     def test_a_job_that_waits_can_be_cancelled(self, start, restarts, until):
         FAILURES[1] = boom(1)
         client = start(lambda env: program(env).discard(), restarts(1, "1 h"))
-        until(lambda: client.get_job_status().result(5) is JobStatus.RESTARTING)
-        client.cancel().result(5)
-        assert client.get_job_status().result(5) is JobStatus.CANCELED
+        until(lambda: client.get_job_status().result(60) is JobStatus.RESTARTING)
+        client.cancel().result(60)
+        assert client.get_job_status().result(60) is JobStatus.CANCELED
         with pytest.raises(JobCancelled):
-            client.get_job_execution_result().result(5)
+            client.get_job_execution_result().result(60)
         assert ATTEMPTS == [0]
 
     def test_a_job_that_failed_for_good(self, start, restarts):
         FAILURES[1] = boom(2)
         client = start(lambda env: program(env).discard(), restarts(1, "1 ms"))
         with pytest.raises(JobFailed):
-            client.get_job_execution_result().result(10)
-        assert client.get_job_status().result(5) is JobStatus.FAILED
+            client.get_job_execution_result().result(60)
+        assert client.get_job_status().result(60) is JobStatus.FAILED
 
     def test_results_of_an_attempt_that_failed_are_not_handed_out(self, run, restarts):
         """A result is handed out when a checkpoint covers it, so none comes twice."""
@@ -351,40 +357,43 @@ class TestWhatIsSeenFromOutside:
         assert run(build, restarts(2), epoch_records=1).results == [1, 2, 3, 4]
         assert ATTEMPTS == [0, 1, 2] and SEEN[-4:] == [(2, n) for n in (1, 2, 3, 4)]
 
-    def test_who_asks_a_waiting_job_for_a_savepoint_gets_it_when_it_runs_again(self, start, restarts, tmp_path, until):
+    def test_who_asks_a_waiting_job_for_a_savepoint_gets_it_when_it_runs_again(
+        self, start, restarts, tmp_path, gate, until
+    ):
         FAILURES[2] = boom(1)
 
         def build(env):
             scripted(env, 1, pause(), 2, stay=True).map(Fragile()).discard()
 
-        client = start(build, restarts(1, "300 ms"))
-        until(lambda: client.get_job_status().result(5) is JobStatus.RESTARTING)
-        path = client.trigger_savepoint(str(tmp_path)).result(10)
-        assert read_snapshot(path).savepoint and client.get_job_status().result(5) is JobStatus.RUNNING
+        clock = Held(gate)
+        client = start(build, restarts(1, "7777 ms"), clock=clock)
+        assert clock.resting.wait(60)
+        asked = client.trigger_savepoint(str(tmp_path))
+        until(lambda: client._job._driver._messages)
+        gate.set()
+        path = asked.result(60)
+        assert read_snapshot(path).savepoint and client.get_job_status().result(60) is JobStatus.RUNNING
 
     def test_or_hears_that_there_is_none(self, start, restarts, tmp_path, until):
         FAILURES[1] = boom(1)
         client = start(lambda env: program(env).discard(), restarts(1, "1 h"))
-        until(lambda: client.get_job_status().result(5) is JobStatus.RESTARTING)
+        until(lambda: client.get_job_status().result(60) is JobStatus.RESTARTING)
         asked = client.trigger_savepoint(str(tmp_path))
-        time.sleep(0.05)
-        assert client.get_job_status().result(5) is JobStatus.RESTARTING, "asking does not cut the wait short"
-        client.cancel().result(10)
-        assert isinstance(asked.exception(5), CheckpointFailed) and ATTEMPTS == [0]
+        time.sleep(0.05)  # for a wait that is cut short to show
+        assert client.get_job_status().result(60) is JobStatus.RESTARTING, "asking does not cut the wait short"
+        client.cancel().result(60)
+        assert isinstance(asked.exception(60), CheckpointFailed) and ATTEMPTS == [0]
 
     def test_printing_happens_at_once_and_may_happen_again(self, restarts, capsys, start):
         FAILURES[3] = boom(1)
         client = start(
             lambda env: program(env).print(), {**restarts(1, "1 ms"), "execution.checkpointing.interval": "1 h"}
         )
-        client.get_job_execution_result().result(10)
+        client.get_job_execution_result().result(60)
         assert capsys.readouterr().out.split() == ["1", "2", "1", "2", "3", "4"]
 
-    def test_no_thread_is_left_behind(self, run, restarts):
+    def test_no_thread_is_left_behind(self, run, restarts, until):
         before = threading.active_count()
         FAILURES[3] = boom(3)
         run(program, restarts(3))
-        deadline = time.monotonic() + 3
-        while threading.active_count() > before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert threading.active_count() <= before
+        until(lambda: threading.active_count() <= before)

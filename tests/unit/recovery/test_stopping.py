@@ -35,6 +35,6 @@ def test_results_behind_the_savepoint_are_not_handed_out(tmp_path):
             source = scripted(env, "start", stay=True).uid("start").key_by(lambda _: 0)
             with source.process(Ticking()).uid("ticking").execute_and_collect() as results:
                 collected += [next(results) for _ in range(5)]
-                path = JobClient(results._job).stop_with_savepoint(False, tmp_path.as_uri()).result(20)
+                path = JobClient(results._job).stop_with_savepoint(False, tmp_path.as_uri()).result(60)
                 collected += results
     assert collected == list(range(collected[0], collected[0] + len(collected)))

@@ -287,7 +287,7 @@ def saved(begun, tmp_path):
     """Plays a script, and gives the path of a savepoint behind it."""
 
     def saved(script, kind="value", ttl=None):
-        return begun(script, kind, ttl).stop_with_savepoint(False, str(tmp_path)).result(10)
+        return begun(script, kind, ttl).stop_with_savepoint(False, str(tmp_path)).result(60)
 
     return saved
 
@@ -299,7 +299,7 @@ def resumed(begun):
     def resumed(path, before, after, now, kind="value", ttl=None):
         skipped = len([step for step in before if step != pause()])
         client = begun([*before, *after], kind, ttl, now, path, skipped)
-        client.cancel().result(10)
+        client.cancel().result(60)
         return list(RESULTS)
 
     return resumed
@@ -345,8 +345,8 @@ class TestSnapshots:
         """A savepoint that leaves something out changes nothing for the job that goes on."""
         ttl = config(lambda builder: in_snapshots(builder).return_expired_if_not_cleaned_up())
         client = begun(self.SCRIPT, ttl=ttl)
-        client.trigger_savepoint(str(tmp_path)).result(10)
-        second = client.stop_with_savepoint(False, str(tmp_path)).result(10)
+        client.trigger_savepoint(str(tmp_path)).result(60)
+        second = client.stop_with_savepoint(False, str(tmp_path)).result(60)
         assert entries_of(read_snapshot(second)) == {2: ("new", 900)}
 
     def test_full_checkpoints_leave_it_out_too(self, run):
@@ -378,7 +378,7 @@ class TestRestored:
     def test_what_nobody_asks_for_is_swept_out_after_a_restore(self, saved, begun, tmp_path):
         path = saved(self.BEFORE, ttl=config())
         client = begun([*self.BEFORE, *[pause()] * 5, (3, "write", "z")], ttl=config(), now=5000, path=path, skipped=3)
-        later = client.stop_with_savepoint(False, str(tmp_path)).result(10)
+        later = client.stop_with_savepoint(False, str(tmp_path)).result(60)
         assert entries_of(read_snapshot(later)) == {3: ("z", 5000)}
 
     @pytest.mark.parametrize(("millis", "found"), [(300, None), (5000, "x")])
@@ -403,6 +403,6 @@ class TestRestored:
         script = [(1, "write", "x"), (1, "read", None)]
         client = begun(script, ttl=after, path=path, **restarts(5, "1 ms"))
         with pytest.raises(StateMigrationException, match=r"(?s)Keeps \(uid keeps.*'s'.*(TTL|time to live)") as raised:
-            client.get_job_execution_result().result(10)
+            client.get_job_execution_result().result(60)
         assert isinstance(raised.value, JobFailed)
         assert len(client._job.view.failures) == 1, "another try would not help"

@@ -17,7 +17,7 @@ from penstock.runtime.elements import Chunk
 from penstock.runtime.failures import Failure, OperatorFailed
 from penstock.runtime.operator import Clock, OperatorContext
 
-PATIENCE = 20
+PATIENCE = 60
 MODES = {
     "ordered": AsyncFunctionDescriptor.OutputMode.ORDERED,
     "unordered": AsyncFunctionDescriptor.OutputMode.UNORDERED,

@@ -34,7 +34,7 @@ from tests.unit.runtime.async_driving import (
 def no_thread_is_left():
     yield
     for thread in async_threads():
-        thread.join(10)
+        thread.join(60)
     assert async_threads() == []
 
 
@@ -153,7 +153,7 @@ def test_a_function_that_blocks_the_loop_is_told_so(monkeypatch):
     monkeypatch.setattr(async_requests, "BLOCKED_SECONDS", 0.05)
     monkeypatch.setattr(async_requests, "CLOSING_SECONDS", 0.05)
     going = threading.Event()
-    operator = Driven(Asked(lambda _: going.wait(10) and []), timeout=10, capacity=1)
+    operator = Driven(Asked(lambda _: going.wait(60) and []), timeout=10, capacity=1)
     with pytest.raises(OperatorFailed, match="async_invoke must not block"):
         operator.epoch(timed("a", "b"))
     with pytest.raises(ContextError, match="has not moved"):

@@ -45,13 +45,20 @@ def test_an_answer_after_the_timeout_is_ignored():
         def timeout(self, value):
             return ["timeout"]
 
-    with Driven(Late(lambda _, future: futures.append(future)), timeout=400) as operator:
+    def start(value, future):
+        if value == "x":
+            futures.append(future)
+        else:
+            futures[0].complete(["too late"])
+            future.complete(["in time"])
+
+    with Driven(Late(start), timeout=100) as operator:
         operator.epoch(timed("x"))
         assert operator.until(1) == ["timeout"]
-        futures[0].complete(["too late"])
         operator.epoch(timed("y"))
-        futures[1].complete(["in time"])
         assert operator.until(2) == ["timeout", "in time"]
+        operator.epoch()
+        assert operator.out.values() == ["timeout", "in time"]
 
 
 def test_a_request_is_cancelled_when_its_time_is_over():
@@ -68,11 +75,11 @@ def test_a_request_is_cancelled_when_its_time_is_over():
 
 
 def test_every_request_has_its_own_time():
-    """Each is well within its timeout, all together are not."""
-    with Driven(After(), capacity=1, timeout=400) as operator:
-        operator.epoch(timed(*((n, 60) for n in range(10))))
+    """Each takes a thirtieth of its timeout, all together take longer than that."""
+    with Driven(After(), capacity=1, timeout=2400) as operator:
+        operator.epoch(timed(*((n, 80) for n in range(32))))
         operator.operator.finish()
-        assert operator.out.values() == list(range(10))
+        assert operator.out.values() == list(range(32))
 
 
 # --- retries ---
@@ -151,9 +158,9 @@ def test_the_timeout_holds_over_all_attempts():
     function = Asked(Flaky(1000, broken), on_timeout=lambda value: ["given up"])
     strategy = AsyncRetryStrategy.fixed_delay(1000, 10, None, lambda error: True)
     assert results(function, "a", timeout=200, strategy=strategy) == ["given up"]
-    assert 2 <= len(function.times) <= 21
     asked = len(function.times)
-    time.sleep(0.05)
+    assert 1 <= asked < 1000, "no single attempt took long, and none was the last"
+    time.sleep(0.05)  # for one more to show
     assert len(function.times) == asked
 
 

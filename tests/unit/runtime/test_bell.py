@@ -16,6 +16,7 @@ from penstock.datastream.submission import with_defaults
 from penstock.runtime.bell import Bell
 from penstock.runtime.task import Slot
 from penstock.testing import InProcessCluster, in_process
+from tests.waiting import until
 
 
 class RingingCluster(InProcessCluster):
@@ -148,11 +149,16 @@ def test_records_come_as_they_are_written_and_nothing_runs_in_between(environmen
     for number in range(20):
         LOG.write(number)
         assert next(results) == number
-    time.sleep(1.0)
+    until(lambda: stands_still(loop))
+    assert loop.view.epoch < 100
+    results.close()
+
+
+def stands_still(loop):
+    """Whether no epoch runs for a while."""
     epochs = loop.view.epoch
     time.sleep(0.5)
-    assert loop.view.epoch == epochs < 100
-    results.close()
+    return loop.view.epoch == epochs
 
 
 def test_what_was_read_ahead_is_before_the_savepoint(environment, tmp_path):

@@ -74,9 +74,9 @@ def ended(build, parallelism):
         build(env).add_sink(WRITTEN.append).set_parallelism(1)
         client = env.execute_async()
         try:
-            client.get_job_execution_result().result(2)
+            client.get_job_execution_result().result(60)
         finally:
-            client.cancel().result(10)
+            client.cancel().result(60)
     return list(WRITTEN)
 
 

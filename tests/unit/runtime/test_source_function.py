@@ -24,6 +24,7 @@ from penstock.runtime.operator import Clock, OperatorContext
 from penstock.runtime.source import Budget
 from penstock.runtime.source_function import BufferedSourceContext, FunctionReader
 from penstock.testing import in_process
+from tests.waiting import Patience, until
 
 CALLS: list[str] = []
 
@@ -108,17 +109,23 @@ class AtTwenty(KeyedProcessFunction):
         yield ctx.timer_service().current_watermark()
 
 
+class Stays(Script):
+    """Runs a function of the context, and stays until it is cancelled: the end of a source moves event time too."""
+
+    def run(self, ctx):
+        self.body(ctx)
+        self.cancelled.wait()
+
+
 def test_an_idle_source_does_not_hold_event_time_back(stream):
     def quiet(ctx):
         ctx.mark_as_temporarily_idle()
-        time.sleep(0.8)
 
     def busy(ctx):
         ctx.collect_with_timestamp("busy", 1)
         ctx.emit_watermark(Watermark(30))
-        time.sleep(0.8)
 
-    both = stream.add_source(Script(quiet)).union(stream.add_source(Script(busy)))
+    both = stream.add_source(Stays(quiet)).union(stream.add_source(Stays(busy)))
     assert both.key_by(lambda v: 0).process(AtTwenty()).execute_and_collect(limit=1) == [30]
 
 
@@ -134,10 +141,7 @@ def test_a_loop_that_never_looks_is_unwound_when_it_emits(stream):
     before = threading.active_count()
     assert stream.add_source(Script(endless)).execute_and_collect(limit=3) == [0, 1, 2]
     assert CALLS == ["open", "cancel", "close"]
-    deadline = time.monotonic() + 3
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
+    until(lambda: threading.active_count() <= before)
 
 
 class UntilCancelled(Script):
@@ -146,12 +150,13 @@ class UntilCancelled(Script):
 
     def run(self, ctx):
         ctx.collect("started")
-        self.cancelled.wait(10)
+        self.cancelled.wait()
         CALLS.append("left")
 
 
 def test_cancel_ends_a_loop_that_waits(stream):
     assert stream.add_source(UntilCancelled()).execute_and_collect(limit=1) == ["started"]
+    until(lambda: len(CALLS) == 4)
     assert CALLS[:2] == ["open", "cancel"] and set(CALLS[2:]) == {"left", "close"}
 
 
@@ -219,10 +224,10 @@ class Recorder:
 
 
 def drain(reader, records=100):
-    recorder = Recorder()
-    deadline = time.monotonic() + 5
-    while not reader.finished and time.monotonic() < deadline:
-        reader.poll(recorder, Budget(records, deadline, wait=0.05))
+    recorder, patience = Recorder(), Patience()
+    while not reader.finished:
+        assert not patience.spent(len(recorder.seen)), recorder.seen
+        reader.poll(recorder, Budget(records, time.monotonic() + 60, wait=0.05))
     return recorder.seen
 
 
@@ -248,47 +253,40 @@ def test_a_source_is_active_again_with_its_next_element():
 
 def test_a_budget_is_kept():
     reader, recorder = reader_of(lambda ctx: [ctx.collect(n) for n in range(10)]), Recorder()
-    reader._thread.join(5)
-    assert reader.poll(recorder, Budget(4, time.monotonic() + 1)) == 4
+    until(lambda: reader._context.done)
+    assert reader.poll(recorder, Budget(4, time.monotonic() + 60)) == 4
     assert [v for v, _ in recorder.seen] == [0, 1, 2, 3] and not reader.finished
-    reader.poll(recorder, Budget(100, time.monotonic() + 1))
+    reader.poll(recorder, Budget(100, time.monotonic() + 60))
     assert reader.finished and len(recorder.seen) == 10
 
 
 def test_a_poll_waits_for_the_first_element_only_as_long_as_it_may():
-    reader = reader_of(lambda ctx: time.sleep(0.5))
+    """It comes back while the source has nothing yet, and would not if it waited for an element."""
+    going = threading.Event()
+    reader = reader_of(lambda ctx: going.wait())
     began = time.monotonic()
-    assert reader.poll(Recorder(), Budget(10, began + 5, wait=0.1)) == 0
-    assert 0.08 < time.monotonic() - began < 0.4
+    assert reader.poll(Recorder(), Budget(10, began + 60, wait=0.1)) == 0
+    assert time.monotonic() - began > 0.08 and not reader.finished
     assert reader.waits_for_input()
+    going.set()
     reader.close()
 
 
 def test_a_full_buffer_makes_the_source_wait(monkeypatch):
     monkeypatch.setattr(source_function, "BUFFERED_ELEMENTS", 10)
-    sent = []
-
-    def body(ctx):
-        for n in range(50):
-            ctx.collect(n)
-            sent.append(n)
-
-    reader = reader_of(body)
-    deadline = time.monotonic() + 3
-    while len(sent) < 10 and time.monotonic() < deadline:
-        time.sleep(0.005)
-    time.sleep(0.05)
-    assert len(sent) == 10
+    reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)])
+    until(lambda: len(reader._context.waiting()) == 10)
+    time.sleep(0.05)  # for one that does not wait to show
+    assert len(reader._context.waiting()) == 10 and reader._thread.is_alive()
     assert [v for v, _ in drain(reader, records=7)] == list(range(50))
 
 
 def test_closing_wakes_a_source_that_waits_for_room(monkeypatch):
     monkeypatch.setattr(source_function, "BUFFERED_ELEMENTS", 2)
     reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)])
-    time.sleep(0.05)
-    began = time.monotonic()
+    until(lambda: len(reader._context.waiting()) == 2)
     reader.close()
-    assert time.monotonic() - began < 1 and not reader._thread.is_alive()
+    until(lambda: not reader._thread.is_alive())
 
 
 def test_the_checkpoint_lock_is_one_and_re_entrant():
@@ -339,7 +337,7 @@ class Server:
             with connection:
                 for chunk in chunks:
                     connection.sendall(chunk)
-                    time.sleep(0.01)
+                    time.sleep(0.01)  # so that they mostly come one by one
         self._listener.close()
 
 
@@ -365,25 +363,28 @@ def test_a_broken_connection_is_made_again(stream):
 
 def test_nobody_listens(stream):
     server = Server()
-    server._thread.join(2)
+    server._thread.join(60)
     stream.socket_text_stream("127.0.0.1", server.port).print()
     with pytest.raises(JobFailed, match=r"Socket Source .*ConnectionRefusedError"):
         stream.execute()
 
 
 def test_an_open_socket_can_be_left(stream):
-    listener = socket.create_server(("127.0.0.1", 0))
+    """The other side stays open until the job has ended."""
+    listener, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def serve():
         connection, _ = listener.accept()
-        connection.sendall(b"one\n")
-        time.sleep(3)
+        with connection:
+            connection.sendall(b"one\n")
+            ended.wait()
 
     threading.Thread(target=serve, daemon=True).start()
-    began = time.monotonic()
+    before = threading.active_count()
     text = stream.socket_text_stream("127.0.0.1", listener.getsockname()[1])
     assert text.execute_and_collect(limit=1) == ["one"]
-    assert time.monotonic() - began < 2.5
+    until(lambda: threading.active_count() <= before)
+    ended.set()
     listener.close()
 
 

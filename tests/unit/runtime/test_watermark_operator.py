@@ -191,9 +191,9 @@ class EverySecondCall(WatermarkGenerator):
 @pytest.mark.parametrize("supplier", [EverySecondCall, lambda context: EverySecondCall(), lambda: EverySecondCall()])
 def test_a_periodic_generator_is_asked_behind_the_records(supplier):
     with harness(WatermarkStrategy.for_generator(supplier).with_timestamp_assigner(Own())) as h:
-        h.push(10)
-        h.push(20)
-        assert h.elements() == [("record", 10, 10), ("record", 20, 20), ("watermark", 20, None)]
+        h.push_all([10, 15])
+        h.push_all([20, 5])
+        assert h.elements() == [*(("record", value, value) for value in (10, 15, 20, 5)), ("watermark", 20, None)]
 
 
 class Highest(EverySecondCall):
@@ -218,8 +218,15 @@ def test_a_generator_may_count_in_metrics():
         def on_periodic_emit(self, output):
             self.counter.inc()
 
-    with harness(WatermarkStrategy.for_generator(lambda context: Counts(context)).with_timestamp_assigner(Own())) as h:
-        h.push(1)
+    strategy = WatermarkStrategy.for_generator(lambda context: Counts(context)).with_timestamp_assigner(Own())
+    with in_process(clock=ManualClock()):
+        env = StreamExecutionEnvironment().set_parallelism(1)
+        # An epoch every 100 milliseconds, and an interval of 200.
+        stream = scripted(env, *[step for value in range(6) for step in (value, pause())])
+        with stream.assign_timestamps_and_watermarks(strategy).execute_and_collect() as results:
+            assert list(results) == list(range(6))
+        asked = [count for name, count in results._job.view.metrics[0].items() if name.endswith(".asked")]
+    assert asked == [2], "when 200 and 400 milliseconds have passed"
 
 
 def test_auto_watermark_interval_zero_turns_periodic_watermarks_off():

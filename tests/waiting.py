@@ -1,0 +1,55 @@
+"""Waiting for something that must happen, without a guess at how fast the machine is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_SECONDS = 60.0
+LONGEST_STEP_SECONDS = 1.0
+
+
+class Patience:
+    """How long nothing has moved. A test that hits the limit has failed: nothing may depend on the figure.
+
+    Time in which this process itself did not run is not counted: between two looks at most one second passes.
+    """
+
+    def __init__(self, seconds: float = PATIENCE_SECONDS) -> None:
+        self._seconds = seconds
+        self._looked = time.monotonic()
+        self._spent = 0.0
+        self._seen: Any = None
+
+    def spent(self, progress: Any = None) -> bool:
+        """Whether `progress` has been the same for too long."""
+        now = time.monotonic()
+        self._spent += min(now - self._looked, LONGEST_STEP_SECONDS)
+        self._looked = now
+        if progress != self._seen:
+            self._seen, self._spent = progress, 0.0
+        return self._spent > self._seconds
+
+
+def until(
+    condition: Callable[[], Any],
+    *,
+    progress: Callable[[], Any] = lambda: None,
+    patience: float = PATIENCE_SECONDS,
+    every: float = 0.01,
+    told: Callable[[], str] = lambda: "it did not happen",
+) -> Any:
+    """The condition's value once it is true.
+
+    It fails when `progress()` (records, epochs, checkpoints, the length of a log) has not changed for `patience`
+    seconds, and then says what `told()` tells: so a slow machine takes longer, and only a standstill fails.
+    """
+    waiting = Patience(patience)
+    while not (value := condition()):
+        if waiting.spent(progress()):
+            if value := condition():
+                return value
+            raise AssertionError(f"no progress for {patience:g} s: {told()}")
+        time.sleep(every)
+    return value
