@@ -58,9 +58,6 @@ class JdbcNumericBetweenParametersProvider:
         return [(start, end - 1) for start, end in pairwise(starts)]
 
 
-Parameters = Sequence[Sequence[Any]] | JdbcNumericBetweenParametersProvider
-
-
 @dataclass(frozen=True)
 class JdbcSplit:
     """A part of a query, and how far it has been read."""
