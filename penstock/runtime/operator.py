@@ -8,7 +8,6 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.output_tag import OutputTag
 from penstock.errors import PenstockError
 from penstock.metrics import MetricGroup
 from penstock.persisted import persisted
@@ -400,8 +399,3 @@ class Channel:
         self.reached = MAX_TIMESTAMP
         self._gate.advance()
         self._gate.channel_ended()
-
-
-def side_output(context: OperatorContext, tag: OutputTag) -> Receiver | None:
-    """Where a tag's records go, or None if nobody reads them."""
-    return context.side_outputs.get(tag.tag_id)

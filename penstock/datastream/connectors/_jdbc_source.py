@@ -59,9 +59,6 @@ class JdbcNumericBetweenParametersProvider:
         return [(start, end - 1) for start, end in pairwise(starts)]
 
 
-Parameters = Sequence[Sequence[Any]] | JdbcNumericBetweenParametersProvider
-
-
 @persisted
 @dataclass(frozen=True)
 class JdbcSplit:

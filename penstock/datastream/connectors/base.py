@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.output_tag import OutputTag
@@ -52,13 +52,6 @@ class Boundedness(Enum):
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "unbounded"
-
-
-class Split(Protocol):
-    """A part of a source's input with a place to read from: any object that can be pickled and has an id."""
-
-    @property
-    def split_id(self) -> str: ...
 
 
 @dataclass
@@ -179,7 +172,7 @@ class SplitEnumerator(ABC):
 
     @abstractmethod
     def discover(self) -> Sequence[Any]:
-        """Return the splits that were not returned before."""
+        """Return the splits that were not returned before: objects that can be pickled and have a `split_id`."""
 
     def snapshot_state(self) -> Any:
         """Return what a successor must know so as not to return a split again."""
