@@ -133,6 +133,10 @@ class Coordinator:
         """Whether slots are to be told something, or have something to tell."""
         return bool(self._notices or self._pending)
 
+    def line(self) -> list[Metadata]:
+        """The complete checkpoints that this job goes on from, oldest first."""
+        return [*self._undeleted, *self.kept]
+
     def awaits_slots(self) -> bool:
         return bool(self._pending)
 
@@ -170,7 +174,7 @@ class Coordinator:
         self._pending[number].enumerators = enumerators
 
     def _newest(self) -> int:
-        return max((metadata.number for metadata in (*self._undeleted, *self.kept)), default=0)
+        return max((metadata.number for metadata in self.line()), default=0)
 
     def take_notices(self) -> list[Notice]:
         """What became of checkpoints since the last command."""
@@ -237,8 +241,9 @@ class Coordinator:
         self.agenda.append(Covered(metadata.number, pending.epoch))
 
     def unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
-        """Storage refused. What someone else has put there is not ours to take away."""
-        self._give_up(self._pending[metadata.number], str(error), now, uncertain=not isinstance(error, AlreadyThere))
+        """Storage refused, or a driver that was displaced at that moment has taken the number, which counts no more."""
+        taken = isinstance(error, AlreadyThere)
+        self._give_up(self._pending[metadata.number], str(error), now, count=not taken, uncertain=not taken)
 
     def _subsume(self, number: int, now: int) -> None:
         """An older checkpoint that is still under way must never become the newest, nor follow a last savepoint."""
@@ -340,7 +345,7 @@ class Coordinator:
 
     def release(self, keep: bool, finished: bool) -> None:
         """Delete checkpoints when the job is over, or keep those that are retained."""
-        self.agenda.append(Tidy([*self._undeleted, *self.kept] if keep else [], self._since, finished))
+        self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors.base import Sink, SinkWriter, WriterContext
+from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.functions import RuntimeContext
 from penstock.runtime.context import SlotRuntimeContext
 from penstock.runtime.elements import Timestamps, Values
@@ -17,6 +18,7 @@ from penstock.runtime.restore import RestoredOperator, split_evenly
 from penstock.runtime.sinks import SinkContext
 from penstock.runtime.snapshots import Extent, SubtaskSnapshot
 
+log = logging.getLogger("penstock.checkpoint")
 Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
 
@@ -44,7 +46,7 @@ class CommittingSink(Operator):
         self._committer = None
         before = context.restored.all_own() if context.restored is not None else []
         try:
-            self._committer = self.sink.create_committer()
+            self._committer = _fenced(self.sink.create_committer(), context)
             items = self._recommit(context.restored, before) if context.restored is not None else []
             self._writer = self.sink.create_writer(_SlotWriterContext(context, self.input_type, before), items)
         except USER_ERRORS as error:
@@ -99,6 +101,8 @@ class CommittingSink(Operator):
             self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
             self._writer.flush(True)
             if not self.context.tracks_changes:
+                if self.context.owner is not None:
+                    self.context.owner.check()
                 self._commit({**self._pending, AT_THE_END: self._writer.prepare_commit()})
                 self._pending.clear()
         except USER_ERRORS as error:
@@ -121,6 +125,15 @@ class CommittingSink(Operator):
         for number in covered:
             del self._pending[number]
 
+    def abandon(self, checkpoint: int) -> None:
+        """Throw away what was prepared for a checkpoint that nobody will hear of: the job has another owner."""
+        prepared = self._pending.pop(checkpoint, [])
+        if self._committer is not None and prepared:
+            try:
+                self._committer.abort(prepared)
+            except USER_ERRORS as error:
+                log.warning("%s: what was prepared could not be thrown away: %s", self.context.name, error)
+
     def close(self) -> None:
         for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
             if part is not None:
@@ -132,7 +145,7 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
 
     The committer is one that has seen nothing of the writing, as after a restore. Some need an open writer beside them.
     """
-    committer = sink.sink.create_committer()
+    committer = _fenced(sink.sink.create_committer(), context)
     if committer is None:
         return
     before = [{"pending": {AT_THE_END: items}}]
@@ -143,6 +156,13 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
     finally:
         writer.close()
         committer.close()
+
+
+def _fenced(committer: Committer | None, context: OperatorContext) -> Committer | None:
+    """One that can ask whether the job still is the one it commits for."""
+    if committer is not None and context.owner is not None:
+        committer.check_owner = context.owner.check  # type: ignore[method-assign]
+    return committer
 
 
 class _SlotWriterContext(WriterContext):
@@ -170,6 +190,10 @@ class _SlotWriterContext(WriterContext):
     @property
     def now(self) -> int:
         return self._context.clock.now
+
+    @property
+    def owner(self) -> int:
+        return self._context.owner.number if self._context.owner is not None else 0
 
     @property
     def is_restored(self) -> bool:

@@ -14,6 +14,7 @@ from penstock.metrics import MetricGroup
 from penstock.runtime.bell import Bell
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
+from penstock.runtime.ownership import Token
 from penstock.runtime.restore import RestoredOperator
 from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.state.tables import HeapTables, Tables
@@ -52,6 +53,8 @@ class OperatorContext:
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
     to_global_committer: Callable[[int, list[Any]], None] | None = None
     """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
+    owner: Token | None = None
+    """The right of this attempt to commit; None if nobody can take it away."""
     sort_memory: int = 128 << 20
     """In BATCH mode: bytes that an operator may hold back in memory; the rest waits on disk."""
     spill_folder: str | None = None

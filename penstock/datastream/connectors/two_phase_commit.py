@@ -167,6 +167,11 @@ class _Running:
         else:
             self._recover(transaction)
 
+    def abort(self, transaction: _Transaction) -> None:
+        if self.is_open:
+            self.pre_committed.discard(transaction.id)
+            self.function.abort(transaction.handle)
+
     def _recover(self, transaction: _Transaction) -> None:
         try:
             self.function.recover_and_commit(transaction.handle)
@@ -255,6 +260,10 @@ class _Committer(Committer):
     def commit(self, committables: list[_Transaction]) -> None:
         for transaction in committables:
             self._running.commit(transaction)
+
+    def abort(self, committables: list[_Transaction]) -> None:
+        for transaction in committables:
+            self._running.abort(transaction)
 
     def close(self) -> None:
         self._running.close()
