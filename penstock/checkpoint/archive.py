@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.ownership import NoOwnership
 from penstock.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
-from penstock.errors import AlreadyThere, JobDisplaced, PenstockError, StorageError
+from penstock.errors import AlreadyThere, PenstockError, StorageError
 
 log = logging.getLogger("penstock.checkpoint")
 
@@ -42,7 +42,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Discard:
-    """Delete files of a checkpoint that failed. If it may have been published, they stay: it may count."""
+    """Delete files of a checkpoint that failed. If it may have been published, that is undone first."""
 
     number: int
     files: list[str]
@@ -117,14 +117,9 @@ class Archive:
         metadata.owner = self._owner.number
         try:
             return self.store.publish(metadata)
-        except AlreadyThere as error:
+        except AlreadyThere:
             self._owner.check()
-            if self._owner.token is not None:
-                raise
-            raise JobDisplaced(
-                f"another driver of job {metadata.job_id} has published checkpoint {metadata.number} ({error}): "
-                "this one ends and changes nothing more"
-            ) from None
+            raise
 
     def carry_out(self, order: StorageOrder) -> None:
         """Every order but publishing. What cannot be deleted is left behind with a warning."""
@@ -137,7 +132,7 @@ class Archive:
             case Drop():
                 self.store.drop(order.dropped, order.kept)
             case Discard():
-                if not order.uncertain:
+                if not order.uncertain or self.store.retract(order.number):
                     self.store.discard(order.files)
             case DiscardSavepoint():
                 discard_savepoint(order.folder, order.files, order.uncertain)

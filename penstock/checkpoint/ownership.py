@@ -3,6 +3,7 @@
     owner/00000007          the token: which process, on which machine, since when
     owner/00000007.began    the checkpoints that this owner goes on from; only they and its own count from then on
     owner/00000007.over     how it ended; there is nothing to displace any more
+    owner/00000007.commits  it commits the results of a BATCH job, and cannot be displaced any more
     owner/00000007.pulse    written again and again, for those who cannot see the process
 
 To take a job, the next token is created, which succeeds for one alone, and then the tokens before it are deleted. So
@@ -29,7 +30,7 @@ from penstock.errors import AlreadyThere, JobDisplaced, JobRunning, StorageError
 from penstock.runtime.ownership import FOLDER, Token, describe_holder, number_of, read_or_none, token_name
 from penstock.storage import Storage
 
-BEGAN, OVER, PULSE = ".began", ".over", ".pulse"
+BEGAN, OVER, COMMITS, PULSE = ".began", ".over", ".commits", ".pulse"
 TRIES = 10
 """How often a job is claimed again from drivers that come and go in the same moment."""
 log = logging.getLogger("penstock.job")
@@ -51,6 +52,9 @@ class NoOwnership:
 
     def begin(self, line: Iterable[Metadata]) -> None:
         """An attempt begins. Of all checkpoints there are, only these count, and those that it will publish."""
+
+    def decide(self) -> None:
+        """All is done that can be done again: from now on nobody can take the job. Raises as `check` does."""
 
     def watch(self, seconds: float, on_displaced: Callable[[JobDisplaced], None]) -> None:
         """Show now and then that this driver lives, and tell when the job has another owner."""
@@ -76,7 +80,7 @@ class Ownership(NoOwnership):
         self._storage = Storage(f"{job_folder}/{FOLDER}")
         self._driver = uuid4().hex
         self._found_again = found_again
-        self._over = False
+        self._over = self._decided = False
         self._stopped = threading.Event()
         self._changing = threading.Lock()
         """Held while the token is exchanged for the next: whoever looks meanwhile would not find it."""
@@ -96,6 +100,7 @@ class Ownership(NoOwnership):
             if not takeover:
                 self._refuse_if_running(tokens)
             if self._claim(tokens):
+                self._refuse_if_decided()
                 return
         raise JobRunning(f"{self._whose()}: {TRIES} times another driver was faster to become its owner")
 
@@ -125,7 +130,7 @@ class Ownership(NoOwnership):
             return False
         for lower in sorted(tokens):
             self._storage.delete(token_name(lower))
-        self.number, self.token = number, Token(self._storage.url(), number, text)
+        self.number, self.token, self._decided = number, Token(self._storage.url(), number, text), False
         _held.add(self._driver)
         return True
 
@@ -152,6 +157,21 @@ class Ownership(NoOwnership):
                     f"{self._whose()}: {describe_holder(text)} (token {number} in '{self._storage.url()}'). Let that "
                     "driver end, or take the job from it with execution.takeover=true: it then ends with JobDisplaced"
                 )
+
+    def _refuse_if_decided(self) -> None:
+        """Asked when no other driver can decide any more: each of them looks for its token after it has decided."""
+        names = set(self._storage.names())
+        for name in names:
+            number = number_of(name.removesuffix(COMMITS)) if name.endswith(COMMITS) else None
+            if number is None or number == self.number or token_name(number) + OVER in names:
+                continue
+            text = read_or_none(self._storage, name) or b""
+            if self._runs(number, text):
+                raise JobRunning(
+                    f"{self._whose()}: {describe_holder(text)}. It commits the results of the job at this moment, and "
+                    "cannot be displaced any more: start again when it has ended"
+                )
+            log.warning("%s died while it committed the results of this job: some may be there", describe_holder(text))
 
     def _whose(self) -> str:
         return f"job '{self._holder['job']}' is run by another driver"
@@ -195,12 +215,18 @@ class Ownership(NoOwnership):
 
     # --- having it ---
     def check(self) -> None:
-        if self.token is not None:
+        if self.token is not None and not self._decided:
             self.token.check()
+
+    def decide(self) -> None:
+        if self.token is not None:
+            self._note(COMMITS, self.token.text)
+            self.check()
+            self._decided = True
 
     def begin(self, line: Iterable[Metadata]) -> None:
         start = Start(self.number, frozenset((metadata.owner, metadata.number) for metadata in line))
-        self._note(BEGAN, {"line": sorted(start.inherited)})
+        self._note(BEGAN, json.dumps({"line": sorted(start.inherited)}).encode())
         with suppress(StorageError):
             self._delete_earlier()
         self.check()
@@ -212,8 +238,8 @@ class Ownership(NoOwnership):
             if number is not None and number < self.number:
                 self._storage.delete(name)
 
-    def _note(self, kind: str, what: dict[str, Any]) -> None:
-        name, text = token_name(self.number) + kind, json.dumps(what).encode()
+    def _note(self, kind: str, text: bytes) -> None:
+        name = token_name(self.number) + kind
         try:
             self._storage.create(name, text)
         except AlreadyThere:
@@ -243,7 +269,7 @@ class Ownership(NoOwnership):
         if self.token is None or self._over:
             return
         ending = {"finished": finished, "kept": None if kept is None else sorted((m.owner, m.number) for m in kept)}
-        self._note(OVER, ending)
+        self._note(OVER, json.dumps(ending).encode())
         self._over = True
 
     def forget(self) -> None:

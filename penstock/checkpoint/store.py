@@ -31,6 +31,12 @@ class CheckpointStore(Protocol):
     def discard(self, files: list[str]) -> None:
         """Delete files of a checkpoint that never became complete."""
 
+    def retract(self, number: int) -> bool:
+        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known.
+
+        Only for one that is not the newest: someone may have gone on from that.
+        """
+
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         """Delete what no kept checkpoint needs, of the checkpoints from this number on.
 
@@ -91,6 +97,9 @@ class FolderStore:
             if url.startswith(root):
                 self._delete(url.removeprefix(root))
 
+    def retract(self, number: int) -> bool:
+        return _retracted(self._storage, f"{protocol.folder_of(number)}/{FILE}")
+
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         root = self._storage.url()
         needed = {m.number: {posixpath.relpath(url, root) for url in m.files()} for m in kept}
@@ -133,6 +142,9 @@ class MemoryStore:
 
     def discard(self, files: list[str]) -> None:
         """There are no files."""
+
+    def retract(self, number: int) -> bool:
+        return True
 
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         """Nothing is left behind."""

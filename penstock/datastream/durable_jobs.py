@@ -67,7 +67,8 @@ def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership
         return NoOwnership()
     limit = settings.patience.heartbeat_timeout
     owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
-    owner.take(settings.takeover)
+    with given_back_on_failure(owner):
+        owner.take(settings.takeover)
     return owner
 
 

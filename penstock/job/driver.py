@@ -80,6 +80,7 @@ class JobDriver:
         patience: Patience | None = None,
     ) -> None:
         durability = durability or Durability.none(plan, deployment.job_id)
+        self._plan = plan
         self._deployment = deployment
         self._cluster = cluster
         self._assigned = min(options.max_records, MOST_ASSIGNED)
@@ -127,14 +128,16 @@ class JobDriver:
         self._owner.watch(self._pulse_seconds, lambda error: self._tell(Displaced(error)))
         try:
             ended = self._run_to_end()
-            self._give_back(ended)
+            error = self._cause(ended.error) if ended.status is JobStatus.FAILED and ended.error else ended.error
+            if not isinstance(error, JobDisplaced):
+                self._give_back()
         finally:
             self._owner.let_go()
         self._over = ended.why
         self._refuse_late_requests()
-        if ended.error is not None:
+        if error is not None:
             # Where in the machinery it was made does not help anyone.
-            raise self._cause(ended.error).with_traceback(None)
+            raise error.with_traceback(None)
 
     def _run_to_end(self) -> Ended:
         answer = Answer(self._clock.now())
@@ -146,10 +149,8 @@ class JobDriver:
                 return decision
             answer = self._attempted(decision)
 
-    def _give_back(self, ended: Ended) -> None:
-        """Whoever comes next need not ask whether this driver lives. A displaced one has nothing to give back."""
-        if ended.status is JobStatus.SUSPENDED:
-            return
+    def _give_back(self) -> None:
+        """Whoever comes next need not ask whether this driver lives."""
         try:
             self._owner.end(finished=False)
         except StorageError as error:
@@ -195,8 +196,7 @@ class JobDriver:
                 self._driver_parts.close()
                 return Released(self._clock.now(), self._cluster.release())
             case Commit():
-                self._owner.check()
-                self._driver_parts.commit(decision.reports)
+                self._commit(decision)
             case Covered():
                 self._results.release(decision.epoch)
                 self._owner.check()
@@ -254,6 +254,14 @@ class JobDriver:
                 self._results.take(command.epoch, uid, payload)
         self._check_owner_of_failures(reports)
         return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
+
+    def _commit(self, decision: Commit) -> None:
+        """A BATCH job has no checkpoint that says what may be committed again: who commits is decided once."""
+        if self._plan.batch:
+            self._owner.decide()
+        else:
+            self._owner.check()
+        self._driver_parts.commit(decision.reports)
 
     def _rest(self, decision: Wait) -> Answer:
         millis = None if decision.until is None else max(0, decision.until - self._clock.now())

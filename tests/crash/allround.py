@@ -286,9 +286,7 @@ def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None
         environment.from_sequence(1, 20)
         .uid("sequence")
         .key_by(lambda n: n % 3)
-        .flat_map_with_state(
-            lambda n, seen: ([("number", n), ("counted", n % 3, (seen or 0) + 1)], (seen or 0) + 1)
-        )
+        .flat_map_with_state(lambda n, seen: ([("number", n), ("counted", n % 3, (seen or 0) + 1)], (seen or 0) + 1))
         .uid("counted")
     )
     numbers.sink_to(StoreSink("numbers")).uid("numbers")
