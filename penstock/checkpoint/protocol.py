@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.checkpoint.metadata import FILE, Metadata
 
-FINISHED = "_finished"
-"""Marks the folder of a job that came to its end: there is nothing to recover."""
 _FOLDER = re.compile(r"chk-(\d+)/")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an owner ended its job."""
+
+    finished: bool
+    """Whether the job came to its end, so that there is nothing to recover."""
+    kept: frozenset[tuple[int, int]] | None = None
+    """Owner and number of the checkpoints that stay; None for all."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How an owner began an attempt."""
+
+    owner: int
+    inherited: frozenset[tuple[int, int]] = frozenset()
+    """Owner and number of the checkpoints that it took over; none if the job starts anew."""
+    ending: Ending | None = None
+    """How it ended, if it did."""
 
 
 def folder_of(number: int) -> str:
@@ -34,9 +54,24 @@ def next_number(names: Iterable[str]) -> int:
     return max((number for name in names if (number := number_of(name)) is not None), default=0) + 1
 
 
-def is_finished(names: Iterable[str]) -> bool:
+def is_finished(last: Start | None) -> bool:
     """Whether the job came to its end."""
-    return FINISHED in names
+    return last is not None and last.ending is not None and last.ending.finished
+
+
+def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata]:
+    """The checkpoints that count, oldest first: those of the last owner that began, and those that it took over.
+
+    Others are there by the grace of a moment: their driver was displaced while it published them, and nobody has
+    committed or will commit what they hold.
+    """
+    if last is None:
+        return list(complete_ones)
+    counting = [m for m in complete_ones if m.owner == last.owner or (m.owner, m.number) in last.inherited]
+    if last.ending is None or last.ending.kept is None:
+        return counting
+    kept = last.ending.kept
+    return [m for m in counting if (m.owner, m.number) in kept]
 
 
 def superseded(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str]:

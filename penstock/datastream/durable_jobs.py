@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from penstock.checkpoint.archive import Archive
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
 from penstock.checkpoint.metadata import Metadata
+from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
+from penstock.checkpoint.protocol import is_finished, line
 from penstock.checkpoint.recovery import fit_plan, is_continued
 from penstock.checkpoint.store import CheckpointStore, FolderStore, MemoryStore, read_snapshot
 from penstock.datastream.checkpoint_config import ExternalizedCheckpointRetention
@@ -19,7 +23,7 @@ from penstock.datastream.environment_settings import (
     inline_threshold,
     state_backend,
 )
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, StorageError
 from penstock.graph.plan import Plan
 from penstock.job.durability import Durability
 from penstock.job.restarts import restarts_of
@@ -46,23 +50,55 @@ def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
 
 def has_ended(settings: EnvironmentSettings) -> bool:
     """Whether the job that shall be recovered came to its end before: then there is nothing to do."""
-    return settings.recover_latest and settings.restore_path is None and _own_folder(settings).is_finished()
+    if not settings.recover_latest or settings.restore_path is not None:
+        return False
+    return is_finished(last_start(_own_folder(settings).url()))
 
 
-def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collecting: set[str]) -> Durability:
-    """Checkpoints, restarts and the start of a job. The plan takes over the max parallelism of what it starts from."""
+def fit_to_start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> None:
+    """Let the plan take over the max parallelism of what the job starts from; raises if it cannot start from there."""
+    _start(settings, plan, job_id)
+
+
+def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
+    """The right to act for the job. From now on no other driver has it, unless that one takes it in turn."""
+    directory = checkpoint_directory(settings)
+    if directory is None or (settings.job_id is None and not is_checkpointed(settings, plan)):
+        return NoOwnership()
+    limit = settings.patience.heartbeat_timeout
+    owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
+    with given_back_on_failure(owner):
+        owner.take(settings.takeover)
+    return owner
+
+
+@contextmanager
+def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
+    """If the job cannot be started after all, the next driver need not ask who runs it."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception):
+            with suppress(StorageError):
+                owner.end(finished=False)
+        owner.let_go()
+        raise
+
+
+def durability(
+    settings: EnvironmentSettings, plan: Plan, job_id: str, collecting: set[str], owner: NoOwnership
+) -> Durability:
+    """Checkpoints, restarts and the start of a job."""
     checkpointed = is_checkpointed(settings, plan)
     directory = checkpoint_directory(settings)
     store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
     start = _start(settings, plan, job_id)
     coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store.folder, _first_number(store))
     coordinator.adopt(start.earlier, start.claimed, everything=settings.recover_latest)
-    if checkpointed and isinstance(store, FolderStore):
-        store.start_anew()
     retention = settings.checkpoints.get_externalized_checkpoint_retention()
     return Durability(
         coordinator,
-        Archive(store),
+        Archive(store, owner),
         restarts_of(settings.restart, checkpointed, job_id),
         start=start.snapshot,
         start_continued=start.continued,
@@ -70,6 +106,7 @@ def durability(settings: EnvironmentSettings, plan: Plan, job_id: str, collectin
         marks_end=checkpointed and settings.job_id is not None,
         keep_when_cancelled=retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
         held=frozenset(collecting if checkpointed or (plan.batch and settings.restart is not None) else ()),
+        owner=owner,
     )
 
 
@@ -103,8 +140,8 @@ def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules
 
 def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
     """The job's own newest checkpoint if it shall be recovered, else the snapshot it shall start from, else nothing."""
-    if settings.recover_latest and not _own_folder(settings).is_finished():
-        earlier = _own_folder(settings).complete()
+    if settings.recover_latest:
+        earlier = _recoverable(_own_folder(settings))
         if earlier:
             newest = earlier[-1]
             fit_plan(plan, newest, f"checkpoint {newest.number} of job {job_id}", settings.allow_non_restored)
@@ -116,6 +153,12 @@ def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
     kind = "savepoint" if snapshot.savepoint else "checkpoint"
     fit_plan(plan, snapshot, f"the {kind} at '{path}'", settings.allow_non_restored)
     return _Start(snapshot, claimed=path if settings.claim else None)
+
+
+def _recoverable(folder: FolderStore) -> list[Metadata]:
+    """The checkpoints from which a job that has not come to its end can go on, oldest first."""
+    last = last_start(folder.url())
+    return [] if is_finished(last) else line(folder.complete(), last)
 
 
 def _own_folder(settings: EnvironmentSettings) -> FolderStore:

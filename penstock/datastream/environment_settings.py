@@ -63,6 +63,8 @@ class EnvironmentSettings:
     allow_non_restored: bool = False
     claim: bool = False
     recover_latest: bool = False
+    takeover: bool = False
+    """Whether to take the job from a driver that still runs it."""
     given: Configuration = field(default_factory=Configuration, compare=False)
     """Every option as it was given, also those that mean nothing here."""
 

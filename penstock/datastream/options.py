@@ -469,6 +469,7 @@ _RECOVERY = [
         others=("execution.savepoint-restore-mode",),
     ),
     Option("execution.recover", _keep("recover_latest", choice({"none": False, "latest": True})), "none"),
+    Option("execution.takeover", _keep("takeover", truth), "false"),
 ]
 
 OPTIONS = [*_JOB, *_CHECKPOINTS, *_STORAGE, *_STATE, *_RESTARTS, *_RECOVERY]

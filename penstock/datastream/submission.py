@@ -14,7 +14,14 @@ from penstock.common.job import JobID
 from penstock.common.types import Row
 from penstock.datastream.collecting import CloseableIterator
 from penstock.datastream.connectors import base
-from penstock.datastream.durable_jobs import checkpoint_settings, durability, has_ended
+from penstock.datastream.durable_jobs import (
+    checkpoint_settings,
+    durability,
+    fit_to_start,
+    given_back_on_failure,
+    has_ended,
+    owned,
+)
 from penstock.datastream.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.errors import UnsupportedOperation
@@ -127,11 +134,8 @@ def start(
     plan = plan_of(environment, job_name)
     job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
     if has_ended(settings):
-        log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
-        environment._sinks.clear()
-        ended = EndedJob(job_id.hex, defaults().clock().now())
-        return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
-    durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting))
+        return _ended(environment, job_id, collecting)
+    fit_to_start(settings, plan, job_id.hex)
     dependencies = environment._dependencies
     deployment = deployment_of(
         plan,
@@ -145,7 +149,14 @@ def start(
         sort_memory=settings.sort_memory,
     )
     deployment.search_path[:0] = dependencies.search_path()
-    cluster = defaults().cluster(settings, deployment)
+    owner = owned(settings, plan, job_id.hex)
+    with given_back_on_failure(owner):
+        if has_ended(settings):
+            owner.end(finished=False)
+            owner.let_go()
+            return _ended(environment, job_id, collecting)
+        durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
+        cluster = defaults().cluster(settings, deployment)
     driver = JobDriver(
         plan,
         deployment,
@@ -154,10 +165,21 @@ def start(
         on_results=_results(plan, collecting),
         durability=durable,
         clock=defaults().clock(),
+        patience=settings.patience,
     )
     environment._sinks.clear()
     handle = JobHandle(job_id, driver, cluster, lambda: _end(collecting), savepoint_directory(settings))
     return handle.start()
+
+
+def _ended(
+    environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
+) -> JobHandle:
+    """A job of which nothing is left to be done."""
+    log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
+    environment._sinks.clear()
+    ended = EndedJob(job_id.hex, defaults().clock().now())
+    return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
 
 
 def _end(collecting: dict[Transformation, CloseableIterator]) -> None:

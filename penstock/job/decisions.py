@@ -22,6 +22,8 @@ class Deploy:
     """Whether the snapshot is the job's own and checkpoints may build on its files."""
     repeats: bool
     """Whether results that no checkpoint covers will be produced again, and those that wait must be forgotten."""
+    line: tuple[Metadata, ...] = ()
+    """The checkpoints that count: whoever takes over goes on from one of them, or of those that follow."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ class SlotCheckpoints:
         self._bell = bell or Bell()
         self._copies = copies
         self._settings = deployment.checkpoints or CheckpointSettings()
-        self._token = uuid4().hex[:8]
+        owner = f"{deployment.owner.number}-" if deployment.owner is not None else ""
+        self._token = f"{owner}{uuid4().hex[:8]}"
         """In every file name: a process that was given up cannot write over a file of its successor."""
         restore = deployment.restore
         continued = restore is not None and restore.continued and slot < len(restore.slots)

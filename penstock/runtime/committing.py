@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import repeat
@@ -18,6 +19,7 @@ from penstock.runtime.restore import RestoredOperator, split_evenly
 from penstock.runtime.sinks import SinkContext
 from penstock.runtime.snapshots import Extent, SubtaskSnapshot
 
+log = logging.getLogger("penstock.checkpoint")
 Pending = dict[int, list[Any]]
 """By checkpoint: what it prepared and nobody has heard to be complete."""
 Begun = tuple[str, list[Any]]
@@ -32,6 +34,7 @@ class CommittingSink(Operator):
     """Runs a Sink: writer, and committer if it has one."""
 
     wants_declared_form = True
+    commits = True
 
     def __init__(self, sink: Sink, input_type: TypeInformation | None = None) -> None:
         super().__init__()
@@ -46,7 +49,7 @@ class CommittingSink(Operator):
         self._committer = None
         before = context.restored.all_own() if context.restored is not None else []
         try:
-            self._committer = self.sink.create_committer()
+            self._committer = _fenced(self.sink.create_committer(), context)
             items = self._recommit(context.restored, before) if context.restored is not None else []
             writing = _SlotWriterContext(context, self.input_type, before, has_rivals=context.batch)
             self._writer = self.sink.create_writer(writing, items)
@@ -103,6 +106,8 @@ class CommittingSink(Operator):
             self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
             self._writer.flush(True)
             if not self.context.tracks_changes:
+                if self.context.owner is not None:
+                    self.context.owner.check()
                 self._commit({**self._pending, AT_THE_END: self._writer.prepare_commit()})
                 self._pending.clear()
         except USER_ERRORS as error:
@@ -135,6 +140,14 @@ class CommittingSink(Operator):
         for number in covered:
             del self._pending[number]
 
+    def abandon(self, checkpoint: int) -> None:
+        prepared = self._pending.pop(checkpoint, [])
+        if self._committer is not None and prepared:
+            try:
+                self._committer.discard(prepared)
+            except USER_ERRORS as error:
+                log.warning("%s: what was prepared could not be thrown away: %s", self.context.name, error)
+
     def close(self) -> None:
         for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
             if part is not None:
@@ -146,7 +159,7 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
 
     `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
     """
-    committer = sink.sink.create_committer()
+    committer = _fenced(sink.sink.create_committer(), context)
     if committer is None:
         return
     with _beside_a_writer(committer, sink, context, items):
@@ -175,6 +188,13 @@ def _beside_a_writer(
         with closing(sink.sink.create_writer(writing, [])) as writer:
             writer.flush(True)
             yield
+
+
+def _fenced(committer: Committer | None, context: OperatorContext) -> Committer | None:
+    """One that can ask whether the job still is the one it commits for."""
+    if committer is not None and context.owner is not None:
+        committer.check_owner = context.owner.check  # type: ignore[method-assign]
+    return committer
 
 
 class _SlotWriterContext(WriterContext):
@@ -208,6 +228,10 @@ class _SlotWriterContext(WriterContext):
     @property
     def now(self) -> int:
         return self._context.clock.now
+
+    @property
+    def owner(self) -> int:
+        return self._context.owner.number if self._context.owner is not None else 0
 
     @property
     def is_restored(self) -> bool:

@@ -14,6 +14,7 @@ from penstock.persisted import persisted
 from penstock.runtime.bell import Bell
 from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.runtime.failures import OperatorFailed, failure_of
+from penstock.runtime.ownership import Token
 from penstock.runtime.restore import RestoredOperator
 from penstock.runtime.snapshots import SubtaskSnapshot
 from penstock.state.backend import KeyedStateBackend
@@ -58,6 +59,8 @@ class OperatorContext:
     """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
     to_global_committer: Callable[[int, list[Any]], None] | None = None
     """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
+    owner: Token | None = None
+    """The right of this attempt to commit; None if nobody can take it away."""
     sort_memory: int = 128 << 20
     """In BATCH mode: bytes that an operator may hold back in memory; the rest waits on disk."""
     spill_folder: str | None = None
@@ -104,6 +107,8 @@ class Operator:
     """Hands a chunk to the output."""
     wants_declared_form = False
     """Whether records reach it in the form of their declared type even if they come from its own chain."""
+    commits = False
+    """Whether it prepares something at a checkpoint that is committed when the checkpoint is complete."""
     is_source = False
     """Whether it reads, and has no inputs; the attributes below and the methods for reading are of use only then."""
     finished = True
@@ -210,6 +215,9 @@ class Operator:
 
     def checkpoint_aborted(self, checkpoint: int) -> None:
         """A checkpoint was given up."""
+
+    def abandon(self, checkpoint: int) -> None:
+        """Throw away what was prepared for a checkpoint that nobody will hear of: the job has another owner."""
 
     def next_due(self) -> int | None:
         """The processing time at which this operator wants an epoch even without input."""

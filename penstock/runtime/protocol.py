@@ -8,6 +8,7 @@ from typing import Any
 from penstock.datastream.state_backend import StateBackend
 from penstock.graph.plan import Plan
 from penstock.runtime.failures import Failure
+from penstock.runtime.ownership import Token
 from penstock.state.snapshot import Restore, SlotSnapshot
 
 
@@ -41,6 +42,8 @@ class Deployment:
     """In BATCH mode: bytes that a keyed operator may hold back in memory; the rest waits on disk."""
     spill_folder: str | None = None
     """Where, in a slot; None for the folder that Python uses for temporary files."""
+    owner: Token | None = None
+    """The right of this attempt to commit; None if nobody can take it away."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from penstock.errors import JobDisplaced, PenstockError, StorageError
 from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
 from penstock.graph.plan import Edge, Node
 from penstock.metrics import MetricGroup
@@ -82,7 +84,8 @@ class Slot:
 
     # --- opening and closing ---
     def open(self) -> None:
-        """Bring every operator to life, downstream first."""
+        """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
+        self._check_owner()
         loaded = {node.id: self._loaded(node) for node in self._nodes()}
         adopt_main_classes()
         for node in reversed(self._nodes()):
@@ -149,6 +152,7 @@ class Slot:
                 bell=self.bell,
                 results=lambda uid, payload: self._results.append((uid, payload)),
                 to_global_committer=lambda number, items: self._committables.append((node.uid, number, items)),
+                owner=deployment.owner,
                 sort_memory=deployment.sort_memory,
                 spill_folder=deployment.spill_folder,
             )
@@ -197,10 +201,17 @@ class Slot:
         return writer
 
     def release(self) -> list[Failure]:
-        """The job has ended: close, and leave nothing behind."""
+        """The job has ended: close, and leave nothing behind. Local copies may be those of a new owner by now."""
         if self._copies is not None:
-            self._copies.delete()
+            with suppress(PenstockError):
+                self._check_owner()
+                self._copies.delete()
         return self.close()
+
+    def _check_owner(self) -> None:
+        """Raise JobDisplaced if this attempt may not commit any more."""
+        if self.deployment.owner is not None:
+            self.deployment.owner.check()
 
     def close(self) -> list[Failure]:
         """Close every operator, upstream first; a failing close does not keep the others from closing."""
@@ -231,9 +242,13 @@ class Slot:
                 self._notify(notice)
         except OperatorFailed as failed:
             self.failure = failed.failure
+        except PenstockError as error:
+            self.failure = failure_of(error, "the engine", "-", self.index)
 
     def _notify(self, notice: Notice) -> None:
-        """Tell every operator what became of a checkpoint."""
+        """Tell every operator what became of a checkpoint: of one that is complete they may commit what it holds."""
+        if notice.complete:
+            self._check_owner()
         if notice.complete and not notice.savepoint:
             self.checkpoints.complete(notice.number)
             for backend in self._backends():
@@ -414,7 +429,10 @@ class Slot:
     def _take_checkpoint(self) -> None:
         if self.command is not None and self.command.checkpoint is not None and self.failure is None:
             order = self.command.checkpoint
-            self.checkpoints.take(order, lambda extent: self._snapshots(order, extent))
+            try:
+                self.checkpoints.take(order, lambda extent: self._snapshots(order, extent))
+            except JobDisplaced as displaced:
+                self.failure = failure_of(displaced, "the engine", "-", self.index)
 
     def _snapshots(self, order: CheckpointOrder, extent: Extent) -> list[State]:
         """What every operator of this slot must remember, upstream first."""
@@ -431,7 +449,22 @@ class Slot:
                 states.extend(into.finished())
             except USER_ERRORS as error:
                 raise operator.failed(error, []) from error
+        self._check_prepared(order.number)
         return states
+
+    def _check_prepared(self, checkpoint: int) -> None:
+        """What was prepared before the job had a new owner is known to it. What is prepared later has to go again."""
+        committing = [operator for operator in self._ordered() if operator.commits]
+        if not committing:
+            return
+        try:
+            self._check_owner()
+        except JobDisplaced:
+            for operator in committing:
+                operator.abandon(checkpoint)
+            raise
+        except StorageError as error:
+            raise OperatorFailed(failure_of(error, "the checkpoint's storage", "-", self.index)) from error
 
     def _metrics(self) -> dict[str, Any]:
         """A gauge is user code, and may fail as any other."""

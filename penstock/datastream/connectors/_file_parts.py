@@ -152,7 +152,9 @@ class FileCommitter(Committer):
 
 
 # --- names ---
-_HIDDEN_NAME = re.compile(r"\.(?P<name>.*)\.(?P<owner>[0-9a-f]{12})-(?P<subtask>\d+)-[0-9a-f]{32}\.inprogress")
+_HIDDEN_NAME = re.compile(
+    r"\.(?P<name>.*)\.(?P<sink>[0-9a-f]{12})-(?P<subtask>\d+)-(?:(?P<owner>\d+)-)?[0-9a-f]{32}\.inprogress"
+)
 
 
 class Names:
@@ -160,7 +162,8 @@ class Names:
 
     def __init__(self, context: WriterContext, prefix: str, suffix: str) -> None:
         whose = f"{context.runtime.get_job_id()}/{context.uid}"
-        self._owner = hashlib.blake2b(whose.encode(), digest_size=6).hexdigest()
+        self._sink = hashlib.blake2b(whose.encode(), digest_size=6).hexdigest()
+        self._owner = context.owner
         self._subtask = context.runtime.get_index_of_this_subtask()
         self._subtasks = context.runtime.get_number_of_parallel_subtasks()
         self._prefix, self._suffix = prefix, suffix
@@ -173,17 +176,20 @@ class Names:
 
     def hidden(self, name: str) -> str:
         """The name of a file that is going to have that name."""
-        return f".{name}.{self._owner}-{self._subtask}-{uuid.uuid4().hex}.inprogress"
+        return f".{name}.{self._sink}-{self._subtask}-{self._owner}-{uuid.uuid4().hex}.inprogress"
 
     def owns(self, url: str) -> bool:
         """Whether a hidden file was written by this job's sink, in whatever attempt and subtask."""
         match = _HIDDEN_NAME.fullmatch(posixpath.basename(url))
-        return match is not None and match["owner"] == self._owner
+        return match is not None and match["sink"] == self._sink
 
     def may_delete(self, url: str) -> bool:
-        """Whether a hidden file, if nobody needs it, is this subtask's to delete: its own, or nobody's any more."""
+        """Whether a hidden file, if nobody needs it, is this subtask's to delete: its own, or nobody's any more.
+
+        A later owner of the job may be at work already, if this one has not noticed yet that it was displaced.
+        """
         match = _HIDDEN_NAME.fullmatch(posixpath.basename(url))
-        if match is None or match["owner"] != self._owner:
+        if match is None or match["sink"] != self._sink or 0 < self._owner < int(match["owner"] or 0):
             return False
         subtask = int(match["subtask"])
         return subtask == self._subtask or (self._subtask == 0 and subtask >= self._subtasks)

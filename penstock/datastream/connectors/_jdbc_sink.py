@@ -149,9 +149,17 @@ class OnceCommitter(Committer):
     def _commit(self, prepared: Prepared) -> None:
         markers = self.markers()
         try:
-            self._database.run(lambda c: _commit_once(c, markers, prepared, self._statement), "committing to")
+            self._database.run(lambda c: self._commit_once(c, markers, prepared), "committing to")
         except ConnectorError as error:
             raise _with_culprit(error, self._database, self._statement, prepared.records) from error
+
+    def _commit_once(self, connection: Connection, markers: Table, prepared: Prepared) -> None:
+        """Only the last markers of an origin are kept: one that comes very late must not find its own forgotten."""
+        ids = _locked(connection, markers, prepared.origin)
+        if prepared.id not in ids:
+            self.check_owner()
+            self._statement.execute(connection, prepared.records)
+            _mark(connection, markers, prepared.origin, [*ids, prepared.id][-MARKERS_KEPT:])
 
     def markers(self) -> Table:
         """The table of markers, made if it is not there."""
@@ -173,23 +181,25 @@ def _marker_columns() -> list[Column[Any]]:
     ]
 
 
-def _commit_once(connection: Connection, markers: Table, prepared: Prepared, statement: Statement) -> None:
-    """Nobody else gets past the second statement with the same origin before this transaction ends."""
+def _locked(connection: Connection, markers: Table, origin: str) -> list[str]:
+    """The last ids that were committed for an origin; nobody else gets to see them before this transaction ends."""
     import sqlalchemy
     from sqlalchemy.dialects import postgresql, sqlite
 
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     now = datetime.now(UTC)
     # First a write, even if it changes nothing: on SQLite it takes the lock that a mere look would not get later.
-    connection.execute(insert(markers).values(origin=prepared.origin, ids="[]", time=now).on_conflict_do_nothing())
-    mine = markers.c.origin == prepared.origin
+    connection.execute(insert(markers).values(origin=origin, ids="[]", time=now).on_conflict_do_nothing())
+    mine = markers.c.origin == origin
     known = connection.execute(sqlalchemy.select(markers.c.ids).where(mine).with_for_update()).scalar_one()
-    ids = json.loads(known)
-    if prepared.id in ids:
-        return
-    statement.execute(connection, prepared.records)
-    kept = json.dumps([*ids, prepared.id][-MARKERS_KEPT:])
-    connection.execute(sqlalchemy.update(markers).where(mine).values(ids=kept, time=now))
+    return list(json.loads(known))
+
+
+def _mark(connection: Connection, markers: Table, origin: str, ids: list[str]) -> None:
+    import sqlalchemy
+
+    mine = markers.c.origin == origin
+    connection.execute(sqlalchemy.update(markers).where(mine).values(ids=json.dumps(ids), time=datetime.now(UTC)))
 
 
 class _NothingWrong(Exception):

@@ -57,7 +57,7 @@ class KafkaCommitter(Committer):
             self._origins.pop(origin).close()
         new = [origin for origin in by_origin if origin not in self._origins]
         for origin in new:
-            self._origins[origin] = OriginCommitter(self._sink, origin, self._markers)
+            self._origins[origin] = OriginCommitter(self._sink, origin, self._markers, self.check_owner)
         # All of them first: a transaction of one that hangs would hide the markers of the others.
         for origin in new:
             self._origins[origin].take_over()
@@ -74,8 +74,11 @@ class KafkaCommitter(Committer):
 class OriginCommitter:
     """Commits what one writer prepared."""
 
-    def __init__(self, sink: KafkaSink, origin: str, markers: Markers) -> None:
+    def __init__(
+        self, sink: KafkaSink, origin: str, markers: Markers, check_owner: Callable[[], None] = lambda: None
+    ) -> None:
         self.origin = origin
+        self._check_owner = check_owner
         self._sink = sink
         self._markers = markers
         self._sending: Sending | None = None
@@ -92,7 +95,10 @@ class OriginCommitter:
         )
 
     def take_over(self) -> None:
-        """Make sure that nothing is under way for this origin, and that nobody else commits for it from now on."""
+        """Make sure that nothing is under way for this origin, and that nobody else commits for it from now on.
+
+        One that has thereby taken the id from a new owner of the job must leave it at that.
+        """
         if self._sending is None:
             self._sending = Sending(
                 self._sink, **{"transactional.id": self.origin, "transaction.timeout.ms": int(self._timeout * 1000)}
@@ -101,6 +107,7 @@ class OriginCommitter:
             self._sending.client.call(
                 lambda producer: producer.init_transactions(self._timeout), f"the transactions of {self.origin!r}"
             )
+            self._check_owner()
 
     def _try(self, prepared: list[Prepared]) -> None:
         self.take_over()

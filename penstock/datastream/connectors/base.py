@@ -319,6 +319,14 @@ class WriterContext(ABC):
         """Processing time, in milliseconds."""
 
     @property
+    def owner(self) -> int:
+        """A number that grows with every attempt of every driver of the job; 0 if its attempts cannot be told apart.
+
+        What a writer leaves in the outside world under a lower number than its own belongs to nobody any more.
+        """
+        return 0
+
+    @property
     @abstractmethod
     def is_restored(self) -> bool:
         """Whether the job goes on from a checkpoint."""
@@ -396,6 +404,20 @@ class Committer(ABC):
 
         Called on the driver in BATCH mode: after the commit if tasks were run more than once, and after a failure. Some
         of it may not be there.
+        """
+
+    def discard(self, committables: list[Any]) -> None:  # noqa: B027 - most leave it to whoever recovers
+        """Throw away what the writer has just prepared, for a checkpoint that nobody will ever hear of.
+
+        It happens when another driver has taken over the job before it was prepared, and so does not know of it. What
+        earlier checkpoints hold, the new driver may need.
+        """
+
+    def check_owner(self) -> None:  # noqa: B027
+        """Raise JobDisplaced if another driver has taken over the job; a slot has done so before it calls `commit`.
+
+        To be called within `commit` by those that cannot tell for all times what they have committed, once nobody else
+        can commit beside them: with the lock of a row, or with an id that fences others. Set by the engine.
         """
 
     def close(self) -> None:  # noqa: B027

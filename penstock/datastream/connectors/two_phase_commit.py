@@ -170,6 +170,11 @@ class _Running:
         else:
             self._recover(transaction)
 
+    def abort(self, transaction: _Transaction) -> None:
+        if self.is_open:
+            self.pre_committed.discard(transaction.id)
+            self.function.abort(transaction.handle)
+
     def _recover(self, transaction: _Transaction) -> None:
         try:
             self.function.recover_and_commit(transaction.handle)
@@ -266,6 +271,10 @@ class _Committer(Committer):
     def abort(self, begun: list[_Transaction]) -> None:
         for transaction in begun:
             self._running.function.recover_and_abort(transaction.handle)
+
+    def discard(self, committables: list[_Transaction]) -> None:
+        for transaction in committables:
+            self._running.abort(transaction)
 
     def close(self) -> None:
         self._running.close()
