@@ -20,10 +20,12 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import SlotLost
 from penstock.spark.links import _HEADER, Tag, send
+from penstock.spark.mesh import FEW_SLOTS
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import PATIENCE, Victim
 
 RECORDS = 400
+MANY = FEW_SLOTS + 1
 SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, RECORDS, 4))
 
 
@@ -141,8 +143,9 @@ def report_for_an_earlier_attempt() -> None:
         (report_for_an_earlier_attempt, r"answered Tag(attempt=-1, epoch=7, stage=-1) instead of"),
     ],
 )
-def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, fault, said) -> None:
-    results = sums(environment(), fault, tmp_path).execute_and_collect()
+@pytest.mark.parametrize("slots", [2, MANY], ids=["direct", "with a hub"])
+def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, slots, fault, said) -> None:
+    results = sums(environment(), fault, tmp_path).set_parallelism(slots).execute_and_collect()
     driver, job = results._job._driver, str(results._job.job_id)
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
