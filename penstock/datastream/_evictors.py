@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from penstock.common.time import to_millis
-from penstock.datastream._windows import Window
+from penstock.datastream._windows import PaneClocks, Window
 from penstock.persisted import persisted_in
 
 
@@ -31,20 +31,8 @@ class TimestampedValue(NamedTuple):
 class Evictor(ABC):
     """Removes elements from a pane around its evaluation, by changing the list it is given."""
 
-    class EvictorContext(ABC):
+    class EvictorContext(PaneClocks):
         """The clocks."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int:
-            """Return the processing time."""
-
-        @abstractmethod
-        def get_current_watermark(self) -> int:
-            """Return the event-time clock of the operator."""
-
-        @abstractmethod
-        def get_metric_group(self) -> Any:
-            """Return the group under which the operator registers its metrics."""
 
     @abstractmethod
     def evict_before(

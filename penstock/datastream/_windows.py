@@ -168,6 +168,22 @@ class TriggerResult(Enum):
         return self is TriggerResult.PURGE or self is TriggerResult.FIRE_AND_PURGE
 
 
+class PaneClocks(ABC):
+    """What triggers and evictors are told of the time, and where they count. All times are epoch milliseconds."""
+
+    @abstractmethod
+    def get_current_processing_time(self) -> int:
+        """Return the processing time."""
+
+    @abstractmethod
+    def get_current_watermark(self) -> int:
+        """Return the event-time clock of the operator."""
+
+    @abstractmethod
+    def get_metric_group(self) -> Any:
+        """Return the group under which the operator registers its metrics."""
+
+
 class Trigger(ABC, Generic[T, W]):
     """Decides when a pane, the elements with the same key and the same window, is evaluated.
 
@@ -175,20 +191,8 @@ class Trigger(ABC, Generic[T, W]):
     for each pane.
     """
 
-    class TriggerContext(ABC):
-        """Clocks, timers and state of the pane at hand. All times are epoch milliseconds."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int:
-            """Return the processing time."""
-
-        @abstractmethod
-        def get_current_watermark(self) -> int:
-            """Return the event-time clock of the operator."""
-
-        @abstractmethod
-        def get_metric_group(self) -> Any:
-            """Return the group under which the operator registers its metrics."""
+    class TriggerContext(PaneClocks):
+        """Clocks, timers and state of the pane at hand."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:

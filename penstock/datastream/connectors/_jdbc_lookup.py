@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream._settings import at_least
 from penstock.datastream.connectors._jdbc_database import Database
-from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions, not_negative
+from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors._jdbc_rows import RowMaker
 from penstock.datastream.connectors._jdbc_statements import Sql, bindable
 from penstock.datastream.connectors.retrying import Retries
@@ -36,10 +37,8 @@ class JdbcLookup:
         self._options = connection_options
         self._sql = Sql.parse(query)
         self._rows = RowMaker(type_info)
-        self._capacity = not_negative("capacity", capacity)
-        self._retries = Retries(not_negative("max_retries", max_retries) + 1)
-        if capacity == 0:
-            raise ValueError("a lookup needs at least one connection")
+        self._capacity = at_least("capacity", capacity, 1)
+        self._retries = Retries(at_least("max_retries", max_retries, 0) + 1)
         self._database: Database | None = None
         self._threads: ThreadPoolExecutor | None = None
 

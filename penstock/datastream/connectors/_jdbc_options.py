@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
-_T = TypeVar("_T", int, float)
+from penstock.datastream._settings import at_least
+
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):[^/?#]*@|(?<=[?&;])(password|pwd)=[^&;]*", re.IGNORECASE)
 _NAMED = re.compile(r"\w+")
 
@@ -105,7 +105,7 @@ class JdbcExecutionOptions:
 
     def __post_init__(self) -> None:
         for name in ("batch_interval_ms", "batch_size", "max_retries"):
-            not_negative(name, getattr(self, name))
+            at_least(name, getattr(self, name), 0)
 
     def get_batch_interval_ms(self) -> int:
         return self.batch_interval_ms
@@ -157,8 +157,7 @@ class JdbcExactlyOnceOptions:
     def __post_init__(self) -> None:
         if not all(map(_NAMED.fullmatch, self.marker_table.split("."))):
             raise ValueError(f"'{self.marker_table}' is not a plain name of a table, with or without a schema")
-        if not_negative("max_commit_attempts", self.max_commit_attempts) == 0:
-            raise ValueError("a commit needs at least one attempt")
+        at_least("max_commit_attempts", self.max_commit_attempts, 1)
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
@@ -184,11 +183,3 @@ class JdbcExactlyOnceOptions:
 
         def build(self) -> JdbcExactlyOnceOptions:
             return self._options
-
-
-def not_negative(name: str, value: _T) -> _T:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
-    if value < 0:
-        raise ValueError(f"{name} must not be negative, but is {value}")
-    return value

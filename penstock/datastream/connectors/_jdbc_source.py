@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream._settings import at_least
 from penstock.datastream.connectors._jdbc_database import Database
-from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions, not_negative
+from penstock.datastream.connectors._jdbc_options import JdbcConnectionOptions
 from penstock.datastream.connectors._jdbc_rows import RowMaker
 from penstock.datastream.connectors._jdbc_statements import Sql, bindable
 from penstock.datastream.connectors.base import (
@@ -103,9 +104,9 @@ class JdbcSource(Source):
     def __post_init__(self) -> None:
         if not isinstance(self.connection_options, JdbcConnectionOptions):
             raise TypeError(f"connection_options must be JdbcConnectionOptions, not {self.connection_options!r}")
-        for name in ("partitions", "fetch_size", "max_retries"):
-            if not_negative(name, getattr(self, name)) == 0 and name != "max_retries":
-                raise ValueError(f"{name} must be at least 1")
+        at_least("partitions", self.partitions, 1)
+        at_least("fetch_size", self.fetch_size, 1)
+        at_least("max_retries", self.max_retries, 0)
         if not self.keys or not all(isinstance(name, str) and name for name in self.keys):
             raise ValueError(f"the key is the name of a column, or several, not {self.key!r}")
         places = Sql.parse(self.query).placeholders
