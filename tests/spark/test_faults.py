@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import resource
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from penstock.common import Configuration
+from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import SlotLost
 from penstock.spark.links import _HEADER, Tag, send
@@ -102,6 +104,19 @@ def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, ca
     assert len(told) == 1 and "in take_a_nap" in told[0]
 
 
+# --- slots that die ---
+def test_the_others_end_while_the_next_attempt_is_waited_for(environment, slot_processes) -> None:
+    env = environment(**{"restart-strategy.fixed-delay.delay": "1 h"})
+    env.generate(lambda i: i, rate=50).key_by(lambda i: i % 4).sum().discard()
+    client = env.execute_async("to be killed")
+    job = str(client.get_job_id())
+    until(lambda: len(slot_processes(job)) == 2 and client.get_job_status().result() is JobStatus.RUNNING)
+    os.kill(slot_processes(job)[0], signal.SIGKILL)
+    until(lambda: client.get_job_status().result() is JobStatus.RESTARTING)
+    until(lambda: not slot_processes(job))
+    client.cancel().result()
+
+
 # --- links ---
 def the_slot():
     """The engine's own object in this process, as a fault finds it."""
@@ -178,6 +193,7 @@ def test_what_waits_for_a_slow_slot_is_one_epochs_output(environment) -> None:
 # --- the driver ---
 STOPPED = """
 from penstock.common import Configuration
+from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 
 options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "1 s", "restart-strategy.type": "none"}

@@ -7,6 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from penstock.datastream.connectors.retrying import Retries
@@ -21,6 +22,10 @@ RETRIES = Retries(attempts=7, delay=0.5)
 ANSWER_SECONDS = 5.0
 """How long one try may take."""
 LISTEN_SECONDS = 0.5
+RECONNECT_MILLIS = 20
+"""How long a client waits at first before it connects again. It waits half as long between its first connections."""
+MOST_ANSWERS = 3
+"""How often a client may be answered by an address that it was given before a server has to answer: see `meet`."""
 
 _OURS = {
     "client.id.prefix",
@@ -93,7 +98,7 @@ class Client:
 
     def __init__(self, kind: str, settings: dict[str, Any], retries: Retries) -> None:
         # What the library logs of lost connections, ten lines a second, is told in errors and warnings of our own.
-        self.settings = {"log_level": 2, **settings}
+        self.settings = {"log_level": 2, "reconnect.backoff.ms": RECONNECT_MILLIS, **settings}
         self.servers = str(settings.get("bootstrap.servers", ""))
         self.retries = retries
         self.heard: deque[Any] = deque(maxlen=20)
@@ -155,6 +160,17 @@ class Client:
                     raise confluent.KafkaException(self.heard.pop()) from None
                 if time.monotonic() > until:
                     raise
+
+    def meet(self, topic: str) -> None:
+        """Wait for the answer of a server that the client knows as such, and not only as an address it was given.
+
+        The library lets go of such an address as soon as it knows the servers. If it was just asking there for the
+        coordinator of a transaction, it asks again half a second later. Where nobody answers, the next call tells why.
+        """
+        with suppress(library().KafkaException):
+            for _ in range(MOST_ANSWERS):
+                if self.client.list_topics(topic, LISTEN_SECONDS).orig_broker_id >= 0:
+                    return
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic; NotFound if there is no such topic."""

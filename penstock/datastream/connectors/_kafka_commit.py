@@ -34,6 +34,8 @@ MARKER_CONFIG = {
 }
 TRANSACTION_MILLIS = 60_000
 ABORT_SECONDS = 5.0
+LOOK_SECONDS = 0.1
+"""How long a producer has for finding out whether its predecessor left a transaction open."""
 READ_SECONDS = 60.0
 """How long it may take to read all markers."""
 
@@ -99,15 +101,39 @@ class OriginCommitter:
 
         One that has thereby taken the id from a new owner of the job must leave it at that.
         """
-        if self._sending is None:
-            self._sending = Sending(
-                self._sink, **{"transactional.id": self.origin, "transaction.timeout.ms": int(self._timeout * 1000)}
-            )
-            self._committed = None
-            self._sending.client.call(
-                lambda producer: producer.init_transactions(self._timeout), f"the transactions of {self.origin!r}"
-            )
-            self._check_owner()
+        if self._sending is not None:
+            return
+        self._committed = None
+        self._fence()
+        self._check_owner()
+
+    def _fence(self) -> None:
+        self._sending = self._new_sending()
+        problem = self._first_look(self._sending.producer)
+        if problem is None:
+            return
+        if problem.code() == library().KafkaError.CONCURRENT_TRANSACTIONS:
+            # What the predecessor left open is being aborted, which takes milliseconds. This producer would look again
+            # after half a second, a new one does so at once.
+            self._sending.close()
+            self._sending = self._new_sending()
+        self._sending.client.call(
+            lambda producer: producer.init_transactions(self._timeout), f"the transactions of {self.origin!r}"
+        )
+
+    def _new_sending(self) -> Sending:
+        settings = {"transactional.id": self.origin, "transaction.timeout.ms": int(self._timeout * 1000)}
+        sending = Sending(self._sink, **settings)
+        sending.client.meet(self._sink.marker_topic)
+        return sending
+
+    def _first_look(self, producer: Any) -> Any | None:
+        """What keeps a new producer from taking over, as far as a short wait tells."""
+        try:
+            producer.init_transactions(min(LOOK_SECONDS, self._timeout))
+        except library().KafkaException as error:
+            return error.args[0]
+        return None
 
     def _try(self, prepared: list[Prepared]) -> None:
         self.take_over()

@@ -78,6 +78,13 @@ def test_a_link_that_ends_is_a_process_that_died(line):
     assert lines.cause == "the process of slot 7 died, and its state with it"
 
 
+def test_who_noticed_a_loss_sooner_is_told_the_cause_as_soon_as_it_is_known(line):
+    lines, slot = line
+    assert lines.cause_within(0) is None
+    slot.close()
+    assert lines.cause_within(20) == "the process of slot 7 died, and its state with it"
+
+
 def test_who_is_asked_tells_the_log_where_it_is(line, caplog):
     lines, slot = line
     with caplog.at_level(logging.WARNING, "penstock.job"):
