@@ -120,7 +120,7 @@ class FolderCommitter(Committer):
                 os.rename(Path(self.folder, "prepared", name), Path(self.folder, "visible", name))
 
 
-def environment(folder, master):
+def environment(folder, master, **options):
     """Checkpoints below the folder, restarts without end, and recovery of the driver."""
     configuration = Configuration()
     for name, value in {
@@ -132,6 +132,7 @@ def environment(folder, master):
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "10 ms",
+        **options,
     }.items():
         configuration.set_string(name, value)
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)

@@ -91,9 +91,11 @@ def named(error: Exception, url: str) -> ConnectorError:
 
 @contextmanager
 def naming(url: str) -> Iterator[None]:
-    """Give errors of an open file our names."""
+    """Give errors of a file that is written our names."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{url} cannot be written: {error}") from error
     except Exception as error:
         if is_of_storage(error):
             raise named(error, url) from error

@@ -162,6 +162,7 @@ def everything(base):
 def found(base):
     """Paths below the base. A hidden file may get another name before it can be opened."""
     fs, root = fsspec.core.url_to_fs(base)
+    fs.invalidate_cache()
     return [path.removeprefix(f"{root}/") for path in fs.find(root)] if fs.exists(root) else []
 
 

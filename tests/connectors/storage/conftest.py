@@ -35,7 +35,10 @@ def memory() -> Iterator[str]:
     fs.pseudo_dirs[:] = [""]
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+ON_S3 = pytest.param("s3", marks=pytest.mark.service)
+
+
+@pytest.fixture(params=["local", "memory", ON_S3])
 def place(request, tmp_path) -> str:
     """The URL of a folder that does not exist yet."""
     if request.param == "local":
@@ -45,7 +48,7 @@ def place(request, tmp_path) -> str:
     return f"{request.getfixturevalue('bucket')}/folder"
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", ON_S3])
 def shared_place(request, tmp_path) -> str:
     """The same on storages that several processes can see."""
     return f"file://{tmp_path}/folder" if request.param == "local" else f"{request.getfixturevalue('bucket')}/folder"
