@@ -9,6 +9,9 @@ import time
 class WallClock:
     """Processing time of a real job."""
 
+    virtual = False
+    """Whether time goes on only when somebody rests, so that nobody may wait by another clock."""
+
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 

@@ -90,7 +90,8 @@ class JobDriver:
         self._results = Results(on_results, durability.held)
         self._clock = clock or WallClock()
         self._machine = JobMachine(plan, deployment.job_id, options, durability)
-        self._driver_parts = DriverParts(plan, self.wake, deployment.job_id)
+        own_time = self._clock.now if self._clock.virtual else None
+        self._driver_parts = DriverParts(plan, self.wake, deployment.job_id, own_time)
         self._messages: deque[Message] = deque()
         self._wake = threading.Event()
         self._over = ""

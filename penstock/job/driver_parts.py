@@ -28,9 +28,16 @@ log = logging.getLogger("penstock.job")
 class DriverParts:
     """Those of one job. Their errors are told as those of their operators."""
 
-    def __init__(self, plan: Plan, news: Callable[[], None] = lambda: None, job_id: str = "") -> None:
-        """`news` is called when an enumerator has found something."""
+    def __init__(
+        self,
+        plan: Plan,
+        news: Callable[[], None] = lambda: None,
+        job_id: str = "",
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        """`news` is called when an enumerator has found something; `now` is its time if that is not the wall's."""
         self._plan = plan
+        self._now = now
         self._job_id = job_id
         self._news = news
         self._enumerators: dict[int, Enumerator] = {}
@@ -56,6 +63,8 @@ class DriverParts:
         if enumerator is not None:
             self._enumerators[node.id] = enumerator
             enumerator.news = self._news
+            if self._now is not None:
+                enumerator.keep_time(self._now)
             if node.uid in positions:
                 enumerator.resume(positions[node.uid])
 

@@ -1,4 +1,4 @@
-"""A thread on the driver that looks for new splits, so that a job for which there are none runs no epochs."""
+"""Looking for new splits on the driver: in a thread, so that a job for which there are none runs no epochs."""
 
 from __future__ import annotations
 
@@ -62,6 +62,10 @@ class Discovery:
             self._changed.notify_all()
         return find
 
+    def due_in(self) -> float | None:
+        """In how many seconds to call `take`: it says so itself."""
+        return None
+
     def close(self) -> None:
         with self._changed:
             self._closed = True
@@ -91,3 +95,44 @@ class Discovery:
             self._changed.wait_for(lambda: self._closed or self._told, interval)
             self._told = False
             return not self._closed
+
+
+class TimedDiscovery:
+    """The same for a job whose time is not the wall's: it looks when it is asked and a look is due, in no thread."""
+
+    def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None], now: Callable[[], int]) -> None:
+        """`now` gives the job's processing time in milliseconds."""
+        self._enumerator = enumerator
+        self._news = news
+        self._now = now
+        self._due: int | None = None
+        """When to look next; None before the start and after the end."""
+
+    def start(self) -> None:
+        """Begin, if that has not been done."""
+        if self._due is None:
+            self._rest()
+
+    def look_now(self) -> None:
+        """There is something to find; called from any thread."""
+        if self._due is not None:
+            self._due = 0
+        self._news()
+
+    def take(self) -> Find | None:
+        """What a look finds, if it is time for one and there is anything."""
+        if self._due is None or self._now() < self._due:
+            return None
+        find = look(self._enumerator)
+        self._rest()
+        return find if find.splits or not find.more else None
+
+    def due_in(self) -> float | None:
+        return None if self._due is None else max(0, self._due - self._now()) / 1000
+
+    def close(self) -> None:
+        self._due = None
+
+    def _rest(self) -> None:
+        interval = self._enumerator.discovery_interval
+        self._due = None if interval is None else self._now() + max(1, round(1000 * interval))

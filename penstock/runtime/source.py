@@ -104,6 +104,9 @@ class Enumerator(ABC):
     news: Callable[[], None] = staticmethod(lambda: None)
     """Set by the driver; called from any thread when `assign` would have something new."""
 
+    def keep_time(self, now: Callable[[], int]) -> None:  # noqa: B027
+        """Wait by this clock (milliseconds); called first of all, and only if the job's time is not the wall's."""
+
     def due_in(self) -> float | None:
         """In how many seconds to ask again what is new; None if it says so itself, or never has anything new."""
         return None

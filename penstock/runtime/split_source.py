@@ -12,7 +12,7 @@ from penstock.datastream.connectors.base import BadRecord, BadRecords, Boundedne
 from penstock.datastream.functions import RuntimeContext
 from penstock.errors import UndecodableRecord
 from penstock.runtime.context import SlotRuntimeContext
-from penstock.runtime.discovery import Discovery, Find, look
+from penstock.runtime.discovery import Discovery, Find, TimedDiscovery, look
 from penstock.runtime.elements import Chunk, Receiver
 from penstock.runtime.operator import OperatorContext
 from penstock.runtime.source import CHUNK_RECORDS, Budget, Enumerator, Reader, Source
@@ -262,20 +262,27 @@ class SplitAssigner(Enumerator):
     """Hands the splits that an enumerator finds to the subtasks.
 
     The first look is taken at once, also after a restore; later ones in a thread of their own, so that a slow answer
-    from outside does not hold up the job. With an interval of 0 every look is taken at once.
+    from outside does not hold up the job. With an interval of 0 every look is taken at once. In a job that keeps a time
+    of its own, looks are taken when they are due, and in no thread.
     """
 
     def __init__(self, connector: base.Source) -> None:
         self._connector = connector
         self._enumerator = connector.create_enumerator()
-        self._discovery = Discovery(self._enumerator, self._tell)
-        self._enumerator.news = self._discovery.look_now
+        self._use(Discovery(self._enumerator, self._tell))
         self._turn = 0
         self._looked = False
         self._more = True
         self._told: bool | None = None
         """Whether the readers were told that more may follow; None if they were told nothing yet."""
         self._state: Any = None
+
+    def _use(self, discovery: Discovery | TimedDiscovery) -> None:
+        self._discovery = discovery
+        self._enumerator.news = discovery.look_now
+
+    def keep_time(self, now: Callable[[], int]) -> None:
+        self._use(TimedDiscovery(self._enumerator, self._tell, now))
 
     @property
     def exhausted(self) -> bool:  # type: ignore[override]
@@ -313,7 +320,7 @@ class SplitAssigner(Enumerator):
         self.news()
 
     def due_in(self) -> float | None:
-        return 0.0 if self._enumerator.discovery_interval == 0 else None
+        return 0.0 if self._enumerator.discovery_interval == 0 else self._discovery.due_in()
 
     def position(self) -> Any:
         return {"state": self._state, "turn": self._turn}

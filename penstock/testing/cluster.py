@@ -79,6 +79,8 @@ class ManualClock(WallClock):
     With a `tick`, time also goes on by so much whenever it is asked for.
     """
 
+    virtual = True
+
     def __init__(self, now: int = 0, tick: int = 0) -> None:
         self._now = now
         self._tick = tick

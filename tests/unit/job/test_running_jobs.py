@@ -180,7 +180,7 @@ def test_cancelling_a_job_that_ends_meanwhile_leaves_its_status():
 
         def is_terminal_state(self):
             loop.may_end.set()
-            handle._ended.wait(60)
+            handle._ended.wait(0.2)  # it cannot yet: the handle holds its lock
             return False
 
     handle._status = Ends()
