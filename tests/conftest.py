@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from penstock import pickling
-from penstock.runtime import external_sort, sinks, task  # noqa: F401 - these keep the `dumps` of now
+from penstock.runtime.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
+from penstock.runtime.core import slot  # noqa: F401
+from penstock.runtime.sinks import sink_operators  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
 SERVERS = {"kafka", "postgres", "broker", "node", "server", "s3"}

@@ -29,8 +29,8 @@ from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, Chec
 from penstock.checkpoint.metadata import Metadata, fingerprint, shapes_of
 from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError, StorageError
 from penstock.graph.plan import Plan
-from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
-from penstock.state.snapshot import SlotSnapshot
+from penstock.runtime.core.messages import Acknowledgement, CheckpointOrder, Notice
+from penstock.state.snapshot_file import SlotSnapshot
 from penstock.storage import split_url
 
 log = logging.getLogger("penstock.checkpoint")

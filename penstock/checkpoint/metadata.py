@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.errors import CorruptSnapshot, UnknownFormat
 from penstock.graph.plan import Plan
-from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, SlotSnapshot, checksum
+from penstock.state.snapshot_file import FileRef, Kind, Name, Restore, Shape, SlotSnapshot, checksum
 
 FILE = "_metadata"
 FORMAT = "penstock-snapshot"

@@ -24,10 +24,10 @@ from typing import Any
 from uuid import uuid4
 
 from penstock.checkpoint.metadata import Metadata
-from penstock.checkpoint.protocol import Ending, Start
+from penstock.checkpoint.rules import Ending, Start
 from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.errors import AlreadyThere, JobDisplaced, JobRunning, StorageError
-from penstock.runtime.ownership import FOLDER, Token, describe_holder, number_of, read_or_none, token_name
+from penstock.runtime.checkpoints.owner_token import FOLDER, Token, describe_holder, number_of, read_or_none, token_name
 from penstock.storage import Storage
 
 BEGAN, OVER, COMMITS, PULSE = ".began", ".over", ".commits", ".pulse"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from penstock.checkpoint import protocol
+from penstock.checkpoint import rules as protocol
 from penstock.checkpoint.metadata import FILE, Metadata, decode, encode
 from penstock.errors import NoSuchSnapshot, StorageError
 from penstock.storage import Storage

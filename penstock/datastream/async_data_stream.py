@@ -8,11 +8,11 @@ from typing import Any
 
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream._settings import at_least
 from penstock.datastream.data_stream import DataStream, check_instance
-from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
-from penstock.runtime.async_requests import required_parameters
-from penstock.runtime.async_wait import AsyncWaitOperator
+from penstock.runtime.functions.async_requests import required_parameters
+from penstock.runtime.functions.async_wait import AsyncWaitOperator
+from penstock.vocabulary.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.vocabulary.settings.values import at_least
 
 __all__ = ["AsyncDataStream"]
 

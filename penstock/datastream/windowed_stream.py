@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_function, check_instance
-from penstock.datastream.functions import (
-    AggregateFunction,
-    AllWindowFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-    WindowFunction,
-)
 from penstock.datastream.keyed_stream import FoldsFields, KeyedStream
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
-from penstock.runtime.window_evaluation import (
+from penstock.runtime.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
+from penstock.runtime.windows.window_evaluation import (
     ApplyAllEvaluation,
     ApplyEvaluation,
     Evaluation,
     ProcessAllEvaluation,
     ProcessEvaluation,
 )
-from penstock.runtime.window_operator import WindowOperator, WindowSpec
+from penstock.runtime.windows.window_operator import WindowOperator, WindowSpec
+from penstock.vocabulary.functions.element_functions import AggregateFunction, ReduceFunction
+from penstock.vocabulary.functions.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from penstock.vocabulary.output_tag import OutputTag
+from penstock.vocabulary.windows.evictors import Evictor
+from penstock.vocabulary.windows.windows import MergingWindowAssigner, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment

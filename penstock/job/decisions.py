@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.archive import Covered, Reply, StorageOrder
 from penstock.checkpoint.metadata import Metadata
 from penstock.common.job import JobStatus
-from penstock.runtime.protocol import Command, Report
+from penstock.runtime.core.messages import Command, Report
 
 
 @dataclass(frozen=True)

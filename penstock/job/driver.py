@@ -41,7 +41,7 @@ from penstock.job.facts import (
 from penstock.job.machine import JobMachine
 from penstock.job.results import Results
 from penstock.job.view import JobView, StatusChange
-from penstock.runtime.protocol import Deployment, Report
+from penstock.runtime.core.messages import Deployment, Report
 
 log = logging.getLogger("penstock.job")
 MOST_ASSIGNED = 20_000

@@ -12,15 +12,15 @@ from typing import Any
 import cloudpickle
 
 from penstock import errors
-from penstock.datastream.connectors.base import GlobalCommitter
+from penstock.connectors.base import GlobalCommitter
 from penstock.errors import JobFailed, PenstockError
 from penstock.graph.plan import Node, Plan
-from penstock.runtime.committing import AT_THE_END, Begun, CommittingSink, abort_at_the_end, commit_at_the_end
-from penstock.runtime.elements import joined
-from penstock.runtime.failures import USER_ERRORS, Failure, failure_of
-from penstock.runtime.operator import Clock, OperatorContext
-from penstock.runtime.protocol import Report
-from penstock.runtime.source import Enumerator, SourceOperator
+from penstock.runtime.core.elements import joined
+from penstock.runtime.core.failures import USER_ERRORS, Failure, failure_of
+from penstock.runtime.core.messages import Report
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.sinks.committing import AT_THE_END, Begun, CommittingSink, abort_at_the_end, commit_at_the_end
+from penstock.runtime.sources.source_operator import Enumerator, SourceOperator
 
 log = logging.getLogger("penstock.job")
 

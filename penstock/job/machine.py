@@ -57,7 +57,7 @@ from penstock.job.facts import (
 )
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
 from penstock.job.view import FailureView, JobView, StatusChange
-from penstock.runtime.protocol import CheckpointOrder, Command, Report
+from penstock.runtime.core.messages import CheckpointOrder, Command, Report
 
 LASTING = (
     ProgramError,

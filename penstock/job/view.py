@@ -11,7 +11,7 @@ from penstock.checkpoint.history import CheckpointsView
 from penstock.common.job import JobStatus
 from penstock.errors import JobFailed
 from penstock.graph.plan import Plan
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 
 @dataclass(frozen=True)

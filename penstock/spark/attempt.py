@@ -16,7 +16,7 @@ from pyspark import InheritableThread, SparkContext
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
 from penstock.spark.preloading import needed

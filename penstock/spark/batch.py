@@ -18,11 +18,11 @@ from pyspark import InheritableThread, SparkContext, SparkStageInfo, StatusTrack
 
 from penstock.errors import SlotLost
 from penstock.pickling import dumps
-from penstock.runtime.batch_stage import Assignments, reports_of
-from penstock.runtime.committing import Begun
-from penstock.runtime.failures import Failure
-from penstock.runtime.parcels import Parcel
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.batch.parcels import Parcel
+from penstock.runtime.batch.stage import Assignments, reports_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import door_of, reason
 from penstock.spark.batch_task import StageTask
 from penstock.spark.links import LinkLost, Tag, send

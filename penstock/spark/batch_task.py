@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from penstock.pickling import dumps
-from penstock.runtime.batch_stage import Assignments, BatchStage, InputCut, Sent
-from penstock.runtime.committing import Begun
-from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
-from penstock.runtime.protocol import Deployment
+from penstock.runtime.batch.stage import Assignments, BatchStage, InputCut, Sent
+from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.core.messages import Deployment
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.guests import as_guest
 from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
 from penstock.spark.worker import GC_THRESHOLDS, move_in

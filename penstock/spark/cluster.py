@@ -8,8 +8,8 @@ from pyspark import SparkContext
 
 from penstock.errors import SlotLost
 from penstock.job.cluster import Patience
-from penstock.runtime.committing import Begun
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import Attempt, check_session
 from penstock.spark.session import in_session
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from penstock.datastream.connectors.base import (
+from penstock.connectors.base import (
     Boundedness,
     Fetched,
     ReaderContext,
@@ -32,7 +32,7 @@ from penstock.storage import Storage, split_url
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.datastream.connectors.file_formats import FormatReader
+    from penstock.formats.contracts import FormatReader
 
 DISCOVERY_SECONDS = 1.0
 """How often to look whether the query has ended; of batches it tells."""
@@ -211,7 +211,7 @@ class _FileReader(SplitReader):
     """Reads one file."""
 
     def __init__(self, split: BatchFile, context: ReaderContext) -> None:
-        from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+        from penstock.formats.parquet import ParquetColumnarRowInputFormat
 
         self._split = split
         self._rows: FormatReader | None = None

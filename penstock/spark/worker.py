@@ -22,10 +22,10 @@ from typing import NamedTuple, NoReturn
 from pyspark import BarrierTaskContext
 
 from penstock import compat
-from penstock.runtime.bell import Bell
-from penstock.runtime.failures import Failure, OperatorFailed, failure_of
-from penstock.runtime.protocol import Command, Deployment, Report
-from penstock.runtime.task import Slot
+from penstock.runtime.core.bell import Bell
+from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.slot import Slot
 from penstock.spark import cached_files
 from penstock.spark.lifelines import Lifeline
 from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Tag, connect, send, this_machine

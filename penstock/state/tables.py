@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from penstock import pickling
-from penstock.datastream.state import StateDescriptor
 from penstock.errors import KeyedStateRequired
+from penstock.vocabulary.state.descriptors import StateDescriptor
 
 PAGE_ENTRIES = 4096
 Page = bytes

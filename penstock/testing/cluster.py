@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 import cloudpickle
 
-from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import with_defaults
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
-from penstock.runtime.committing import Begun
-from penstock.runtime.failures import OperatorFailed, failure_of
-from penstock.runtime.protocol import Command, Deployment, Report
-from penstock.runtime.task import Slot
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.submission import with_defaults
+from penstock.runtime.core.failures import OperatorFailed, failure_of
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.slot import Slot
+from penstock.runtime.sinks.committing import Begun
 
 
 class InProcessCluster:

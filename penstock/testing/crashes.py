@@ -24,15 +24,15 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
-from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.functions import SinkFunction
+from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.datastream.submission import with_defaults
 from penstock.errors import SlotLost
-from penstock.runtime import checkpoints
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.submission import with_defaults
+from penstock.runtime.checkpoints import writing as checkpoints
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.testing.cluster import InProcessCluster, ManualClock
+from penstock.vocabulary.functions.source_functions import SinkFunction
 
 MOST_DRIVERS = 60
 MARKERS_REMEMBERED = 2

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.checkpoint.ownership import last_start
-from penstock.checkpoint.protocol import line
+from penstock.checkpoint.rules import line
 from penstock.checkpoint.store import FolderStore
 from penstock.common.configuration import Configuration
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment

@@ -13,14 +13,14 @@ from penstock.checkpoint.store import MemoryStore
 from penstock.common import Configuration
 from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import plan_of
 from penstock.job import facts
 from penstock.job.decisions import Deploy, Ended, Release, RunEpoch, Wait
 from penstock.job.durability import Durability
 from penstock.job.machine import JobMachine
 from penstock.job.restarts import NoRestarts
-from penstock.runtime.protocol import Acknowledgement, Report
-from penstock.state.snapshot import FileRef, SlotSnapshot
+from penstock.launch.submission import plan_of
+from penstock.runtime.core.messages import Acknowledgement, Report
+from penstock.state.snapshot_file import FileRef, SlotSnapshot
 
 MAX_MILLIS = 1000
 MAX_RECORDS = 5

@@ -44,7 +44,7 @@ from penstock.errors import (
     StateMigrationException,
     StateNotRestored,
 )
-from penstock.runtime.readers import FedSource, IteratorEnumerator
+from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
 from penstock.state.key_groups import key_group
 from penstock.testing import ManualClock, at, idle, pause, scripted, watermark
 from tests.recovery.conftest import Build, Stage, SteeredCluster

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from penstock.common import WatermarkStrategy
-from penstock.datastream.connectors._kafka_commit import OriginCommitter
+from penstock.connectors.kafka.commit import OriginCommitter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.functions import MapFunction

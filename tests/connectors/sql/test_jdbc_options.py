@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.datastream.connectors._jdbc_database import database_url
+from penstock.connectors.jdbc.database import database_url
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,

@@ -14,11 +14,11 @@ from penstock.checkpoint.coordinator import CheckpointRules
 from penstock.checkpoint.metadata import FILE, Metadata
 from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import plan_of
 from penstock.errors import CheckpointFailed, NoSuchSnapshot, PenstockError, StorageError
-from penstock.runtime.failures import Failure
-from penstock.runtime.protocol import Acknowledgement, Notice
-from penstock.state.snapshot import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
+from penstock.launch.submission import plan_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Acknowledgement, Notice
+from penstock.state.snapshot_file import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
 from penstock.storage import Storage
 
 DECLINED = Failure("Map", "map-1", 0, "", "ValueError", "no room in the inn", "")

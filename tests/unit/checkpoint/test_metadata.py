@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from penstock.checkpoint.metadata import FILE, FORMAT, VERSION, Metadata, decode, encode
 from penstock.checkpoint.store import FolderStore, delete_snapshot, dispose_savepoint, read_snapshot, write_savepoint
 from penstock.errors import CorruptSnapshot, JobDisplaced, NoSuchSnapshot, SnapshotError, StorageError, UnknownFormat
-from penstock.state.snapshot import FileRef, Kind, Name, Shape, SlotSnapshot, SnapshotFile, State, checksum, write_file
+from penstock.state.snapshot_file import (
+    FileRef,
+    Kind,
+    Name,
+    Shape,
+    SlotSnapshot,
+    SnapshotFile,
+    State,
+    checksum,
+    write_file,
+)
 from penstock.storage import Storage
 
 FOLDER = "memory://ckpt/job/chk-3"

@@ -14,7 +14,7 @@ import pytest
 from penstock.checkpoint import ownership
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
-from penstock.checkpoint.protocol import Ending, Start
+from penstock.checkpoint.rules import Ending, Start
 from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.errors import JobDisplaced, JobRunning
 from penstock.storage import Storage

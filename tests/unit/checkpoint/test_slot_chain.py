@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.runtime import checkpoints
-from penstock.runtime.checkpoints import SlotCheckpoints
-from penstock.runtime.failures import OperatorFailed, failure_of
-from penstock.runtime.protocol import CheckpointOrder, CheckpointSettings, Deployment
-from penstock.runtime.snapshots import SubtaskSnapshot
+from penstock.runtime.checkpoints import writing as checkpoints
+from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
+from penstock.runtime.checkpoints.writing import SlotCheckpoints
+from penstock.runtime.core.failures import OperatorFailed, failure_of
+from penstock.runtime.core.messages import CheckpointOrder, CheckpointSettings, Deployment
 from penstock.state.backend import KeyedStateBackend
-from penstock.state.snapshot import Restore, SnapshotFile
+from penstock.state.snapshot_file import Restore, SnapshotFile
 
 STATE = ValueStateDescriptor("s")
 

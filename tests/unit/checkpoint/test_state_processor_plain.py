@@ -46,11 +46,11 @@ from penstock.errors import (
     TypeMismatch,
     UnsupportedKey,
 )
-from penstock.spark.state_columns import Nothing, column, declared
+from penstock.spark.state_processor.columns import Nothing, column, declared
 from penstock.state import SavepointReader, SavepointWriter
 from penstock.state.key_groups import key_group, subtask_for_group
 from penstock.state.schema import schema_of
-from penstock.state.snapshot import Kind, Name, Shape, SlotSnapshot, State, write_file
+from penstock.state.snapshot_file import Kind, Name, Shape, SlotSnapshot, State, write_file
 from penstock.state.tables import Table, page
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pyarrow import orc, parquet
 
 from penstock.common import Configuration, Row, Types
-from penstock.datastream.formats import _columnar
 from penstock.datastream.formats.avro import AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import (
@@ -23,6 +22,7 @@ from penstock.datastream.formats.parquet import (
     ParquetColumnarRowInputFormat,
 )
 from penstock.errors import MissingDependency, SchemaMismatch, TypeMismatch, UndecodableRecord
+from penstock.formats import columnar as _columnar
 from tests.unit.formats.reading import drain, fail, in_pieces, whole, with_stops, written
 from tests.unit.formats.rows import BYTES, ORDERED, nested_types, row_types, tables
 

@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from penstock import storage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.runtime import checkpoints
+from penstock.runtime.checkpoints import writing as checkpoints
 from penstock.testing import ManualClock, in_process
 from tests import waiting
 

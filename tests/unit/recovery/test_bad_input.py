@@ -449,7 +449,7 @@ class TestSnapshots:
 
     def large(self, savepoint, monkeypatch):
         """A savepoint whose state is in a file."""
-        monkeypatch.setattr("penstock.runtime.checkpoints.SAVEPOINT_INLINE", 0)
+        monkeypatch.setattr("penstock.runtime.checkpoints.writing.SAVEPOINT_INLINE", 0)
         path = savepoint()
         (name,) = [name for name in os.listdir(path) if name != FILE]
         return path, name
@@ -469,7 +469,7 @@ class TestSnapshots:
 
     def test_a_storage_that_cannot_be_reached_for_a_moment(self, run, start, until, hooked, restarts, monkeypatch):
         """Unlike damage, that heals: by another try of the call, or of the job."""
-        monkeypatch.setattr("penstock.runtime.checkpoints.SAVEPOINT_INLINE", 0)
+        monkeypatch.setattr("penstock.runtime.checkpoints.writing.SAVEPOINT_INLINE", 0)
         client = start(endless, {"execution.checkpointing.interval": None})
         until(lambda: len(SEEN) == 8)
         path = client.stop_with_savepoint(False, "hooked://savepoints").result(60)

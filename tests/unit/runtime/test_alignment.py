@@ -3,9 +3,9 @@
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.runtime.elements import MAX_TIMESTAMP, Chunk
-from penstock.runtime.operator import Alignment, Clock, OperatorContext
-from penstock.runtime.split_times import SplitTimes
+from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk
+from penstock.runtime.core.operator import Alignment, Clock, OperatorContext
+from penstock.runtime.sources.split_times import SplitTimes
 from penstock.testing import ManualClock, in_process, pause, scripted
 
 

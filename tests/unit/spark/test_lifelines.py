@@ -22,12 +22,12 @@ DUMP = textwrap.dedent(
 
     Thread 0x00007f0000 (most recent call first):
       File "/home/job.py", line 7 in spin
-      File "/site/penstock/runtime/task.py", line 9 in run_stage
+      File "/site/penstock/runtime/core/slot.py", line 9 in run_stage
       File "/site/penstock/spark/worker.py", line 5 in _epoch
       File "/site/pyspark/worker.py", line 1 in main
     """
 )
-SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/task.py", line 9 in run_stage'
+SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/core/slot.py", line 9 in run_stage'
 
 
 @pytest.fixture
