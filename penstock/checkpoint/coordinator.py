@@ -355,7 +355,7 @@ class Coordinator:
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:
-    """The file that a slot wrote for a checkpoint; those before it in the chain belong to others."""
+    """The file that a slot wrote for a checkpoint; those before it in the series belong to others."""
     newest = answer.snapshot.files[-1:] if answer.snapshot is not None else []
     return [file.url for file in newest if file.inline is None]
 

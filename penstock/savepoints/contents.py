@@ -73,7 +73,7 @@ def layout_of(name: Name, schema: Schema) -> Layout:
 
 # --- what is in them ---
 def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
-    """The addresses of a state by key, each with its value, as the whole chain of a slot's files leaves them.
+    """The addresses of a state by key, each with its value, as the whole series of a slot's files leaves them.
 
     Files are read from the newest to the oldest: what was met before, as present or as gone, has been replaced. The
     oldest holds each address once, so that only addresses of changes are kept in memory.

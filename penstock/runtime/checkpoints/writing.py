@@ -1,6 +1,6 @@
 """A slot's side of checkpoints: serialise at the end of an epoch, write in the background, answer with a later report.
 
-The files of a checkpoint form a chain: a full one, and then what changed since. What changed is counted from the last
+The files of a checkpoint form a series: a full one, and then what changed since. What changed is counted from the last
 checkpoint that is known to be complete, so one that fails costs nothing but its files.
 """
 
@@ -34,13 +34,13 @@ def new_writer() -> Executor:
 
 
 @dataclass
-class _Chain:
+class _Series:
     """Files that together hold a slot's state, oldest first."""
 
     files: list[FileRef] = field(default_factory=list)
 
     def extent(self, settings: CheckpointSettings, order: CheckpointOrder) -> Extent:
-        """How much the next checkpoint must hold. The chain is cut when its tail has outgrown its head."""
+        """How much the next checkpoint must hold. The series is cut when its tail has outgrown its head."""
         if order.savepoint:
             return Extent.SEPARATE
         tail = sum(file.size for file in self.files[1:])
@@ -65,8 +65,8 @@ class SlotCheckpoints:
         """In every file name: a process that was given up cannot write over a file of its successor."""
         restore = deployment.restore
         continued = restore is not None and restore.continued and slot < len(restore.slots)
-        self._chain = _Chain(list(restore.slots[slot].files)) if restore is not None and continued else _Chain()
-        self._taken: dict[int, _Chain] = {}
+        self._series = _Series(list(restore.slots[slot].files)) if restore is not None and continued else _Series()
+        self._taken: dict[int, _Series] = {}
         self._writer: Executor | None = None
         self._running: list[Future[Acknowledgement]] = []
         self._answers: list[Acknowledgement] = []
@@ -75,14 +75,14 @@ class SlotCheckpoints:
     def take(self, order: CheckpointOrder, snapshots: Callable[[Extent], list[State]]) -> None:
         """Serialise now, write in the background."""
         began = time.monotonic()
-        chain = self._chain
-        extent = chain.extent(self._settings, order)
+        series = self._series
+        extent = series.extent(self._settings, order)
         try:
             states = snapshots(extent)
         except OperatorFailed as failed:
             self._answers.append(Acknowledgement(order.number, self._slot, failure=failed.failure))
             return
-        base = chain.files if extent is Extent.CHANGES else []
+        base = series.files if extent is Extent.CHANGES else []
         sync = (time.monotonic() - began) * 1000
         if self._settings.asynchronous:
             self._writer = self._writer or new_writer()
@@ -140,7 +140,7 @@ class SlotCheckpoints:
         answers, self._answers = [*self._answers, *(future.result() for future in done)], []
         for answer in answers:
             if answer.snapshot is not None:
-                self._taken[answer.number] = _Chain(answer.snapshot.files)
+                self._taken[answer.number] = _Series(answer.snapshot.files)
         return answers
 
     def has_answers(self) -> bool:
@@ -152,10 +152,10 @@ class SlotCheckpoints:
 
     def complete(self, number: int) -> None:
         """A checkpoint was published: the next one builds on it."""
-        self._chain = self._taken.pop(number, _Chain())
-        self._taken = {later: chain for later, chain in self._taken.items() if later > number}
+        self._series = self._taken.pop(number, _Series())
+        self._taken = {later: series for later, series in self._taken.items() if later > number}
         if self._copies is not None:
-            self._copies.keep([file for chain in (self._chain, *self._taken.values()) for file in chain.files])
+            self._copies.keep([file for series in (self._series, *self._taken.values()) for file in series.files])
 
     def close(self) -> None:
         if self._writer is not None:

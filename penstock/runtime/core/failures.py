@@ -1,4 +1,4 @@
-"""A failure inside an operator, told as the user needs it: which operator, which record, his own traceback."""
+"""A failure inside an operator, told as the user needs it: which operator, which record, their own traceback."""
 
 from __future__ import annotations
 

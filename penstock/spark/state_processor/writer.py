@@ -1,6 +1,6 @@
 """Writes savepoints: new ones from rows, and changed copies of others.
 
-A slot of a savepoint is a chain of files, and each state is in one of them. States that come from a DataFrame get
+A slot of a savepoint is a series of files, and each state is in one of them. States that come from a DataFrame get
 files of their own, written by the tasks that have their rows; everything else of a slot is in its last file.
 """
 
@@ -232,18 +232,18 @@ class SavepointWriter:
 
     def _write(self, storage: Storage, frames: dict[Name, _Frame], spark: Any) -> str:
         folder = storage.url()
-        chains: list[list[FileRef]] = [[] for _ in range(max(s.parallelism for s in self._shapes.values()))]
+        series: list[list[FileRef]] = [[] for _ in range(max(s.parallelism for s in self._shapes.values()))]
         for name, added in frames.items():
             for slot, file in _write_frame(name, added, self._shapes[name.uid], folder):
-                chains[slot].append(file)
-        tasks = [self._task(index) for index in range(len(chains))]
+                series[slot].append(file)
+        tasks = [self._task(index) for index in range(len(series))]
         write = partial(_write_slot, self._copy(), folder)
         if spark is None:
             written = list(map(write, tasks))
         else:
             shares = spark.sparkContext.parallelize(tasks, len(tasks))
             written = collected(shares, Outfit.of_this_process(), write)
-        slots = [SlotSnapshot([*chains[i], file], self._schemas(i)) for i, file in enumerate(written)]
+        slots = [SlotSnapshot([*series[i], file], self._schemas(i)) for i, file in enumerate(written)]
         metadata = self._metadata(slots)
         _delete_all(storage, metadata.files())  # what tasks wrote that were tried again
         write_savepoint(metadata, folder)
@@ -318,7 +318,7 @@ class _Copy:
 
 
 def _names(slot: SlotSnapshot) -> list[Name]:
-    """The states of a slot: by key from every file of the chain, the others from the newest."""
+    """The states of a slot: by key from every file of the series, the others from the newest."""
     names: dict[Name, None] = {}
     for ref in slot.files:
         with SnapshotFile(ref) as file:
