@@ -57,7 +57,7 @@ class Metadata:
 
 
 def encode(metadata: Metadata, folder: str) -> bytes:
-    """As bytes, for a `_metadata` file in a folder."""
+    """The metadata as bytes, for the `_metadata` file in a checkpoint's folder."""
     body = json.dumps(
         {
             "number": metadata.number,
@@ -99,7 +99,7 @@ def _head(version: int) -> str:
 
 
 def _checksum(version: int, body: bytes) -> str:
-    """Of everything but itself."""
+    """The checksum of the whole document without its own field."""
     return checksum(_head(version).encode() + body)
 
 

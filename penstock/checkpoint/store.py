@@ -54,7 +54,7 @@ class FolderStore:
         self._storage = Storage(f"{directory.rstrip('/')}/{job_id}")
 
     def url(self) -> str:
-        """Of the job's folder."""
+        """The URL of the job's folder."""
         return self._storage.url()
 
     def folder(self, number: int) -> str:
@@ -141,7 +141,7 @@ class MemoryStore:
         """The coordinator holds the only references."""
 
     def discard(self, files: list[str]) -> None:
-        """There are no files."""
+        """A store in memory has no files to delete."""
 
     def retract(self, number: int) -> bool:
         return True
@@ -150,7 +150,7 @@ class MemoryStore:
         """Nothing is left behind."""
 
     def delete_if_empty(self) -> None:
-        """There is no folder."""
+        """A store in memory has no folder to delete."""
 
 
 def read_snapshot(path: str) -> Metadata:

@@ -24,16 +24,16 @@ class Whereabouts:
 
     @classmethod
     def here(cls) -> Whereabouts:
-        """Those of this process."""
+        """Where this process runs."""
         return cls(socket.gethostname(), _machine(), os.getpid(), _stat(os.getpid())[1])
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Whereabouts:
-        """As `described` gave them."""
+        """The whereabouts that `described` turned into plain data."""
         return cls(described["host"], described["machine"], described["pid"], described["started"])
 
     def described(self) -> dict[str, Any]:
-        """As plain data."""
+        """These whereabouts as plain data, for JSON."""
         return asdict(self)
 
     def is_here(self) -> bool:

@@ -176,7 +176,7 @@ class DataStream(Settings):
 
     # --- one record at a time ---
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
-        """One record for each."""
+        """Turn each record into exactly one other."""
         check_function(func, MapFunction, "map")
         return self._then("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
 

@@ -26,7 +26,7 @@ log = logging.getLogger("penstock.job")
 
 
 class DriverParts:
-    """Those of one job. Their errors are told as those of their operators."""
+    """The enumerators and committers of one job. An error in one of them names the operator that it belongs to."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class DriverParts:
 
     # --- sources ---
     def assignments(self, max_records: int) -> dict[int, list[Any]]:
-        """By source node: a payload per subtask."""
+        """What each source reads in this epoch: by source node, a payload for each subtask."""
         assigned = {}
         for number, enumerator in self._enumerators.items():
             node = self._plan.nodes[number]

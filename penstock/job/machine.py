@@ -107,7 +107,7 @@ class JobMachine:
         self.view = JobView(job_id, plan, JobStatus.CREATED, ())
 
     def _reset_attempt(self) -> None:
-        """What is known of an attempt only."""
+        """Forget what belongs to the last attempt alone."""
         self._ran: EpochRan | None = None
         self._urgent = False
         """Whether a slot is lost, so that there is no reason to wait."""

@@ -99,7 +99,7 @@ class JobView:
 
     @cached_property
     def metrics(self) -> Mapping[int, Mapping[str, Any]]:
-        """By slot, with full names."""
+        """The metrics of every slot, under their full names."""
         return {report.slot: report.metrics for report in self.reports}
 
     @cached_property

@@ -108,7 +108,7 @@ class EnvironmentSettings:
 
 
 def default_parallelism() -> int:
-    """One subtask a core."""
+    """As many subtasks as this machine has cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

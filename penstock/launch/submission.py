@@ -84,7 +84,7 @@ _in_force = [Defaults()]
 
 
 def defaults() -> Defaults:
-    """Those of the innermost block, or the plain ones."""
+    """The defaults that the innermost `with` block set, or those of the package."""
     return _in_force[-1]
 
 

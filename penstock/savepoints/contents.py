@@ -161,7 +161,7 @@ class _Unstamped:
 
 
 class _StampedValue:
-    """One time for the whole."""
+    """A value with one time stamp for the whole."""
 
     def bare(self, stored: Any) -> Any:
         return stored[0]

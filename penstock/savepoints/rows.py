@@ -122,7 +122,7 @@ class KeyedRows:
 
     @cached_property
     def _types(self) -> tuple[TypeInformation | None, TypeInformation | None, TypeInformation | None]:
-        """Of the keys of a map, the values of a map, and the whole."""
+        """The types of a map's keys, of its values, and of the whole state."""
         descriptor = self.descriptor
         if isinstance(descriptor, MapStateDescriptor):
             return descriptor.key_type_info, descriptor.value_type_info, descriptor.type_info

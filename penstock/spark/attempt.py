@@ -139,7 +139,7 @@ class Attempt:
         return reports
 
     def run(self, command: Command) -> list[Report]:
-        """One epoch."""
+        """Run one epoch in all slots, and return their reports."""
         return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
 
     def release(self) -> list[Report]:

@@ -211,7 +211,7 @@ class BatchRun:
 
 
 def by_slot(slot: int) -> int:
-    """What Spark's shuffle goes by."""
+    """The slot that a parcel goes to, as Spark's shuffle asks for it."""
     return slot
 
 

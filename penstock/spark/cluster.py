@@ -73,4 +73,4 @@ class SparkCluster:
 
 
 def _nobody(lost: bool) -> None:
-    """Until the job's loop listens."""
+    """Stands for the job's driver until it listens."""

@@ -188,7 +188,7 @@ def packed(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) ->
 
 
 def page(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Page:
-    """One page."""
+    """One page of entries, serialised."""
     return pickling.dumps((addresses, values, gone or []))
 
 

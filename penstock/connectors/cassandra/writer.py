@@ -51,7 +51,7 @@ class _Fail(CassandraFailureHandler):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a builder was told."""
+    """The settings that a builder collected."""
 
     builder: ClusterBuilder
     query: str | None

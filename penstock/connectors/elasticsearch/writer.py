@@ -35,7 +35,7 @@ def client_package(module: str = "elasticsearch") -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a builder was told. -1 is no limit."""
+    """The settings that a builder collected; -1 means no limit."""
 
     hosts: tuple[str, ...]
     guarantee: DeliveryGuarantee

@@ -53,7 +53,7 @@ class Builder:
         """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
         millis = to_millis(interval)
         if millis <= 0:
-            raise ValueError(f"files are looked at with more than no time between, not {interval!r}")
+            raise ValueError(f"the interval between two checks of files must be longer than zero, not {interval!r}")
         return self._with(bucket_check_interval=millis)
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:

@@ -141,7 +141,9 @@ class FileSourceBuilder:
         """Look for new files again and again, with this time between; a plain number is milliseconds."""
         millis = to_millis(discovery_interval)
         if millis <= 0:
-            raise ValueError(f"between two looks for new files is more than no time, not {discovery_interval!r}")
+            raise ValueError(
+                f"the interval between two looks for new files must be longer than zero, not {discovery_interval!r}"
+            )
         return self._with(discovery_interval=millis / 1000)
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:

@@ -41,7 +41,7 @@ COMPACTED = "compacted-"
 
 @dataclass(frozen=True)
 class FileSettings:
-    """What a FileSink was told."""
+    """The settings of a FileSink."""
 
     base_path: str
     encoder: Encoder | None = None

@@ -264,7 +264,7 @@ _MEANINGS: dict[int, type[ConnectorError]] = {403: AccessDenied, 404: NotFound}
 
 
 def explained(error: Exception, config: RMQConnectionConfig) -> ConnectorError | None:
-    """What the broker said no to, if it did for good."""
+    """What the broker refused, if trying again would not help."""
     errors = pika().exceptions
     if isinstance(error, (errors.ProbableAuthenticationError, errors.AuthenticationError)):
         who = "the user of the URI" if config.uri else f"user {config.user_name!r}"

@@ -111,7 +111,7 @@ def no_key(_: Any) -> _Unkeyed:
 def key_order(key: Any) -> tuple[Any, ...]:
     """The order of keys in BATCH mode: numbers by value, strings by length and then by value, others by their hash.
 
-    Those of one hash are told apart by their bytes, so that only equal keys are equal in this order.
+    Keys that share a hash are told apart by their bytes, so that only equal keys are equal in this order.
     """
     if isinstance(key, (int, float, Decimal)):
         return 0, key

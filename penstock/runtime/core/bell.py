@@ -26,7 +26,7 @@ class Bell:
         self._armed = False
 
     def ring(self) -> None:
-        """There is news."""
+        """Ask the driver for an epoch, since there is something to do."""
         if self._armed and self._ring is not None:
             self._armed = False
             self._ring()

@@ -34,7 +34,7 @@ class Keys(NamedTuple):
     """For each row, which of them it has."""
 
     def spread(self, of_distinct: list[int]) -> Array:
-        """For each row, what its key has in this list."""
+        """For each row, the entry of this list that belongs to the key of the row."""
         return pyarrow().array(of_distinct).take(self.which)
 
 
@@ -201,7 +201,7 @@ def go_together(left: Columns, right: Columns) -> bool:
 
 
 def unpacked(data: bytes, timed: bool, row_type: RowTypeInfo | None) -> Iterator[Columns]:
-    """What was packed."""
+    """The columns that `packed` put into these bytes."""
     reader = pyarrow("pyarrow.ipc").open_stream(data)
     schema = reader.schema.remove(len(reader.schema) - 1) if timed else reader.schema
     for batch in reader:

@@ -367,7 +367,7 @@ class Slot:
         return sum(writer.waiting() for writer in self.writers.values())
 
     def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:
-        """By stage and slot: the frames that are to go there."""
+        """The frames to be sent, by the stage and the slot that they go to."""
         taken: dict[tuple[int, int], list[tuple[Address, list[bytes]]]] = {}
         for edge, writer in self.writers.items():
             stage = self.plan.nodes[self.plan.edges[edge].target].stage

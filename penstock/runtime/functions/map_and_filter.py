@@ -32,7 +32,7 @@ class PerRecordOperator(FunctionOperator):
 
 
 class MapOperator(PerRecordOperator):
-    """One value for each."""
+    """Turns each value into exactly one other."""
 
     method = "map"
 

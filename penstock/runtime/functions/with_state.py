@@ -46,7 +46,7 @@ class WithState(FunctionOperator):
 
 
 class MapWithState(WithState):
-    """One value for each."""
+    """Turns each value into exactly one other."""
 
 
 class FilterWithState(WithState):

@@ -67,7 +67,7 @@ class SplitTimes:
         return min(due, default=None)
 
     def progress(self) -> dict[str, Progress]:
-        """By split."""
+        """How far the event time of each split has come, by split."""
         return {
             name: {"clock": split.clock.progress(), "reached": split.reached, "idle": split.idle}
             for name, split in self._splits.items()

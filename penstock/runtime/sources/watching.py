@@ -42,7 +42,7 @@ class Watch:
         return self._mine.acquire(blocking=patience)
 
     def leave(self) -> None:
-        """Give it back."""
+        """Return the reader to the slot, which is about to read."""
         self._mine.release()
 
     def found(self) -> Sequence[Fetched]:

@@ -82,7 +82,7 @@ class AsyncRetryStrategy(ABC):
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy:
-        """One attempt."""
+        """Never ask again after a failure."""
         return _NoRetries()
 
     @staticmethod

@@ -34,7 +34,7 @@ class SeveralKeys:
 
 
 def key_selector(*keys: Any) -> Callable[[Any], Any]:
-    """One function for what was given to key_by."""
+    """What `key_by` was given, as one function from a record to its key."""
     if len(keys) == 1 and isinstance(keys[0], (list, tuple)):
         keys = tuple(keys[0])
     if not keys:

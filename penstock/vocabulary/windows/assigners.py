@@ -45,7 +45,7 @@ class _ByTime(WindowAssigner[Any, TimeWindow]):
 
 
 class _ByEventTime(_ByTime):
-    """By the records' timestamps."""
+    """Assigns windows by the records' timestamps."""
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
         return self.windows_of(element, required(timestamp))
@@ -58,7 +58,7 @@ class _ByEventTime(_ByTime):
 
 
 class _ByProcessingTime(_ByTime):
-    """By the epoch's processing time."""
+    """Assigns windows by the processing time of the epoch."""
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[TimeWindow]:
         return self.windows_of(element, context.get_current_processing_time())

@@ -490,7 +490,7 @@ class TestBuilding:
             (lambda: FileSink.for_row_format("nowhere://x", TEXT), ConnectorError, "cannot use 'nowhere://x'"),
             (lambda: rows("/x", bucket_assigner="day"), TypeError, "expected a BucketAssigner, not 'day'"),
             (lambda: rows("/x", rolling_policy=3), TypeError, "expected a RollingPolicy"),
-            (lambda: rows("/x", bucket_check_interval=0), ValueError, "more than no time"),
+            (lambda: rows("/x", bucket_check_interval=0), ValueError, "longer than zero"),
             (lambda: rows("/x", output_file_config="p"), TypeError, "expected an OutputFileConfig"),
             (lambda: OutputFileConfig("a/b", ""), ValueError, "without '/'"),
             (lambda: OutputFileConfig("_p", ""), ValueError, "would be hidden"),

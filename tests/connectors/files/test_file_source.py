@@ -414,7 +414,7 @@ class TestBuilding:
             (lambda: FileSource.for_record_stream_format(LINES), ValueError, "at least one path"),
             (lambda: FileSource.for_record_stream_format("text", "/x"), TypeError, "reads a StreamFormat, not 'text'"),
             (lambda: FileSource.for_bulk_file_format("text", "/x"), TypeError, "reads a BulkFormat, not 'text'"),
-            (lambda: TestBuilding.builder().monitor_continuously(0), ValueError, "more than no time"),
+            (lambda: TestBuilding.builder().monitor_continuously(0), ValueError, "longer than zero"),
             (lambda: TestBuilding.builder().set_file_enumerator(1), TypeError, "FileEnumeratorProvider"),
             (lambda: TestBuilding.builder().set_split_assigner(1), TypeError, "FileSplitAssignerProvider"),
             (
