@@ -42,7 +42,7 @@ class Watch:
         return self._mine.acquire(blocking=patience)
 
     def leave(self) -> None:
-        """Return the reader to the slot, which is about to read."""
+        """Give the reader back to the thread that watches it."""
         self._mine.release()
 
     def found(self) -> Sequence[Fetched]:
