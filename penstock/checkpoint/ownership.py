@@ -31,6 +31,7 @@ from penstock.runtime.checkpoints.owner_token import FOLDER, Token, describe_hol
 from penstock.storage import Storage
 
 BEGAN, OVER, COMMITS, PULSE = ".began", ".over", ".commits", ".pulse"
+RECORDS = (BEGAN, OVER, COMMITS, PULSE)
 TRIES = 10
 """How often a job is claimed again from drivers that come and go in the same moment."""
 log = logging.getLogger("penstock.job")
@@ -234,8 +235,8 @@ class Ownership(NoOwnership):
     def _delete_earlier(self) -> None:
         """What matters of the owners before this one is contained in how this one began."""
         for name in self._storage.names():
-            number = number_of(name.partition(".")[0])
-            if number is not None and number < self.number:
+            number, dot, kind = name.partition(".")
+            if dot + kind in RECORDS and int(number) < self.number:
                 self._storage.delete(name)
 
     def _note(self, kind: str, text: bytes) -> None:

@@ -20,6 +20,7 @@ from penstock.checkpoint.store import FolderStore
 from penstock.common.configuration import Configuration
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import JobDisplaced
+from penstock.runtime.checkpoints.owner_token import read_or_none
 from penstock.storage import Storage, split_url
 from penstock.testing.crashes import (
     JOB_ID,
@@ -35,6 +36,10 @@ from penstock.testing.crashes import (
 
 TURNS = (1, 1, 2, 3, 5, 10, 30, 100, 300, 1000, 5000)
 """How many steps a driver does before another one may get its turn; one of these, by chance."""
+CRITICAL = ("_metadata", "/owner/", "committing", "aborting", "deleting")
+"""What is written, moved or done at steps before which it matters most who owns the job."""
+MOST_TAKEOVERS = 4
+SOON = 60
 SILENCE = 60.0
 """Seconds in which nobody does a step, after which the simulation is stuck."""
 
@@ -57,9 +62,7 @@ def simulate_takeovers(build: Build, seed: int, steps: dict[str, int], crashes: 
     schedule.crashes = chosen_crashes(
         schedule.random, schedule.random.choice([0, 0, 1, 2]) if crashes is None else crashes, steps
     )
-    some = schedule.random.randint(1, 3)
-    moments = {schedule.random.randint(1, sum(steps.values())) for _ in range(some)}
-    turns = _Turns(schedule, lambda: _run_driver(build, settings), moments)
+    turns = _Turns(schedule, lambda: _run_driver(build, settings), sum(steps.values()))
     with simulated(schedule, settings):
         turns.play()
     return TakeoverOutcome(
@@ -91,11 +94,13 @@ class _Driver:
 class _Turns:
     """Decides who runs. Whoever runs calls `step` again and again, and stays there while it is stopped."""
 
-    def __init__(self, schedule: Schedule, run: Callable[[], None], moments: set[int]) -> None:
-        """`moments` are the steps at which another driver comes."""
+    def __init__(self, schedule: Schedule, run: Callable[[], None], expected: int) -> None:
+        """`expected` says how many steps an uninterrupted run has."""
         self._schedule = schedule
         self._run = run
-        self._moments = moments
+        self._expected = expected
+        self._coming = schedule.random.randint(1, MOST_TAKEOVERS)
+        self._last_came = -SOON
         self._steps = 0
         self._left = 0
         self._living: list[_Driver] = []
@@ -128,13 +133,21 @@ class _Turns:
         driver = self._running
         assert driver is not None
         chosen = driver
-        if self._steps in self._moments:
+        if self._coming and self._schedule.random.random() < self._likelihood(what):
             chosen = self._new_driver()
+            self._coming -= 1
+            self._last_came = self._steps
         elif self._left < 0:
             chosen = self._schedule.random.choice(self._living)
         if chosen is not driver:
             self._give_turn(chosen)
             driver.await_turn()
+
+    def _likelihood(self, what: str) -> float:
+        """Of another driver that comes before this step: mostly where it matters, and often soon after the last one."""
+        usual = 1 / self._expected
+        critical = 20 if any(word in what for word in CRITICAL) else 1
+        return usual * critical * (20 if self._steps - self._last_came < SOON else 1)
 
     def _give_turn(self, driver: _Driver) -> None:
         self._running = driver
@@ -164,20 +177,20 @@ class _Turns:
         except Crash:
             return "died"
         except JobDisplaced:
-            _check_newest_checkpoint()
-            return "displaced"
+            return "displaced" + _damage()
         except BaseException as error:
             return f"{type(error).__name__}: {error}"
         return "finished"
 
 
-def _check_newest_checkpoint() -> None:
-    """Whoever was displaced has left the owner's newest checkpoint as it was: every file is there, with every byte."""
+def _damage() -> str:
+    """What is wrong with the owner's newest checkpoint: nothing, if every file is there with every byte."""
     folder = FolderStore("crash://checkpoints", JOB_ID)
     counting = line(folder.complete(), last_start(folder.url()))
     for slot in counting[-1].slots if counting else ():
         for file in slot.files:
-            if file.inline is None:
-                place, name = split_url(file.url)
-                size = len(Storage(place).read(name))
-                assert size == file.size, f"{file.url} has {size} bytes, and {file.size} were written"
+            place, name = split_url(file.url)
+            found = file.inline if file.inline is not None else read_or_none(Storage(place), name)
+            if found is None or len(found) != file.size:
+                return f", and {file.url} of checkpoint {counting[-1].number} is not as it was"
+    return ""

@@ -2,8 +2,8 @@
 
     python kill_job.py FOLDER MASTER
 
-Checkpoints and results go below FOLDER. Started again after the driver died, it goes on where it was. It ends when
-there is a file FOLDER/enough.
+Checkpoints and results go below FOLDER. Started again after the driver died, it goes on where it was; with
+TAKEOVER=true in the environment, also if the driver still lives. It ends when there is a file FOLDER/enough.
 """
 
 import os
@@ -132,6 +132,7 @@ def environment(folder, master, **options):
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "10 ms",
+        "execution.takeover": os.environ.get("TAKEOVER", "false"),
         **options,
     }.items():
         configuration.set_string(name, value)

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from tests.waiting import SPARK_SECONDS, until
+
 SCRIPT = "kill_job"
 ROOT = Path(__file__).parents[2]
-PATIENCE = 90.0
 
 
 @dataclass
@@ -30,12 +32,13 @@ class Victim:
     script: str = SCRIPT
     options: dict[str, str] = field(default_factory=dict)
     """Environment variables."""
+    log_name: str = "log"
     process: subprocess.Popen[bytes] | None = None
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill to the next complete checkpoint."""
 
     def start(self) -> None:
-        log = (self.folder / "log").open("ab")
+        log = (self.folder / self.log_name).open("ab")
         command = [sys.executable, "-m", f"tests.spark.{self.script}", str(self.folder), self.master]
         environment = {**os.environ, **self.options}
         self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
@@ -49,14 +52,25 @@ class Victim:
         return max((int(path.parent.name.removeprefix("chk-")) for path in found), default=0)
 
     def await_checkpoint(self, after: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while self.checkpoint() <= after and not self.has_ended():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"no checkpoint after {after} for {PATIENCE} s:\n{self.log()}")
-            time.sleep(0.02)
+        self.until(lambda: self.checkpoint() > after or self.has_ended(), f"no checkpoint after {after}")
+
+    def until(self, condition: Callable[[], Any], missing: str) -> Any:
+        """Wait for something, for as long as the job gets anywhere."""
+        return until(
+            condition,
+            progress=self.progress,
+            patience=SPARK_SECONDS,
+            every=0.02,
+            told=lambda: f"{missing}:\n{self.log()}",
+        )
+
+    def progress(self) -> object:
+        """How far it has come: its processes, its checkpoints, and what it has written."""
+        written = (self.folder / "log").stat().st_size
+        return self.checkpoint(), written, sorted(child.pid for child in self._children())
 
     def log(self) -> str:
-        return (self.folder / "log").read_text()[-4000:]
+        return (self.folder / self.log_name).read_text()[-4000:]
 
     # --- what can be killed ---
     def slots(self) -> list[psutil.Process]:
@@ -72,6 +86,11 @@ class Victim:
             return psutil.Process(self.process.pid).children(recursive=True)
         return []
 
+    def processes(self) -> list[psutil.Process]:
+        """The driver and everything that it has started."""
+        assert self.process is not None
+        return [psutil.Process(self.process.pid), *self._children()]
+
     def kill_driver(self) -> None:
         """The driver's Python process; its JVM follows."""
         assert self.process is not None
@@ -81,7 +100,7 @@ class Victim:
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-        psutil.wait_procs(children, timeout=20)
+        psutil.wait_procs(children, timeout=SPARK_SECONDS)
 
     # --- rounds ---
     def round(self, what: str, chance: random.Random) -> None:
@@ -94,7 +113,8 @@ class Victim:
             newest = self.checkpoint()
             self.start()
         else:
-            chosen = chance.choice(self._found(self.slots if what == "slot" else self.executors))
+            find = self.slots if what == "slot" else self.executors
+            chosen = chance.choice(self.until(find, "there is nothing to kill"))
             began = time.monotonic()
             chosen.kill()
             # One that was on its way may still become complete.
@@ -102,21 +122,12 @@ class Victim:
         self.await_checkpoint(newest)
         self.recoveries.append(time.monotonic() - began)
 
-    def _found(self, find: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
-        deadline = time.monotonic() + PATIENCE
-        while not (found := find()):
-            assert time.monotonic() < deadline, f"there is nothing to kill:\n{self.log()}"
-            time.sleep(0.02)
-        return found
-
     def finish(self) -> None:
         (self.folder / "enough").touch()
-        assert self.process is not None
-        try:
-            code = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"the job does not end:\n{self.log()}") from None
-        assert code == 0, self.log()
+        process = self.process
+        assert process is not None
+        self.until(lambda: process.poll() is not None, "the job does not end")
+        assert process.returncode == 0, self.log()
 
     def emitted(self) -> list[int]:
         """Every number that the source has emitted."""

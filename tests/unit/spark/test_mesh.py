@@ -4,7 +4,7 @@ import random
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from penstock.spark.mesh import Hub, Mesh, Spoke, mesh_of
 
 MANY = mesh.FEW_SLOTS + 1
 SLOTS = [2, mesh.FEW_SLOTS, MANY, MANY + 3]
-SECONDS = 60
+SECONDS = 60  # after which a test is taken to hang
 LARGE = mesh.MOST_RIDING + 1
 NOW = Tag(4, 7, 0)
 
@@ -41,10 +41,27 @@ def meshes(number, make=mesh_of):
     return [make(own, {peer: sockets[own, peer] for peer in range(number) if peer != own}) for own in range(number)]
 
 
+def in_thread(run, *arguments):
+    """The coming result of a function, in a thread that keeps nobody from ending if it hangs."""
+    result = Future()
+
+    def outcome():
+        try:
+            result.set_result(run(*arguments))
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=outcome, daemon=True).start()
+    return result
+
+
 def in_threads(number, run):
     """The results of all slots, each in a thread of its own."""
-    with ThreadPoolExecutor(number) as slots:
-        return list(slots.map(run, range(number), timeout=SECONDS))
+    results = [in_thread(run, own) for own in range(number)]
+    wait(results, SECONDS, FIRST_EXCEPTION)
+    for result in sorted(results, key=Future.done, reverse=True):  # one that failed says more than one that hangs
+        result.result(0)
+    return [result.result() for result in results]
 
 
 def test_only_many_slots_have_a_hub():
@@ -122,6 +139,12 @@ def test_what_is_small_needs_only_the_links_to_the_hub():
         assert seen == [outgoing[own]] * (MANY - 1)
 
 
+def test_what_is_large_only_is_announced_to_the_hub():
+    first, *_ = meshes(MANY)
+    outgoing = [b"", b"x" * mesh.MOST_RIDING, *[b"x" * LARGE] * (MANY - 2)]
+    assert first._letter(outgoing) == {1: outgoing[1]} | dict.fromkeys(range(2, MANY))
+
+
 # --- a slot that is slow ---
 @pytest.mark.parametrize("number", SLOTS)
 @pytest.mark.parametrize("slow", [0, -1], ids=["first", "last, the hub of many"])
@@ -140,16 +163,16 @@ def test_nobody_gets_more_than_one_message_ahead_of_a_slow_slot(number, slow, si
             made[own].exchange(Tag(0, 0, stage), outgoing)
 
     fast = [own for own in range(number) if own != slow]
-    with ThreadPoolExecutor(number) as slots:
-        others = [slots.submit(run, own) for own in fast]
-        for stage in range(stages):
-            for own in fast:
-                assert begun[own].acquire(timeout=SECONDS)
-            time.sleep(0.02)  # for someone to get ahead
-            behind[0] = stage + 1
-            assert [len(one) for one in made[slow].exchange(Tag(0, 0, stage), outgoing)] == [size] * (number - 1)
-        for other in others:
-            other.result(SECONDS)
+    others = [in_thread(run, own) for own in fast]
+    for stage in range(stages):
+        for own in fast:
+            assert begun[own].acquire(timeout=SECONDS)
+        time.sleep(0.02)  # for someone to get ahead
+        behind[0] = stage + 1
+        seen = in_thread(made[slow].exchange, Tag(0, 0, stage), outgoing).result(SECONDS)
+        assert [len(one) for one in seen] == [size] * (number - 1)
+    for other in others:
+        other.result(SECONDS)
 
 
 # --- links that are lost, and messages out of place ---
@@ -216,8 +239,7 @@ def test_a_message_out_of_place_ends_the_exchange(sender, receiver, body, old):
 
 def test_a_message_of_another_attempt_ends_the_exchange_of_two():
     one, other = meshes(2)
-    with ThreadPoolExecutor(1) as sender:
-        sender.submit(one.exchange, Tag(3, 0, 0), [b"", b"old"])
-        with pytest.raises(LinkLost, match=r"slot 0: it sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
-            other.exchange(Tag(4, 0, 0), [b"new", b""])
-        other.close()
+    in_thread(one.exchange, Tag(3, 0, 0), [b"", b"old"])
+    with pytest.raises(LinkLost, match=r"slot 0: it sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
+        in_thread(other.exchange, Tag(4, 0, 0), [b"new", b""]).result(SECONDS)
+    other.close()
