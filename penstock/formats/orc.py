@@ -2,15 +2,20 @@
 
 A file is read in pieces of whole stripes: of n stripes, the i-th belongs to the piece that holds the byte i/n of the
 way through the file. ORC has no type for a time of day.
+
+Some versions of Arrow lose the values behind a row that is None inside another row. There such rows are refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from io import BytesIO
 from typing import IO, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
+from penstock.errors import UnsupportedOperation
 from penstock.formats.arrow_types import holds_times
 from penstock.formats.bulk_writers import WriterFactory
 from penstock.formats.columnar import (
@@ -98,6 +103,7 @@ class _OrcWriter(ColumnarWriter):
 
     def write_group(self, table: Any) -> None:
         self._empty = False
+        _refuse_what_would_be_lost(table)
         self._writer.write(table)
 
     def finish(self) -> None:
@@ -105,3 +111,39 @@ class _OrcWriter(ColumnarWriter):
         if self._empty:
             self._writer.write(self._schema.empty_table())
         self._writer.close()
+
+
+# --- rows that are None ---
+def _refuse_what_would_be_lost(table: Any) -> None:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        for chunk in column.chunks:
+            if _has_null_row(chunk, inside=False) and _loses_values():
+                raise UnsupportedOperation(
+                    f"field '{name}' has a row that is None inside another row. This version of pyarrow "
+                    f"({pyarrow().__version__}) would lose the values behind it in an ORC file: write a row of Nones "
+                    "instead, or Parquet"
+                )
+
+
+def _has_null_row(array: Any, inside: bool) -> bool:
+    """Whether a row is null that is `inside` another, directly or in a list or map."""
+    kinds = pyarrow().types
+    if kinds.is_struct(array.type):
+        if inside and array.null_count:
+            return True
+        there = array.filter(array.is_valid())
+        return any(_has_null_row(part, inside=True) for part in there.flatten())
+    if kinds.is_map(array.type):
+        return _has_null_row(array.items, inside)
+    if kinds.is_list(array.type):
+        return _has_null_row(array.flatten(), inside)
+    return False
+
+
+@cache
+def _loses_values() -> bool:
+    """Tried out, since this is a fault that versions to come may not have."""
+    arrow, orc, file = pyarrow(), pyarrow("pyarrow.orc"), BytesIO()
+    table = arrow.table({"outer": [{"inner": None}, {"inner": {"value": "there"}}]})
+    orc.write_table(table, file)
+    return bool(orc.ORCFile(BytesIO(file.getvalue())).read() != table)
