@@ -191,7 +191,7 @@ class Entries(MutableMapping[Any, Any]):
 class Room:
     """The memory that a slot has for the live objects of its tables.
 
-    Each read reduces what is left by the mean weight of an entry. When nothing is left, the real weight is determined.
+    Each read reduces what is left by the mean weight of an entry. When nothing is left, `review` adds up what is used.
     """
 
     def __init__(self, most: int) -> None:
