@@ -45,11 +45,12 @@ def until(
     It fails when `progress()` (records, epochs, checkpoints, the length of a log) has not changed for `patience`
     seconds, and then says what `told()` tells: so a slow machine takes longer, and only a standstill fails.
     """
-    waiting = Patience(patience)
+    waiting, next_look = Patience(patience), 0.0
     while not (value := condition()):
-        if waiting.spent(progress()):
-            if value := condition():
-                return value
-            raise AssertionError(f"no progress for {patience:g} s: {told()}")
+        # Progress may be dear to find out, and need not be known so exactly.
+        if time.monotonic() >= next_look:
+            if waiting.spent(progress()):
+                raise AssertionError(f"no progress for {patience:g} s: {told()}")
+            next_look = time.monotonic() + min(LONGEST_STEP_SECONDS / 2, patience / 10)
         time.sleep(every)
     return value

@@ -13,12 +13,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from tests.waiting import until
+
 SCRIPT = "kill_job"
 ROOT = Path(__file__).parents[2]
-PATIENCE = 90.0
+PATIENCE = 180.0
+"""Seconds without any progress after which a job counts as stuck."""
 
 
 @dataclass
@@ -49,11 +53,22 @@ class Victim:
         return max((int(path.parent.name.removeprefix("chk-")) for path in found), default=0)
 
     def await_checkpoint(self, after: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while self.checkpoint() <= after and not self.has_ended():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"no checkpoint after {after} for {PATIENCE} s:\n{self.log()}")
-            time.sleep(0.02)
+        self.until(lambda: self.checkpoint() > after or self.has_ended(), f"no checkpoint after {after}")
+
+    def until(self, condition: Callable[[], Any], missing: str) -> Any:
+        """Wait for something, for as long as the job gets anywhere."""
+        return until(
+            condition,
+            progress=self.progress,
+            patience=PATIENCE,
+            every=0.02,
+            told=lambda: f"{missing}:\n{self.log()}",
+        )
+
+    def progress(self) -> object:
+        """How far it has come: its processes, its checkpoints, and what it has written."""
+        written = (self.folder / "log").stat().st_size
+        return self.checkpoint(), written, sorted(child.pid for child in self._children())
 
     def log(self) -> str:
         return (self.folder / "log").read_text()[-4000:]
@@ -81,7 +96,7 @@ class Victim:
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-        psutil.wait_procs(children, timeout=20)
+        psutil.wait_procs(children, timeout=PATIENCE)
 
     # --- rounds ---
     def round(self, what: str, chance: random.Random) -> None:
@@ -94,7 +109,8 @@ class Victim:
             newest = self.checkpoint()
             self.start()
         else:
-            chosen = chance.choice(self._found(self.slots if what == "slot" else self.executors))
+            find = self.slots if what == "slot" else self.executors
+            chosen = chance.choice(self.until(find, "there is nothing to kill"))
             began = time.monotonic()
             chosen.kill()
             # One that was on its way may still become complete.
@@ -102,21 +118,12 @@ class Victim:
         self.await_checkpoint(newest)
         self.recoveries.append(time.monotonic() - began)
 
-    def _found(self, find: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
-        deadline = time.monotonic() + PATIENCE
-        while not (found := find()):
-            assert time.monotonic() < deadline, f"there is nothing to kill:\n{self.log()}"
-            time.sleep(0.02)
-        return found
-
     def finish(self) -> None:
         (self.folder / "enough").touch()
-        assert self.process is not None
-        try:
-            code = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"the job does not end:\n{self.log()}") from None
-        assert code == 0, self.log()
+        process = self.process
+        assert process is not None
+        self.until(lambda: process.poll() is not None, "the job does not end")
+        assert process.returncode == 0, self.log()
 
     def emitted(self) -> list[int]:
         """Every number that the source has emitted."""

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +13,11 @@ from types import TracebackType
 import psutil
 import pyspark
 
-from tests.spark.kills import session_of
+from tests.spark.kills import PATIENCE, session_of
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
-START_SECONDS = 60.0
 SETTINGS = """
 spark.executor.memory                            512m
 spark.cores.max                                  4
@@ -75,10 +74,18 @@ class Daemon:
 
     def await_word(self, word: str) -> None:
         """Wait until the log has it."""
-        deadline = time.monotonic() + START_SECONDS
-        while word not in (said := self._log.read_text()):
-            assert time.monotonic() < deadline and self._process.poll() is None, f"{word!r} is not in:\n{said[-3000:]}"
-            time.sleep(0.05)
+
+        def said() -> bool:
+            assert self._process.poll() is None, f"it ended:\n{self._log.read_text()[-3000:]}"
+            return word in self._log.read_text()
+
+        until(
+            said,
+            progress=self._log.read_text,
+            patience=PATIENCE,
+            every=0.05,
+            told=lambda: f"{word!r} is not in:\n{self._log.read_text()[-3000:]}",
+        )
 
 
 class Standalone:

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.spark.kills import PATIENCE, session_of
+from tests.waiting import until
 
 PROGRAM = """
 import sys
@@ -46,8 +46,12 @@ def test_nothing_stays(master: str, ending: str) -> None:
         assert len(slots(driver.pid)) == 2
         ENDINGS[ending](driver)
         driver.stdout.read()
-        driver.wait(PATIENCE)
-        until(lambda: not session_of(driver.pid))
+        until(
+            lambda: driver.poll() is not None and not session_of(driver.pid),
+            progress=lambda: session_of(driver.pid),
+            patience=PATIENCE,
+            every=0.1,
+        )
     finally:
         for process in session_of(driver.pid):
             process.kill()
@@ -59,7 +63,7 @@ def cancel(driver: subprocess.Popen[str]) -> None:
     assert driver.stdout is not None
     while driver.stdout.readline() != "cancelled\n":
         assert driver.poll() is None
-    until(lambda: not slots(driver.pid))
+    until(lambda: not slots(driver.pid), every=0.1)
     say(driver)
 
 
@@ -78,10 +82,3 @@ ENDINGS = {
 
 def slots(session: int) -> list[str]:
     return [name for process in session_of(session) if (name := process.name()).startswith("slot")]
-
-
-def until(condition) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)

@@ -22,6 +22,7 @@ from penstock.errors import SlotLost
 from penstock.spark.links import _HEADER, Tag, send
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import PATIENCE, Victim
+from tests.waiting import until
 
 RECORDS = 400
 SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, RECORDS, 4))
@@ -29,16 +30,14 @@ SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Callable[..., StreamExecutionEnvironment]:
-    """Makes environments with checkpoints, restarts and heartbeats that are soon missed."""
+    """Makes environments with checkpoints and restarts."""
 
     def make(**options: str) -> StreamExecutionEnvironment:
         usual = {
-            "heartbeat.interval": "300 ms",
-            "heartbeat.timeout": "2 s",
             "execution.checkpointing.interval": "200 ms",
             "execution.checkpointing.dir": f"file://{tmp_path}/checkpoints",
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "3",
+            "restart-strategy.fixed-delay.attempts": "100",
             "restart-strategy.fixed-delay.delay": "10 ms",
         }
         return StreamExecutionEnvironment(Configuration.from_dict(usual | options)).set_parallelism(2)
@@ -62,22 +61,26 @@ def sums(env: StreamExecutionEnvironment, fault: Callable[[], None], folder: Pat
 
 
 # --- slots that hang ---
+HEARTBEATS = {"heartbeat.interval": "300 ms", "heartbeat.timeout": "5 s"}
+"""Missed within the patience of a test, and not by a process that waits for its turn on a busy machine."""
+
+
 def hold_the_interpreter() -> None:
     """As a library does that computes for long and lets no other thread run."""
     ctypes.PyDLL(None).sleep(600)
 
 
 def test_a_slot_that_hangs_is_lost_with_its_stack(environment, tmp_path) -> None:
-    results = sums(environment(), hold_the_interpreter, tmp_path).execute_and_collect()
+    results = sums(environment(**HEARTBEATS), hold_the_interpreter, tmp_path).execute_and_collect()
     driver = results._job._driver
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
-    assert "has not answered for 2 s (heartbeat.timeout). It does not let go of the interpreter in" in cause
+    assert "has not answered for 5 s (heartbeat.timeout). It does not let go of the interpreter in" in cause
     assert "in hold_the_interpreter" in cause and "test_faults.py" in cause
 
 
 def test_a_hanging_slot_does_not_outlive_its_job(environment, tmp_path, slot_processes) -> None:
-    env = environment(**{"restart-strategy.type": "none"})
+    env = environment(**HEARTBEATS, **{"restart-strategy.type": "none"})
     results = sums(env, hold_the_interpreter, tmp_path).execute_and_collect()
     job = str(results._job.job_id)
     with pytest.raises(SlotLost, match="in hold_the_interpreter"):
@@ -86,18 +89,18 @@ def test_a_hanging_slot_does_not_outlive_its_job(environment, tmp_path, slot_pro
 
 
 def take_a_nap() -> None:
-    time.sleep(4)
+    time.sleep(8)
 
 
 def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, caplog) -> None:
     """It is told where it is, since it may hang for good."""
     with caplog.at_level(logging.WARNING, "penstock.job"):
-        results = sums(environment(), take_a_nap, tmp_path).execute_and_collect()
+        results = sums(environment(**HEARTBEATS), take_a_nap, tmp_path).execute_and_collect()
         driver = results._job._driver
         assert sorted(results) == SUMS
     assert not driver.view.failures
-    told = [record.message for record in caplog.records if "has been busy with one epoch for 2 s" in record.message]
-    assert len(told) == 1 and "in take_a_nap" in told[0]
+    told = [record.message for record in caplog.records if "has been busy with one epoch for 5 s" in record.message]
+    assert any("in take_a_nap" in message for message in told)
 
 
 # --- links ---
@@ -177,7 +180,7 @@ STOPPED = """
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 
-options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "1 s", "restart-strategy.type": "none"}
+options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "5 s", "restart-strategy.type": "none"}
 env = StreamExecutionEnvironment(Configuration.from_dict(options)).set_parallelism(2)
 env.generate(lambda i: i, rate=50, count=300).key_by(lambda i: i % 2).sum().print()
 env.execute()
@@ -189,9 +192,9 @@ def test_a_driver_that_was_stopped_for_long_does_not_take_its_slots_for_dead() -
     assert driver.stdout is not None
     try:
         seen = [driver.stdout.readline() for _ in range(20)]
-        for _ in range(3):
+        for _ in range(2):
             driver.send_signal(signal.SIGSTOP)
-            time.sleep(1.5)
+            time.sleep(6)  # longer than the heartbeat's timeout
             driver.send_signal(signal.SIGCONT)
             seen.append(driver.stdout.readline())
         seen.extend(driver.stdout)
@@ -207,10 +210,9 @@ def test_an_executor_that_is_lost_while_slots_start(tmp_path) -> None:
     victim = Victim(tmp_path, "local-cluster[2,2,1024]")
     victim.start()
     try:
-        executor = until(lambda: host_of_a_slot(victim))
-        assert not victim.checkpoint()
+        executor = victim.until(lambda: host_of_a_slot(victim), "no slot is started")
         executor.kill()
-        victim.await_checkpoint(1)
+        victim.await_checkpoint(victim.checkpoint() + 1)
         victim.finish()
     finally:
         if victim.process is not None and victim.process.poll() is None:
@@ -225,11 +227,3 @@ def host_of_a_slot(victim: Victim) -> psutil.Process | None:
             if executor.children():
                 return executor
     return None
-
-
-def until(condition, seconds: float = PATIENCE):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-    return found

@@ -12,7 +12,7 @@ from tests.spark.kill_job import KEYS
 from tests.spark.kills import run_rounds
 from tests.spark.sinks_kills import kill_sinks
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROUNDS = 2
 
 

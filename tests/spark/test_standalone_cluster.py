@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import PATIENCE, Victim
 from tests.spark.standalone import Daemon, Standalone
+from tests.waiting import until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
@@ -41,10 +42,11 @@ def test_a_job_outlives_each_of_its_machines(cluster: Standalone, tmp_path: Path
         if victim.process is not None and victim.process.poll() is None:
             victim.kill_driver()
     victim.check(KEYS)
-    deadline = time.monotonic() + PATIENCE
-    while left := [slot for machine in (one, other, again) for slot in machine.slots()]:
-        assert time.monotonic() < deadline, f"still there: {left}"
-        time.sleep(0.1)
+
+    def left() -> list[psutil.Process]:
+        return [slot for machine in (one, other, again) for slot in machine.slots()]
+
+    until(lambda: not left(), progress=left, patience=PATIENCE, every=0.1, told=lambda: f"still there: {left()}")
 
 
 def lose(machine: Daemon, victim: Victim) -> None:

@@ -195,9 +195,8 @@ class NumbersReader(SourceReader):
 
 def patient(env):
     env.set_parallelism(2)
-    env.from_source(Patient(), WatermarkStrategy.no_watermarks(), "patient").uid("patient").sink_to(
-        StoreSink("numbers")
-    )
+    numbers = env.from_source(Patient(), WatermarkStrategy.no_watermarks(), "patient").uid("patient")
+    numbers.sink_to(StoreSink("numbers"))
 
 
 def course(outcome):
