@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE_SECONDS = 60.0
+SPARK_SECONDS = 300.0
+"""For processes that have to start first: on a busy machine Spark gives no sign of life for minutes."""
 LONGEST_STEP_SECONDS = 1.0
 
 

@@ -129,43 +129,43 @@ class Kafka(Service):
         settings = {key.replace("__", "."): value for key, value in config.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         admin = self.admin()
-        admin.create_topics([topic])[name].result(30)
+        admin.create_topics([topic])[name].result(60)
         self._wait_for_partitions(admin, name, partitions)
         return name
 
     def add_partitions(self, name: str, total: int) -> None:
         admin = self.admin()
-        admin.create_partitions([NewPartitions(name, total)])[name].result(30)
+        admin.create_partitions([NewPartitions(name, total)])[name].result(60)
         self._wait_for_partitions(admin, name, total)
         self._clients.pop("producer", None)
 
     def _wait_for_partitions(self, admin: AdminClient, name: str, number: int) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
-            partitions = admin.list_topics(name, timeout=10).topics[name].partitions
+            partitions = admin.list_topics(name, timeout=60).topics[name].partitions
             if len(partitions) >= number and all(one.error is None and one.leader >= 0 for one in partitions.values()):
                 return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{name} has no {number} partitions after 30 s: {partitions}")
+                raise TimeoutError(f"{name} has no {number} partitions after 60 s: {partitions}")
             time.sleep(0.05)
 
     def delete_topic(self, name: str) -> None:
         admin = self.admin()
-        admin.delete_topics([name])[name].result(30)
+        admin.delete_topics([name])[name].result(60)
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
         """Delete what has a lower offset, as retention would."""
         where = TopicPartition(name, partition, before)
         admin = self.admin()
-        admin.delete_records([where])[where].result(30)
+        admin.delete_records([where])[where].result(60)
 
     def topics(self) -> set[str]:
-        return set(self.admin().list_topics(timeout=10).topics)
+        return set(self.admin().list_topics(timeout=60).topics)
 
     def topic_config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         admin = self.admin()
-        found = admin.describe_configs([resource])[resource].result(30)
+        found = admin.describe_configs([resource])[resource].result(60)
         return {key: entry.value for key, entry in found.items()}
 
     def send(self, topic: str, values: Iterable[bytes | str | None], partition: int | None = None, **more: Any) -> None:
@@ -177,16 +177,18 @@ class Kafka(Service):
         for value in values:
             producer.produce(topic, value, on_delivery=lambda e, _: failed.append(e) if e else None, **more)
             producer.poll(0)
-        if producer.flush(30) or failed:
+        if producer.flush(60) or failed:
             raise RuntimeError(f"not everything was written to {topic}: {failed[:3]}")
 
-    def read(self, topic: str, isolation: str = "read_committed", timeout: float = 30) -> list[Message]:
+    def read(
+        self, topic: str, isolation: str = "read_committed", timeout: float = 60, settling: float = 30.0
+    ) -> list[Message]:
         """Everything in a topic, partition by partition, to the last stable offset or the end.
 
-        A transaction that has just ended is waited for; one that stays open is passed over after a while.
+        A transaction that has just ended is waited for; one that stays open is passed over after `settling` seconds.
         """
         if isolation == "read_committed":
-            self.is_settled(topic)
+            self.is_settled(topic, settling)
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -199,7 +201,7 @@ class Kafka(Service):
             }
         )
         try:
-            partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+            partitions = sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions)
             consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
             found: dict[int, list[Message]] = {partition: [] for partition in partitions}
             open_partitions, deadline = set(partitions), time.monotonic() + timeout
@@ -219,24 +221,24 @@ class Kafka(Service):
         finally:
             consumer.close()
 
-    def values(self, topic: str, isolation: str = "read_committed") -> list[str]:
+    def values(self, topic: str, isolation: str = "read_committed", settling: float = 30.0) -> list[str]:
         """All values as text."""
-        return [message.value().decode() for message in self.read(topic, isolation)]
+        return [message.value().decode() for message in self.read(topic, isolation, settling=settling)]
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The high watermark of each partition."""
         admin = self.admin()
-        partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions
         asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
-        return {where.partition: future.result(30).offset for where, future in admin.list_offsets(asked).items()}
+        return {where.partition: future.result(60).offset for where, future in admin.list_offsets(asked).items()}
 
     def stable_offsets(self, topic: str) -> dict[int, int]:
         """The last stable offset of each partition: where the first open transaction begins, or the end."""
         consumer = self._client("stable", Consumer, **{"group.id": "tests-stable", "isolation.level": "read_committed"})
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 10)[1] for p in partitions}
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), 60)[1] for p in partitions}
 
-    def is_settled(self, topic: str, patience: float = 5.0) -> bool:
+    def is_settled(self, topic: str, patience: float = 60.0) -> bool:
         """Whether no transaction is open. One that has just ended takes a moment to end in all partitions."""
         until = time.monotonic() + patience
         while self.stable_offsets(topic) != self.end_offsets(topic):
@@ -249,8 +251,8 @@ class Kafka(Service):
         """The offsets a group has committed, partition by partition."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})
         try:
-            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            found = consumer.committed([TopicPartition(topic, partition) for partition in partitions], 10)
+            partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+            found = consumer.committed([TopicPartition(topic, partition) for partition in partitions], 60)
             return {one.partition: one.offset for one in found if one.offset >= 0}
         finally:
             consumer.close()

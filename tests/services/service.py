@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
+from tests.waiting import Patience
+
 HOME = Path(os.environ.get("PENSTOCK_SERVICES", Path(__file__).resolve().parents[2] / ".services"))
 """Where downloads are kept, so that only the first run pays for them."""
 
@@ -63,13 +65,13 @@ class Service(ABC):
         self.install()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.process = self.launch()
-        deadline = time.monotonic() + self.patience
+        patience = Patience(self.patience)
         while not self._answers():
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.last_lines()}")
-            if time.monotonic() > deadline:
+            if patience.spent(self.last_lines()):
                 self.kill()
-                raise RuntimeError(f"{self.name} did not answer within {self.patience:.0f} s:\n{self.last_lines()}")
+                raise RuntimeError(f"{self.name} is silent for {self.patience:.0f} s:\n{self.last_lines()}")
             time.sleep(0.2)
 
     def _answers(self) -> bool:

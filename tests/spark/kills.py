@@ -17,12 +17,10 @@ from typing import Any
 
 import psutil
 
-from tests.waiting import until
+from tests.waiting import SPARK_SECONDS, until
 
 SCRIPT = "kill_job"
 ROOT = Path(__file__).parents[2]
-PATIENCE = 180.0
-"""Seconds without any progress after which a job counts as stuck."""
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Victim:
         return until(
             condition,
             progress=self.progress,
-            patience=PATIENCE,
+            patience=SPARK_SECONDS,
             every=0.02,
             told=lambda: f"{missing}:\n{self.log()}",
         )
@@ -96,7 +94,7 @@ class Victim:
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-        psutil.wait_procs(children, timeout=PATIENCE)
+        psutil.wait_procs(children, timeout=SPARK_SECONDS)
 
     # --- rounds ---
     def round(self, what: str, chance: random.Random) -> None:

@@ -13,8 +13,8 @@ from types import TracebackType
 import psutil
 import pyspark
 
-from tests.spark.kills import PATIENCE, session_of
-from tests.waiting import until
+from tests.spark.kills import session_of
+from tests.waiting import SPARK_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -82,7 +82,7 @@ class Daemon:
         until(
             said,
             progress=self._log.read_text,
-            patience=PATIENCE,
+            patience=SPARK_SECONDS,
             every=0.05,
             told=lambda: f"{word!r} is not in:\n{self._log.read_text()[-3000:]}",
         )

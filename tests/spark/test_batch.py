@@ -21,6 +21,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobCancelled, JobFailed
+from tests.waiting import SPARK_SECONDS, until
 
 RULES = MapStateDescriptor("rules")
 EVEN = OutputTag("even")
@@ -157,12 +158,12 @@ def test_the_restart_strategy_decides(env, tmp_path):
 def test_cancelling_leaves_no_process_behind(env, tmp_path):
     env.from_sequence(1, 10).key_by(lambda n: n).map(Sleeps(tmp_path)).discard()
     client = env.execute_async("sleeper")
-    pids = awaited(lambda: [int(p.name) for p in tmp_path.iterdir()])
-    client.cancel().result(20)
-    assert client.get_job_status().result(5) is JobStatus.CANCELED
+    pids = until(lambda: [int(p.name) for p in tmp_path.iterdir()], patience=SPARK_SECONDS)
+    client.cancel().result(60)
+    assert client.get_job_status().result(60) is JobStatus.CANCELED
     with pytest.raises(JobCancelled):
-        client.get_job_execution_result().result(5)
-    awaited(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+        client.get_job_execution_result().result(60)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 class Sleeps(MapFunction):
@@ -173,14 +174,6 @@ class Sleeps(MapFunction):
         Path(self.folder, str(os.getpid())).touch()
         time.sleep(1000)
         return value
-
-
-def awaited(look, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, "it did not come in time"
-        time.sleep(0.1)
-    return found
 
 
 def test_more_than_fits_into_the_memory_given_to_sorting(env):

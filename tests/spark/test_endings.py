@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests.spark.kills import PATIENCE, session_of
-from tests.waiting import until
+from tests.spark.kills import session_of
+from tests.waiting import SPARK_SECONDS, until
 
 PROGRAM = """
 import sys
@@ -49,7 +49,7 @@ def test_nothing_stays(master: str, ending: str) -> None:
         until(
             lambda: driver.poll() is not None and not session_of(driver.pid),
             progress=lambda: session_of(driver.pid),
-            patience=PATIENCE,
+            patience=SPARK_SECONDS,
             every=0.1,
         )
     finally:

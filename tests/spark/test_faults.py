@@ -21,8 +21,8 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import SlotLost
 from penstock.spark.links import _HEADER, Tag, send
 from tests.spark.kill_job import KEYS
-from tests.spark.kills import PATIENCE, Victim
-from tests.waiting import until
+from tests.spark.kills import Victim
+from tests.waiting import SPARK_SECONDS, until
 
 RECORDS = 400
 SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, RECORDS, 4))
@@ -198,7 +198,7 @@ def test_a_driver_that_was_stopped_for_long_does_not_take_its_slots_for_dead() -
             driver.send_signal(signal.SIGCONT)
             seen.append(driver.stdout.readline())
         seen.extend(driver.stdout)
-        assert driver.wait(PATIENCE) == 0
+        assert driver.wait(SPARK_SECONDS) == 0
     finally:
         driver.kill()
     expected = sorted(sum(range(start, last + 1, 2)) for start in (0, 1) for last in range(start, 300, 2))

@@ -27,7 +27,7 @@ def outcome(master: str, file: str) -> dict[str, str]:
         env={**os.environ, "PENSTOCK_MASTER": master, "CASE_PKG": "penstock"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
     )
     said = {m.group(2): m.group(0) for m in re.finditer(r"^(ok  |FAIL) (\w+)[^\n]*(\n {4}[^\n]*)*", done.stdout, re.M)}

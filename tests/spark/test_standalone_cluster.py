@@ -8,9 +8,9 @@ import psutil
 import pytest
 
 from tests.spark.kill_job import KEYS
-from tests.spark.kills import PATIENCE, Victim
+from tests.spark.kills import Victim
 from tests.spark.standalone import Daemon, Standalone
-from tests.waiting import until
+from tests.waiting import SPARK_SECONDS, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -46,7 +46,7 @@ def test_a_job_outlives_each_of_its_machines(cluster: Standalone, tmp_path: Path
     def left() -> list[psutil.Process]:
         return [slot for machine in (one, other, again) for slot in machine.slots()]
 
-    until(lambda: not left(), progress=left, patience=PATIENCE, every=0.1, told=lambda: f"still there: {left()}")
+    until(lambda: not left(), progress=left, patience=SPARK_SECONDS, every=0.1, told=lambda: f"still there: {left()}")
 
 
 def lose(machine: Daemon, victim: Victim) -> None:

@@ -247,7 +247,7 @@ def test_classes_of_the_main_script_travel(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PENSTOCK_MASTER": "local[2]"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

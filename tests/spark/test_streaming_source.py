@@ -1,7 +1,6 @@
 """A streaming DataFrame as a source: every row once, whatever fails on the way."""
 
 import json
-import time
 from collections import Counter
 from datetime import datetime
 
@@ -12,6 +11,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction
 from penstock.errors import ConnectorError
 from penstock.spark import session
+from tests.waiting import until
 
 pytestmark = pytest.mark.spark
 SCHEMA = "number INT, name STRING, at TIMESTAMP, parts ARRAY<INT>"
@@ -88,13 +88,9 @@ def test_rows_arrive_once_through_a_restart_and_what_was_read_is_deleted(spark, 
             found.append(number)
             if len(found) == 60:
                 break
-        deadline = time.monotonic() + 30
-        while list(staging.rglob("*.parquet")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        left = list(staging.rglob("*.parquet"))
+        until(lambda: not list(staging.rglob("*.parquet")), every=0.1)
     assert (tmp_path / "failed").exists()
     assert Counter(found) == Counter(range(60))
-    assert not left
 
 
 def test_an_error_of_the_query_is_the_errors_of_the_source(spark, tmp_path):

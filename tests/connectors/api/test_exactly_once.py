@@ -1,7 +1,6 @@
 """A source of splits, two sinks and a committer for all of them, through crashes and changes of parallelism."""
 
 import logging
-import time
 from collections import Counter
 from functools import cache
 from uuid import uuid4
@@ -16,6 +15,7 @@ from penstock.errors import JobFailed
 from penstock.testing import ManualClock, in_process
 from penstock.testing.crashes import StoreSink, crash_point, current_store, simulate
 from tests.connectors.api.logs import Logs, by_record_time
+from tests.waiting import until
 
 LOGS = {f"log{n}": [(t * 10 + n, (n, t)) for t in range(9 + 3 * n)] for n in range(4)}
 APPEARS = {"log2": 3, "log3": 9}
@@ -261,7 +261,7 @@ def test_splits_go_to_other_subtasks_with_their_positions_and_times(before, afte
         environment = StreamExecutionEnvironment(options).set_parallelism(parallelism)
         source = Logs({f"log{n}": [(t, (n, t)) for t in range(100)] for n in range(5)}, most=1)
         stream = environment.from_source(
-            source, by_record_time(), "Logs", rate_limit=300 if savepoint is None else None
+            source, by_record_time(), "Logs", rate_limit=25 if savepoint is None else None
         ).uid("logs")
         stream.sink_to(Recording()).uid("sink")
         return environment
@@ -269,8 +269,7 @@ def test_splits_go_to_other_subtasks_with_their_positions_and_times(before, afte
     Recording.found.clear()
     with in_process():
         client = program(before).execute_async()
-        while len(Recording.found) < 30:
-            time.sleep(0.01)
+        until(lambda: len(Recording.found) >= 30)
         savepoint = client.stop_with_savepoint(False, str(tmp_path)).result()
         client.get_job_execution_result().result()
         part = len(Recording.found)

@@ -21,6 +21,7 @@ from penstock.testing.crashes import CrashFileSystem, StoreSink, crash_point, si
 
 RECORDS = 60
 SEEDS = 100
+BATCH = 25
 
 
 class Folder(BucketAssigner):
@@ -140,10 +141,12 @@ def rounds(folder, seeds):
     assert any(outcome.drivers > 1 for outcome in outcomes)
 
 
-def test_each_record_is_seen_once(folder):
-    rounds(folder, range(1, SEEDS + 1))
+@pytest.mark.parametrize("first", range(1, SEEDS + 1, BATCH))
+def test_each_record_is_seen_once(folder, first):
+    rounds(folder, range(first, first + BATCH))
 
 
 @pytest.mark.soak
-def test_each_record_is_seen_once_for_more_seeds(folder):
-    rounds(folder, range(SEEDS + 1, 3000))
+@pytest.mark.parametrize("first", range(SEEDS + 1, 3000, SEEDS))
+def test_each_record_is_seen_once_for_more_seeds(folder, first):
+    rounds(folder, range(first, first + SEEDS))

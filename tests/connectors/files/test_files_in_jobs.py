@@ -1,6 +1,5 @@
 """Files in whole jobs, in this process: from source to sink, over failures and restarts with other parallelism."""
 
-import time
 from collections import Counter
 
 import pytest
@@ -27,6 +26,7 @@ from penstock.testing import ManualClock, in_process, pause, scripted
 from tests.connectors.files.driving import KINDS, base_of, hidden, lines, shown
 from tests.recovery.conftest import Stage
 from tests.recovery.test_rescale_matrix import STOPS
+from tests.waiting import until
 
 TEXT = Encoder.simple_string_encoder()
 NO_TIME = WatermarkStrategy.no_watermarks()
@@ -142,7 +142,7 @@ def test_a_folder_that_another_job_writes_into_is_watched(tmp_path):
             wanted = Counter(map(str, [*range(200), *range(400)]))
             until(lambda: Counter(lines(out)) == wanted)
         finally:
-            client.cancel().result(30)
+            client.cancel().result(60)
     assert Counter(lines(out)) == wanted
 
 
@@ -166,7 +166,7 @@ def test_watching_goes_on_from_a_savepoint(tmp_path):
             client = env.execute_async()
             wanted = Counter({str(read): 30 for read in range(number + 1)})
             until(lambda wanted=wanted: Counter(lines(out)) == wanted)
-            savepoint = client.stop_with_savepoint(False, str(tmp_path / f"savepoint-{number}")).result(30)
+            savepoint = client.stop_with_savepoint(False, str(tmp_path / f"savepoint-{number}")).result(60)
     assert Counter(lines(out)) == wanted
 
 
@@ -179,13 +179,6 @@ def test_a_file_is_closed_when_nothing_comes(stage, tmp_path):
 
     stage.run(build)
     assert sorted(shown(str(tmp_path / "out")).values()) == [b"a\nb\n", b"c\n"]
-
-
-def until(happened):
-    end = time.monotonic() + 30
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert happened()
 
 
 class TestWhatGoesWrong:

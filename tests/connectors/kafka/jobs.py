@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from penstock.common import Configuration, SimpleStringSchema, WatermarkStrategy
@@ -18,6 +17,7 @@ from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import UndecodableRecord
 from penstock.testing import in_process
 from tests.services.kafka import Kafka
+from tests.waiting import Patience
 
 IMPATIENT = Retries(attempts=2, delay=0.1)
 
@@ -96,12 +96,12 @@ class Writing(WriterContext):
         return Runtime(self.index)
 
 
-def read_until(reader: Any, enough: int, seconds: float = 20.0) -> list[Fetched]:
+def read_until(reader: Any, enough: int) -> list[Fetched]:
     """Fetch until there are enough records, or every split has ended."""
     found: list[Fetched] = []
-    until = time.monotonic() + seconds
+    patience = Patience()
     while sum(len(part.values) for part in found) < enough:
-        assert time.monotonic() < until, f"only {found} within {seconds} s"
+        assert not patience.spent(len(found)), f"only {found}"
         found.extend(reader.fetch(1000, 0.1))
     return found
 

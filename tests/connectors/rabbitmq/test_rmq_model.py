@@ -1,12 +1,12 @@
 """Any order of messages, checkpoints, cut cables and crashes: what survives holds every message once."""
 
-import time
 import uuid
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.connectors.rabbitmq.queues import Reading, sever
+from tests.waiting import Patience
 
 STEPS = st.lists(
     st.sampled_from(["publish", "publish", "read", "read", "snapshot", "complete", "complete", "cut", "crash"]),
@@ -61,8 +61,9 @@ class World:
         self.reading = Reading(self.queues.source(self.queue), splits)
 
     def finish(self):
-        deadline = time.monotonic() + 20
-        while len(self.held) < len(self.published) and time.monotonic() < deadline:
+        patience = Patience()
+        while len(self.held) < len(self.published):
+            assert not patience.spent(len(self.held)), f"{len(self.held)} of {len(self.published)}"
             self.read(0.5)
         self.read(0.05)
         self.snapshot()

@@ -177,9 +177,9 @@ def test_a_locked_file_is_waited_for(sqlite_store):
         other.exec_driver_sql("INSERT INTO people VALUES ('bo', 2)")
         thread = threading.Thread(target=writing.flush, args=(False,))
         thread.start()
-        time.sleep(0.2)
+        time.sleep(0.2)  # for one that does not wait to show
         assert thread.is_alive()
-    thread.join(10)
+    thread.join(60)
     assert sqlite_store.rows(ALL) == [("ann", 1), ("bo", 2)]
 
 
