@@ -58,9 +58,16 @@ class Cancelled(BaseException):
 class BufferedSourceContext(SourceContext):
     """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
 
-    def __init__(self, news: Callable[[], None] = lambda: None) -> None:
-        """`news` is called when there is something to take after there was nothing."""
+    def __init__(
+        self, news: Callable[[], None] = lambda: None, room: int | None = None, patience: float | None = None
+    ) -> None:
+        """`news` is called when there is something to take after there was nothing.
+
+        There is `room` for so many elements, and a checkpoint waits for the lock with so many seconds of `patience`.
+        """
         self._news = news
+        self._room = BUFFERED_ELEMENTS if room is None else room
+        self._patience = LOCK_SECONDS if patience is None else patience
         self._changed = threading.Condition()
         self._elements: deque[Element] = deque()
         self._lock = threading.RLock()
@@ -102,9 +109,9 @@ class BufferedSourceContext(SourceContext):
         """Holds the checkpoint lock. A run loop that waits inside it for room in the buffer is let through first."""
         self._set_unbounded(True)
         try:
-            if not self._lock.acquire(timeout=LOCK_SECONDS):
+            if not self._lock.acquire(timeout=self._patience):
                 raise ContextError(
-                    f"the source has held its checkpoint lock for {LOCK_SECONDS} s: emit and advance inside "
+                    f"the source has held its checkpoint lock for {self._patience} s: emit and advance inside "
                     "`with ctx.get_checkpoint_lock():`, and let go of it between elements"
                 )
         finally:
@@ -144,7 +151,7 @@ class BufferedSourceContext(SourceContext):
 
     def _put(self, element: Element) -> None:
         with self._changed:
-            while len(self._elements) >= BUFFERED_ELEMENTS and not (self._closed or self._unbounded):
+            while len(self._elements) >= self._room and not (self._closed or self._unbounded):
                 self._changed.wait()
             if self._closed:
                 raise Cancelled
@@ -159,12 +166,18 @@ class BufferedSourceContext(SourceContext):
 class FunctionReader(Reader):
     """Drains the buffer of a running SourceFunction."""
 
-    def __init__(self, function: SourceFunction, context: OperatorContext, position: Position | None = None) -> None:
+    def __init__(
+        self,
+        function: SourceFunction,
+        context: OperatorContext,
+        position: Position | None = None,
+        room: int | None = None,
+    ) -> None:
         self._function = function
         self._active, self._left = position or (True, [])
         self._first = position is not None
         self._bell = context.bell
-        self._context = BufferedSourceContext(context.bell.ring)
+        self._context = BufferedSourceContext(context.bell.ring, room)
         self._participation = Participation(function, context, None)
         try:
             self._participation.initialize()

@@ -10,8 +10,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from penstock import storage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.submission import with_defaults
 from penstock.runtime import checkpoints
-from penstock.testing import ManualClock, in_process
+from penstock.testing import InProcessCluster, ManualClock, in_process
 from tests import waiting
 
 CHECKPOINTED = {"execution.checkpointing.interval": "100 ms", "restart-strategy.type": "none"}
@@ -56,8 +57,9 @@ def run(monkeypatch):
     """
     monkeypatch.setattr(checkpoints, "PATIENCE", 60.0)
 
-    def run(build, options=None, *, parallelism=1, clock=None, epoch_records=None):
-        with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()):
+    def run(build, options=None, *, parallelism=1, clock=None, epoch_records=None, cluster=InProcessCluster):
+        chosen = with_defaults(cluster=lambda settings, deployment: cluster())
+        with in_process(epoch_records=epoch_records, clock=clock or RecordingClock()), chosen:
             environment = StreamExecutionEnvironment(configuration(options or {})).set_parallelism(parallelism)
             with build(environment).execute_and_collect() as results:
                 return Outcome(list(results), results._job._driver)

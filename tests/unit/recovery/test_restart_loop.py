@@ -170,18 +170,17 @@ class TestWhatFails:
             run(lambda env: scripted(env, 1, pause(), pause(), 2, fail()).map(Fragile()), restarts(1))
         assert "restarted 1 times" in raised.value.__notes__[0] and SEEN == [(0, 1), (0, 2), (1, 2)]
 
-    def test_a_lost_slot(self, run, restarts, monkeypatch):
+    def test_a_lost_slot(self, run, restarts):
         lost = ["its process is gone"]
-        run_epoch = InProcessCluster.run
 
-        def losing(cluster, command):
-            reports = run_epoch(cluster, command)
-            if command.epoch == 2 and lost:
-                reports[0].lost = lost.pop()
-            return reports
+        class Losing(InProcessCluster):
+            def run(self, command):
+                reports = super().run(command)
+                if command.epoch == 2 and lost:
+                    reports[0].lost = lost.pop()
+                return reports
 
-        monkeypatch.setattr(InProcessCluster, "run", losing)
-        outcome = run(program, restarts(1))
+        outcome = run(program, restarts(1), cluster=Losing)
         assert outcome.results == [1, 2, 3, 4]
         assert "its process is gone" in outcome.loop.view.failures[0].message
 

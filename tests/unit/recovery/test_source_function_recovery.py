@@ -195,22 +195,20 @@ class TestTheLock:
         until(lambda: len(coordinator.history) >= 3)
 
     def test_the_buffer_is_bounded_again_afterwards(self, until):
-        context = BufferedSourceContext()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(source_function, "BUFFERED_ELEMENTS", 3)
-            filler = threading.Thread(target=lambda: fill(context), daemon=True)
-            filler.start()
-            until(lambda: len(context.waiting()) >= 3)
-            with context.steady():
-                held = len(context.waiting())
-                time.sleep(0.05)
-                assert len(context.waiting()) == held, "nothing is emitted while a checkpoint is taken"
-            time.sleep(0.05)
-            taken = context.take(10**9, 0)
-            time.sleep(0.05)
-            assert len(context.waiting()) <= 3 and taken
-            context.close()
-            filler.join(60)
+        context = BufferedSourceContext(room=3)
+        filler = threading.Thread(target=lambda: fill(context), daemon=True)
+        filler.start()
+        until(lambda: len(context.waiting()) >= 3)
+        with context.steady():
+            held = len(context.waiting())
+            time.sleep(0.05)  # for an element to show
+            assert len(context.waiting()) == held, "nothing is emitted while a checkpoint is taken"
+        time.sleep(0.05)
+        taken = context.take(10**9, 0)
+        time.sleep(0.05)  # for too many to show
+        assert len(context.waiting()) <= 3 and taken
+        context.close()
+        filler.join(60)
 
     def test_a_busy_source_does_not_keep_a_checkpoint_waiting(self):
         """It takes the lock again as soon as it has let go of it. The one who waits must get it soon all the same,
@@ -256,9 +254,8 @@ class TestTheLock:
         threading.Thread(target=lambda: context.get_checkpoint_lock().acquire() and done.set(), daemon=True).start()
         assert done.wait(60)
 
-    def test_waiting_for_it_in_vain(self, monkeypatch):
-        monkeypatch.setattr(source_function, "LOCK_SECONDS", 0.01)
-        context, taken = BufferedSourceContext(), threading.Event()
+    def test_waiting_for_it_in_vain(self):
+        context, taken = BufferedSourceContext(patience=0.01), threading.Event()
         threading.Thread(target=lambda: (context.get_checkpoint_lock().acquire(), taken.set()), daemon=True).start()
         assert taken.wait(60)
         with pytest.raises(ContextError, match="let go of it between elements"), context.steady():

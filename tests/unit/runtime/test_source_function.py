@@ -19,7 +19,6 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.errors import JobFailed
-from penstock.runtime import source_function
 from penstock.runtime.operator import Clock, OperatorContext
 from penstock.runtime.source import Budget
 from penstock.runtime.source_function import BufferedSourceContext, FunctionReader
@@ -201,9 +200,9 @@ def test_a_source_whose_open_fails_is_closed():
     assert CALLS == ["open", "close"]
 
 
-def reader_of(body):
+def reader_of(body, room=None):
     context = OperatorContext("source", "uid", 0, 1, 128, None, {}, Clock())
-    return FunctionReader(Script(body), context)
+    return FunctionReader(Script(body), context, room=room)
 
 
 class Recorder:
@@ -272,18 +271,16 @@ def test_a_poll_waits_for_the_first_element_only_as_long_as_it_may():
     reader.close()
 
 
-def test_a_full_buffer_makes_the_source_wait(monkeypatch):
-    monkeypatch.setattr(source_function, "BUFFERED_ELEMENTS", 10)
-    reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)])
+def test_a_full_buffer_makes_the_source_wait():
+    reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)], room=10)
     until(lambda: len(reader._context.waiting()) == 10)
     time.sleep(0.05)  # for one that does not wait to show
     assert len(reader._context.waiting()) == 10 and reader._thread.is_alive()
     assert [v for v, _ in drain(reader, records=7)] == list(range(50))
 
 
-def test_closing_wakes_a_source_that_waits_for_room(monkeypatch):
-    monkeypatch.setattr(source_function, "BUFFERED_ELEMENTS", 2)
-    reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)])
+def test_closing_wakes_a_source_that_waits_for_room():
+    reader = reader_of(lambda ctx: [ctx.collect(n) for n in range(50)], room=2)
     until(lambda: len(reader._context.waiting()) == 2)
     reader.close()
     until(lambda: not reader._thread.is_alive())

@@ -132,16 +132,17 @@ def test_a_factory_that_cannot_be_made(path, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-class Unopenable:
-    def configure(self, options):
-        options.create_if_missing(False)
-
-
 def test_a_database_that_cannot_be_opened_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(rocksdb, "_factory", lambda path: Unopenable())
-    with pytest.raises(ConfigurationError, match=f"RocksDB cannot be opened in {tmp_path}.*does not exist"):
-        RocksTables(RocksOptions((str(tmp_path),), options_factory="mine"))
-    assert os.listdir(tmp_path) == []
+    factories, place = tmp_path / "factories", tmp_path / "place"
+    factories.mkdir()
+    place.mkdir()
+    (factories / "unopenable_factory.py").write_text(
+        "class Mine:\n    def configure(self, options):\n        options.create_if_missing(False)\n"
+    )
+    monkeypatch.syspath_prepend(factories)
+    with pytest.raises(ConfigurationError, match=f"RocksDB cannot be opened in {place}.*does not exist"):
+        RocksTables(RocksOptions((str(place),), options_factory="unopenable_factory:Mine"))
+    assert os.listdir(place) == []
 
 
 @pytest.mark.parametrize("predefined", [option.name for option in PredefinedOptions])
