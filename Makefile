@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Test files that need neither Spark nor a server share nothing.
 SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -43,7 +43,7 @@ format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch on their usual ports (SERVICES="kafka postgres" for some)
+services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3 on their usual ports (SERVICES="kafka postgres" for some)
 	@$(BIN)/python -m tests.services start $(SERVICES)
 
 services-stop: $(STAMP)  ## stop them again
@@ -55,6 +55,9 @@ kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a 
 
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)
+
+soak-takeovers: $(STAMP)  ## the same with drivers that take the job from each other
+	@$(BIN)/python -m tests.crash.soak --takeovers $(SEED)
 
 soak-kafka: $(STAMP)  ## ten minutes from Kafka through windows to Kafka, with a broker that goes away and a new partition
 	@$(BIN)/python -m tests.connectors.kafka_soak.windows $(SECONDS)

@@ -25,9 +25,10 @@ from pages import NOTHING, about, failures, joined, quick_warning, save, table
 sys.path.insert(0, str(environments.ROOT))
 
 from penstock.common import Types
-from penstock.datastream import ParallelSourceFunction, StreamExecutionEnvironment, submission
+from penstock.datastream import ParallelSourceFunction, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.launch import submission
 
 SLOTS = 2
 KEYS = 10_000

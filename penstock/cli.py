@@ -56,7 +56,7 @@ def run(
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
     """Run a program; what follows its name is passed to it."""
-    from penstock.datastream.submission import with_defaults
+    from penstock.launch.submission import with_defaults
 
     if not program.is_file():
         _fail(f"there is no file '{program}'")

@@ -17,8 +17,10 @@ from rich.text import Text
 
 from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
-from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction, RuntimeContext
-from penstock.datastream.state import AggregatingStateDescriptor, ValueStateDescriptor
+from penstock.vocabulary.functions.contexts import RuntimeContext
+from penstock.vocabulary.functions.element_functions import AggregateFunction
+from penstock.vocabulary.functions.process_functions import KeyedProcessFunction
+from penstock.vocabulary.state.descriptors import AggregatingStateDescriptor, ValueStateDescriptor
 
 SENSORS = 6
 SILENT_AFTER = 4_000

@@ -10,6 +10,7 @@ PenstockError
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
+│   ├── JobRunning               another driver runs the job, and was not to be displaced
 │   └── NotEnoughSlots           Spark has too few free cores for the job's slots
 ├── StorageError                 a file system said no, for good or too often
 │   └── AlreadyThere             a file that must not be overwritten exists
@@ -83,6 +84,10 @@ class ConfigurationError(PenstockError):
 
 class JavaMissing(ConfigurationError):
     """No Java, or one too old for Spark."""
+
+
+class JobRunning(ConfigurationError):
+    """Another driver runs the job, and execution.takeover does not say to take it from that driver."""
 
 
 class NotEnoughSlots(ConfigurationError):

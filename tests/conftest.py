@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 import pytest
 
 from penstock import pickling
-from penstock.runtime import external_sort, sinks, task  # noqa: F401 - these keep the `dumps` of now
+from penstock.runtime.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
+from penstock.runtime.core import slot  # noqa: F401
+from penstock.runtime.sinks import sink_operators  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
-SERVERS = {"kafka", "postgres", "broker", "node", "server"}
-"""Fixtures that start a server: Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch."""
+SERVERS = {"kafka", "postgres", "broker", "node", "server", "s3"}
+"""Fixtures that start a server: Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,9 +9,10 @@ import time
 
 from pyspark import SparkContext
 
-from penstock.datastream import StreamExecutionEnvironment, submission
-from penstock.job.submission import deployment_of
-from penstock.runtime.protocol import Command
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.job.deploying import deployment_of
+from penstock.launch import submission
+from penstock.runtime.core.messages import Command
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.session import session
 

@@ -1,4 +1,4 @@
-"""What the coordinator wants done in storage, as data, and the one place that does it."""
+"""What the coordinator wants done in storage, as data, and the one place that does it, as long as it owns the job."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from penstock.checkpoint.metadata import Metadata
+from penstock.checkpoint.ownership import NoOwnership
 from penstock.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
-from penstock.errors import AlreadyThere, JobDisplaced, PenstockError, StorageError
+from penstock.errors import AlreadyThere, PenstockError, StorageError
 
 log = logging.getLogger("penstock.checkpoint")
 
@@ -97,28 +98,36 @@ StorageOrder = Publish | Drop | Discard | DiscardSavepoint | DeleteClaimed | Tid
 class Archive:
     """Carries out orders on a store."""
 
-    def __init__(self, store: CheckpointStore) -> None:
+    def __init__(self, store: CheckpointStore, owner: NoOwnership | None = None) -> None:
         self.store = store
+        self._owner = owner or NoOwnership()
 
     def publish(self, order: Publish) -> str:
-        """Where the snapshot is. Raises what keeps it from being there."""
+        """Where the snapshot is. Raises what keeps it from being there, and JobDisplaced if that is another owner."""
+        self._owner.check()
         if order.savepoint_folder is None:
             return self._publish_checkpoint(order.metadata)
         write_savepoint(order.metadata, order.savepoint_folder)
+        # Nobody may go on from a savepoint that a new owner has not seen coming.
+        self._owner.check()
         return order.savepoint_folder
 
     def _publish_checkpoint(self, metadata: Metadata) -> str:
-        """A number is used once. If storage has this one already, someone else runs the job."""
+        """A number is used once. What an owner finds under its number, a displaced driver has just put there."""
+        metadata.owner = self._owner.number
         try:
             return self.store.publish(metadata)
-        except AlreadyThere as error:
-            raise JobDisplaced(
-                f"another driver of job {metadata.job_id} has published checkpoint {metadata.number} ({error}): "
-                "this one ends and changes nothing more"
-            ) from None
+        except AlreadyThere:
+            self._owner.check()
+            raise
 
     def carry_out(self, order: StorageOrder) -> None:
         """Every order but publishing. What cannot be deleted is left behind with a warning."""
+        try:
+            self._owner.check()
+        except StorageError as error:
+            log.warning("%s; what was to be deleted is left behind, since the job may have another owner", error)
+            return
         match order:
             case Drop():
                 self.store.drop(order.dropped, order.kept)
@@ -140,10 +149,13 @@ class Archive:
             log.warning("%s; it is left behind", error)
 
     def _tidy(self, order: Tidy) -> None:
+        """First it is noted down what stays: a new owner that comes in between must not count on what goes."""
         try:
-            if order.finished:
-                self.store.mark_finished()
-            self.store.tidy(order.kept, order.since)
+            self._owner.end(order.finished, order.kept)
+            self.store.tidy(order.kept, order.since, self._owner.check)
+            if not order.kept:
+                self._owner.forget()
+                self.store.delete_if_empty()
         except StorageError as error:
             log.warning("%s; checkpoints are left behind", error)
 

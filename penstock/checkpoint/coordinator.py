@@ -27,10 +27,10 @@ from penstock.checkpoint.archive import (
 )
 from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, Restored, SlotShare
 from penstock.checkpoint.metadata import Metadata, fingerprint, shapes_of
-from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError
+from penstock.errors import AlreadyThere, CheckpointFailed, PenstockError, StorageError
 from penstock.graph.plan import Plan
-from penstock.runtime.protocol import Acknowledgement, CheckpointOrder, Notice
-from penstock.state.snapshot import SlotSnapshot
+from penstock.runtime.core.messages import Acknowledgement, CheckpointOrder, Notice
+from penstock.state.snapshot_file import SlotSnapshot
 from penstock.storage import split_url
 
 log = logging.getLogger("penstock.checkpoint")
@@ -82,6 +82,8 @@ class Coordinator:
         self._begun = 0
         self._ended: int | None = None
         self._undeleted: list[Metadata] = []
+        self._doubtful: list[Discard] = []
+        """Checkpoints of which nobody knows whether they were published."""
         self._claimed: str | None = None
         self.agenda: deque[StorageOrder | Reply | Covered] = deque()
         """What is to be done next, in this order."""
@@ -133,6 +135,10 @@ class Coordinator:
         """Whether slots are to be told something, or have something to tell."""
         return bool(self._notices or self._pending)
 
+    def line(self) -> list[Metadata]:
+        """The complete checkpoints that this job goes on from, oldest first."""
+        return [*self._undeleted, *self.kept]
+
     def awaits_slots(self) -> bool:
         return bool(self._pending)
 
@@ -170,7 +176,7 @@ class Coordinator:
         self._pending[number].enumerators = enumerators
 
     def _newest(self) -> int:
-        return max((metadata.number for metadata in (*self._undeleted, *self.kept)), default=0)
+        return max((metadata.number for metadata in self.line()), default=0)
 
     def take_notices(self) -> list[Notice]:
         """What became of checkpoints since the last command."""
@@ -237,8 +243,10 @@ class Coordinator:
         self.agenda.append(Covered(metadata.number, pending.epoch))
 
     def unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
-        """Storage refused. What someone else has put there is not ours to take away."""
-        self._give_up(self._pending[metadata.number], str(error), now, uncertain=not isinstance(error, AlreadyThere))
+        """Storage refused, or a driver that was displaced at that moment has taken the number, which counts no more."""
+        taken = isinstance(error, AlreadyThere)
+        refused = isinstance(error, StorageError) and error.lasting
+        self._give_up(self._pending[metadata.number], str(error), now, count=not taken, uncertain=not refused)
 
     def _subsume(self, number: int, now: int) -> None:
         """An older checkpoint that is still under way must never become the newest, nor follow a last savepoint."""
@@ -269,13 +277,15 @@ class Coordinator:
         dropped = [old for old in self._undeleted if old.number < oldest]
         self._undeleted = [old for old in self._undeleted if old.number >= oldest]
         if dropped:
-            self.agenda.append(Drop(dropped, [*self._undeleted, *self.kept]))
+            self.agenda.append(Drop(dropped, self.line()))
+        self.agenda.extend(self._doubtful)
+        self._doubtful.clear()
         if self._claimed is not None:
             self.agenda.append(DeleteClaimed(self._claimed))
             self._claimed = None
 
     def _give_up(self, pending: _Pending, why: str, now: int, *, count: bool = True, uncertain: bool = False) -> None:
-        """Forget a checkpoint. If it is uncertain whether it was published, its files go when it surely was not."""
+        """Forget a checkpoint. If it may have been published all the same, its files go once there is a newer one."""
         number = pending.order.number
         self._pending.pop(number, None)
         self._failed = _remembered(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
@@ -285,7 +295,8 @@ class Coordinator:
             self.agenda.append(DiscardSavepoint(pending.request.folder, files, uncertain))
             self.agenda.append(Reply(pending.request, error=CheckpointFailed(f"the savepoint failed: {why}")))
             return
-        self.agenda.append(Discard(number, files, uncertain))
+        discard = Discard(number, files, uncertain)
+        (self._doubtful if uncertain else self.agenda).append(discard)
         self._notices.append(Notice(number, complete=False))
         if count:
             self._count_failure(number, why)
@@ -340,11 +351,11 @@ class Coordinator:
 
     def release(self, keep: bool, finished: bool) -> None:
         """Delete checkpoints when the job is over, or keep those that are retained."""
-        self.agenda.append(Tidy([*self._undeleted, *self.kept] if keep else [], self._since, finished))
+        self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:
-    """The file that a slot wrote for a checkpoint; those before it in the chain belong to others."""
+    """The file that a slot wrote for a checkpoint; those before it in the series belong to others."""
     newest = answer.snapshot.files[-1:] if answer.snapshot is not None else []
     return [file.url for file in newest if file.inline is None]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.errors import CorruptSnapshot, UnknownFormat
 from penstock.graph.plan import Plan
-from penstock.state.snapshot import FileRef, Kind, Name, Restore, Shape, SlotSnapshot, checksum
+from penstock.state.snapshot_file import FileRef, Kind, Name, Restore, Shape, SlotSnapshot, checksum
 
 FILE = "_metadata"
 FORMAT = "penstock-snapshot"
@@ -42,6 +42,8 @@ class Metadata:
     drained: bool = False
     enumerators: dict[str, bytes] = field(default_factory=dict)
     """By source uid: the pickled position of the driver's part."""
+    owner: int = 0
+    """The number of the token with which it was published; 0 without ownership."""
 
     def files(self) -> set[str]:
         """URLs of every file that it needs."""
@@ -55,7 +57,7 @@ class Metadata:
 
 
 def encode(metadata: Metadata, folder: str) -> bytes:
-    """As bytes, for a `_metadata` file in a folder."""
+    """The metadata as bytes, for the `_metadata` file in a checkpoint's folder."""
     body = json.dumps(
         {
             "number": metadata.number,
@@ -65,6 +67,7 @@ def encode(metadata: Metadata, folder: str) -> bytes:
             "savepoint": metadata.savepoint,
             "drained": metadata.drained,
             "fingerprint": metadata.fingerprint,
+            "owner": metadata.owner,
             "operators": {uid: shape._asdict() for uid, shape in metadata.shapes.items()},
             "enumerators": {uid: _text(position) for uid, position in metadata.enumerators.items()},
             "slots": [_slot_out(slot, folder) for slot in metadata.slots],
@@ -96,7 +99,7 @@ def _head(version: int) -> str:
 
 
 def _checksum(version: int, body: bytes) -> str:
-    """Of everything but itself."""
+    """The checksum of the whole document without its own field."""
     return checksum(_head(version).encode() + body)
 
 
@@ -109,6 +112,7 @@ def _decoded(body: dict[str, Any], folder: str) -> Metadata:
         savepoint=body["savepoint"],
         drained=body["drained"],
         fingerprint=body["fingerprint"],
+        owner=body.get("owner", 0),
         shapes={uid: Shape(**shape) for uid, shape in body["operators"].items()},
         enumerators={uid: b64decode(text) for uid, text in body["enumerators"].items()},
         slots=[_slot_in(slot, folder) for slot in body["slots"]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.checkpoint.metadata import Metadata, fingerprint
 from penstock.errors import StateNotRestored
 from penstock.graph.plan import Plan
-from penstock.state.snapshot import Kind
+from penstock.state.snapshot_file import Kind
 
 _STATEFUL = {Kind.KEYED, Kind.TIMERS, Kind.LIST, Kind.UNION, Kind.BROADCAST}
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import posixpath
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
-from penstock.checkpoint import protocol
+from penstock.checkpoint import rules as protocol
 from penstock.checkpoint.metadata import FILE, Metadata, decode, encode
 from penstock.errors import NoSuchSnapshot, StorageError
 from penstock.storage import Storage
@@ -30,13 +32,19 @@ class CheckpointStore(Protocol):
         """Delete files of a checkpoint that never became complete."""
 
     def retract(self, number: int) -> bool:
-        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known."""
+        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known.
 
-    def mark_finished(self) -> None:
-        """The job came to its end: nothing of it will be recovered."""
+        Only for one that is not the newest: someone may have gone on from that.
+        """
 
-    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
-        """Delete what no kept checkpoint needs, of the checkpoints from this number on."""
+    def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
+        """Delete what no kept checkpoint needs, of the checkpoints from this number on.
+
+        `confirm` is called when it is known what there is, and raises if it must not be deleted.
+        """
+
+    def delete_if_empty(self) -> None:
+        """Delete the folder of the job, if nothing is in it."""
 
 
 class FolderStore:
@@ -44,6 +52,10 @@ class FolderStore:
 
     def __init__(self, directory: str, job_id: str) -> None:
         self._storage = Storage(f"{directory.rstrip('/')}/{job_id}")
+
+    def url(self) -> str:
+        """The URL of the job's folder."""
+        return self._storage.url()
 
     def folder(self, number: int) -> str:
         return self._storage.url(protocol.folder_of(number))
@@ -55,21 +67,18 @@ class FolderStore:
 
     # --- what is there ---
     def complete(self) -> list[Metadata]:
-        """All complete checkpoints, oldest first."""
-        return [self.read(number) for number in protocol.complete(self._storage.names())]
+        """All complete checkpoints, oldest first. Meanwhile a former owner may delete some that it had given up."""
+        found = []
+        for number in protocol.complete(self._storage.names()):
+            with suppress(FileNotFoundError):
+                found.append(self.read(number))
+        return found
 
     def read(self, number: int) -> Metadata:
         return decode(self._storage.read(f"{protocol.folder_of(number)}/{FILE}"), self.folder(number))
 
     def next_number(self) -> int:
         return protocol.next_number(self._storage.names())
-
-    def is_finished(self) -> bool:
-        return protocol.is_finished(self._storage.names())
-
-    def start_anew(self) -> None:
-        """A job of this id starts from the beginning: that one before it ended no longer matters."""
-        self._storage.delete(protocol.FINISHED)
 
     # --- deleting ---
     def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
@@ -89,15 +98,9 @@ class FolderStore:
                 self._delete(url.removeprefix(root))
 
     def retract(self, number: int) -> bool:
-        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known."""
-        name = f"{protocol.folder_of(number)}/{FILE}"
-        return _retracted(self._storage, name)
+        return _retracted(self._storage, f"{protocol.folder_of(number)}/{FILE}")
 
-    def mark_finished(self) -> None:
-        if not self._storage.exists(protocol.FINISHED):
-            self._storage.create(protocol.FINISHED, b"")
-
-    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
+    def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         root = self._storage.url()
         needed = {m.number: {posixpath.relpath(url, root) for url in m.files()} for m in kept}
         try:
@@ -105,12 +108,14 @@ class FolderStore:
         except StorageError as error:
             log.warning("%s; what is there is left behind", error)
             return
+        confirm()
         for name in unneeded:
             self._delete(name)
         for folder in {posixpath.dirname(name) for name in unneeded}:
             self._storage.delete_empty_folder(folder)
-        if not kept:
-            self._storage.delete_empty_folder("")
+
+    def delete_if_empty(self) -> None:
+        self._storage.delete_empty_folder("")
 
     def _delete(self, name: str) -> None:
         """A file that cannot be deleted now is left for later; no job fails for it."""
@@ -136,16 +141,16 @@ class MemoryStore:
         """The coordinator holds the only references."""
 
     def discard(self, files: list[str]) -> None:
-        """There are no files."""
+        """A store in memory has no files to delete."""
 
     def retract(self, number: int) -> bool:
         return True
 
-    def mark_finished(self) -> None:
-        """Nothing outlives the driver."""
-
-    def tidy(self, kept: list[Metadata], since: int = 0) -> None:
+    def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         """Nothing is left behind."""
+
+    def delete_if_empty(self) -> None:
+        """A store in memory has no folder to delete."""
 
 
 def read_snapshot(path: str) -> Metadata:

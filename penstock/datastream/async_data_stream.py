@@ -9,9 +9,10 @@ from typing import Any
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_instance
-from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
-from penstock.runtime.async_requests import required_parameters
-from penstock.runtime.async_wait import AsyncWaitOperator
+from penstock.runtime.functions.async_requests import required_parameters
+from penstock.runtime.functions.async_wait import AsyncWaitOperator
+from penstock.vocabulary.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.vocabulary.settings.values import at_least
 
 __all__ = ["AsyncDataStream"]
 
@@ -86,18 +87,11 @@ def _applied(
     check_instance(stream, DataStream, method)
     _check_function(descriptor.async_function, method)
     check_instance(descriptor.async_retry_strategy, AsyncRetryStrategy, method)
-    _check_capacity(descriptor.capacity)
+    at_least("capacity", descriptor.capacity, 1)
     timeout = to_millis(descriptor.timeout)
     if timeout <= 0:
         raise ValueError(f"the timeout of a request must be above 0 ms, not {timeout} ms")
     return stream._then("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
-
-
-def _check_capacity(capacity: Any) -> None:
-    if isinstance(capacity, bool) or not isinstance(capacity, int):
-        raise TypeError(f"capacity must be a whole number, not {capacity!r}")
-    if capacity < 1:
-        raise ValueError(f"capacity must be at least 1, not {capacity}")
 
 
 def _check_function(function: Any, method: str) -> None:

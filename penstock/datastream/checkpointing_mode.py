@@ -1,13 +1,9 @@
 """What state guarantees after a recovery."""
 
-from enum import Enum
+from penstock.vocabulary.settings.checkpointing_mode import (
+    CheckpointingMode,
+)
 
-
-class CheckpointingMode(Enum):
-    """How often an element may count in state after a recovery."""
-
-    EXACTLY_ONCE = 0
-    """Once, as if the failure had not happened."""
-
-    AT_LEAST_ONCE = 1
-    """Once or more. An epoch always ends in a consistent cut, so nothing is gained over EXACTLY_ONCE."""
+__all__ = [
+    "CheckpointingMode",
+]

@@ -7,26 +7,25 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_instance
-from penstock.datastream.functions import (
-    BroadcastProcessFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
-)
 from penstock.datastream.keyed_stream import KeyedStream
-from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import UnsupportedOperation
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.runtime.operator import Operator
-from penstock.runtime.process import (
+from penstock.runtime.core.operator import Operator
+from penstock.runtime.functions.process import (
     BroadcastProcessOperator,
     CoFlatMapOperator,
     CoMapOperator,
     CoProcessOperator,
     KeySelector,
 )
+from penstock.vocabulary.functions.element_functions import CoFlatMapFunction, CoMapFunction
+from penstock.vocabulary.functions.process_functions import (
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
+from penstock.vocabulary.state.descriptors import MapStateDescriptor
 
 
 class ConnectedStreams:

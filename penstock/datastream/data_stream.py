@@ -8,44 +8,44 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream.collecting import CloseableIterator
-from penstock.datastream.connectors.base import Sink, SupportsPreprocessing
-from penstock.datastream.connectors.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
-from penstock.datastream.functions import (
+from penstock.connectors.base import Sink, SupportsPreprocessing
+from penstock.connectors.committing.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
+from penstock.errors import UnsupportedOperation
+from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
+from penstock.graph.transformations import Chaining, StreamRef, Transformation
+from penstock.launch.collecting import CloseableIterator
+from penstock.lazy_names import lazy_names
+from penstock.runtime.core.operator import Operator
+from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.functions.map_and_filter import FilterOperator, FlatMapOperator, MapOperator, SplitOperator
+from penstock.runtime.functions.process import ProcessOperator
+from penstock.runtime.functions.projection import Projection
+from penstock.runtime.sinks.committing import CommittingSink
+from penstock.runtime.sinks.sink_operators import DiscardingSink, FunctionSink, PrintSink
+from penstock.vocabulary.functions.element_functions import (
     FilterFunction,
     FlatMapFunction,
     Function,
     MapFunction,
     OutputSelector,
     Partitioner,
-    ProcessFunction,
-    SinkFunction,
 )
-from penstock.datastream.key_selectors import key_selector as as_key_selector
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.datastream.state import MapStateDescriptor
-from penstock.datastream.time_characteristic import TimeCharacteristic
-from penstock.datastream.window import (
+from penstock.vocabulary.functions.key_selectors import key_selector as as_key_selector
+from penstock.vocabulary.functions.process_functions import ProcessFunction
+from penstock.vocabulary.functions.source_functions import SinkFunction
+from penstock.vocabulary.output_tag import OutputTag
+from penstock.vocabulary.slot_sharing_group import SlotSharingGroup
+from penstock.vocabulary.state.descriptors import MapStateDescriptor
+from penstock.vocabulary.time_characteristic import TimeCharacteristic
+from penstock.vocabulary.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
-    WindowAssigner,
 )
-from penstock.errors import UnsupportedOperation
-from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
-from penstock.graph.transformations import Chaining, StreamRef, Transformation
-from penstock.lazy_names import lazy_names
-from penstock.runtime.committing import CommittingSink
-from penstock.runtime.operator import Operator
-from penstock.runtime.process import ProcessOperator
-from penstock.runtime.projection import Projection
-from penstock.runtime.sinks import DiscardingSink, FunctionSink, PrintSink
-from penstock.runtime.stateless import FilterOperator, FlatMapOperator, MapOperator, SplitOperator
-from penstock.runtime.watermarks import TimestampsAndWatermarksOperator
+from penstock.vocabulary.windows.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
@@ -176,7 +176,7 @@ class DataStream(Settings):
 
     # --- one record at a time ---
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
-        """One record for each."""
+        """Turn each record into exactly one other."""
         check_function(func, MapFunction, "map")
         return self._then("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
 

@@ -1,5 +1,9 @@
 """What becomes of checkpoints, under the name of PyFlink's module."""
 
-from penstock.datastream.checkpoint_config import ExternalizedCheckpointRetention
+from penstock.vocabulary.settings.externalized_checkpoint_retention import (
+    ExternalizedCheckpointRetention,
+)
 
-__all__ = ["ExternalizedCheckpointRetention"]
+__all__ = [
+    "ExternalizedCheckpointRetention",
+]

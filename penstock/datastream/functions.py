@@ -2,22 +2,22 @@
 
 from typing import TypeVar
 
-from penstock.datastream._async_functions import (
+from penstock.vocabulary.functions.async_functions import (
     AsyncFunction,
     AsyncFunctionDescriptor,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
     ResultFuture,
 )
-from penstock.datastream._checkpointed_functions import (
+from penstock.vocabulary.functions.checkpointed_functions import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from penstock.datastream._contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
-from penstock.datastream._element_functions import (
+from penstock.vocabulary.functions.contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
+from penstock.vocabulary.functions.element_functions import (
     AggregateFunction,
     CoFlatMapFunction,
     CoGroupFunction,
@@ -43,7 +43,7 @@ from penstock.datastream._element_functions import (
     RichMapFunction,
     RichReduceFunction,
 )
-from penstock.datastream._process_functions import (
+from penstock.vocabulary.functions.process_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -53,7 +53,7 @@ from penstock.datastream._process_functions import (
     ProcessFunction,
     ProcessJoinFunction,
 )
-from penstock.datastream._source_functions import (
+from penstock.vocabulary.functions.source_functions import (
     ParallelSourceFunction,
     RichParallelSourceFunction,
     RichSinkFunction,
@@ -62,7 +62,7 @@ from penstock.datastream._source_functions import (
     SourceContext,
     SourceFunction,
 )
-from penstock.datastream._window_functions import (
+from penstock.vocabulary.functions.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

@@ -9,11 +9,11 @@ from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connected_streams import joined_operator
 from penstock.datastream.data_stream import DataStream, check_instance
-from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.keyed_stream import KeyedStream
-from penstock.datastream.output_tag import OutputTag
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.joins import IntervalJoinOperator, IntervalSpec
+from penstock.runtime.windows.joins import IntervalJoinOperator, IntervalSpec
+from penstock.vocabulary.functions.process_functions import ProcessJoinFunction
+from penstock.vocabulary.output_tag import OutputTag
 
 
 class IntervalJoin:

@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.absent import absent_object
 from penstock.common.configuration import Configuration
-from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.java_gateway import ADVICE
+from penstock.launch.environment_settings import EnvironmentSettings
 
 
 class JavaEnvironment(absent_object):

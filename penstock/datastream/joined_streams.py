@@ -7,17 +7,18 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_function
-from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from penstock.datastream.key_selectors import key_selector as as_key_selector
 from penstock.datastream.keyed_stream import KeyedStream
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 from penstock.datastream.windowed_stream import WindowedStream
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.joins import CoGroupEvaluation, JoinEvaluation, Tagged, TaggedKey
-from penstock.runtime.pane_contents import Buffered
-from penstock.runtime.stateless import MapOperator
-from penstock.runtime.window_evaluation import Evaluation
+from penstock.runtime.functions.map_and_filter import MapOperator
+from penstock.runtime.windows.joins import CoGroupEvaluation, JoinEvaluation, Tagged, TaggedKey
+from penstock.runtime.windows.pane_contents import Buffered
+from penstock.runtime.windows.window_evaluation import Evaluation
+from penstock.vocabulary.functions.element_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from penstock.vocabulary.functions.key_selectors import key_selector as as_key_selector
+from penstock.vocabulary.output_tag import OutputTag
+from penstock.vocabulary.windows.evictors import Evictor
+from penstock.vocabulary.windows.windows import Trigger, WindowAssigner
 
 
 class JoinedStreams:

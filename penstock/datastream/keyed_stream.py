@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_function, check_instance, time_assigner
-from penstock.datastream.functions import Function, KeyedProcessFunction, ProcessFunction, ReduceFunction
-from penstock.datastream.window import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.graph.transformations import StreamRef
-from penstock.runtime.process import ProcessOperator
-from penstock.runtime.rolling import Accumulate, Choose, Field, ReduceOperator, add
-from penstock.runtime.with_state import FilterWithState, FlatMapWithState, MapWithState
+from penstock.runtime.functions.process import ProcessOperator
+from penstock.runtime.functions.rolling import Accumulate, Choose, Field, ReduceOperator, add
+from penstock.runtime.functions.with_state import FilterWithState, FlatMapWithState, MapWithState
+from penstock.vocabulary.functions.element_functions import Function, ReduceFunction
+from penstock.vocabulary.functions.process_functions import KeyedProcessFunction, ProcessFunction
+from penstock.vocabulary.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from penstock.vocabulary.windows.windows import WindowAssigner
 
 if TYPE_CHECKING:
     from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams

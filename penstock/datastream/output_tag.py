@@ -1,33 +1,9 @@
 """The name of a side output."""
 
-from __future__ import annotations
+from penstock.vocabulary.output_tag import (
+    OutputTag,
+)
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from penstock.common.typeinfo import TypeInformation
-
-
-class OutputTag:
-    """Names a side output and, if known, the type of its elements. Tags with the same id are the same output.
-
-    >>> OutputTag("late") == OutputTag("late")
-    True
-    """
-
-    __slots__ = ("tag_id", "type_info")
-
-    def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
-        if not isinstance(tag_id, str) or not tag_id:
-            raise ValueError(f"the id of an OutputTag must be a string that is not empty, not {tag_id!r}")
-        self.tag_id = tag_id
-        self.type_info = type_info
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OutputTag) and self.tag_id == other.tag_id
-
-    def __hash__(self) -> int:
-        return hash(self.tag_id)
-
-    def __repr__(self) -> str:
-        return f"OutputTag({self.tag_id!r})"
+__all__ = [
+    "OutputTag",
+]

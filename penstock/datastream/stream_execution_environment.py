@@ -13,37 +13,37 @@ from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.time import Duration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream import submission
-from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.collecting import CloseableIterator
-from penstock.datastream.connectors.base import BadRecords, Source
-from penstock.datastream.connectors.file_formats import FileFormat
+from penstock.connectors.base import BadRecords, Source
+from penstock.connectors.number_seq import NumberSequenceSource
+from penstock.connectors.socket import SocketTextSource
 from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
-from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.connectors.socket import SocketTextSource
 from penstock.datastream.data_stream import DataStream, check_instance
-from penstock.datastream.environment_settings import EnvironmentSettings, default_parallelism
-from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.formats.avro import AvroInputFormat
-from penstock.datastream.formats.text import TextLineFormat
-from penstock.datastream.functions import SourceFunction
 from penstock.datastream.java_environment import JavaEnvironment
-from penstock.datastream.python_dependencies import PythonDependencies
-from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.datastream.state_backend import StateBackend
-from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.errors import UnsupportedOperation
+from penstock.formats.avro import AvroInputFormat
+from penstock.formats.contracts import FileFormat
+from penstock.formats.text import TextLineFormat
 from penstock.graph import explain
 from penstock.graph.plan import Plan
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.runtime.readers import CollectionSource, RateSource, SequenceSource
-from penstock.runtime.sinks import CollectSink
-from penstock.runtime.source import ReadLimits, SourceOperator
-from penstock.runtime.source import Source as RuntimeSource
-from penstock.runtime.source_function import FunctionSource
-from penstock.runtime.split_source import SplitSource
-from penstock.runtime.watermarks import IngestionTimeOperator
+from penstock.launch import submission
+from penstock.launch.collecting import CloseableIterator
+from penstock.launch.environment_settings import EnvironmentSettings, default_parallelism
+from penstock.launch.python_dependencies import PythonDependencies
+from penstock.runtime.core.watermarks import IngestionTimeOperator
+from penstock.runtime.sinks.sink_operators import CollectSink
+from penstock.runtime.sources.readers import CollectionSource, RateSource, SequenceSource
+from penstock.runtime.sources.source_function import FunctionSource
+from penstock.runtime.sources.source_operator import ReadLimits, SourceOperator
+from penstock.runtime.sources.source_operator import Source as RuntimeSource
+from penstock.runtime.sources.split_source import SplitSource
+from penstock.vocabulary.functions.source_functions import SourceFunction
+from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
+from penstock.vocabulary.settings.checkpointing_mode import CheckpointingMode
+from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
+from penstock.vocabulary.settings.state_backend import StateBackend
+from penstock.vocabulary.slot_sharing_group import SlotSharingGroup
+from penstock.vocabulary.time_characteristic import TimeCharacteristic
 
 
 class StreamExecutionEnvironment:

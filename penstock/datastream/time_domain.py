@@ -1,10 +1,9 @@
 """Which clock a timer follows."""
 
-from enum import Enum
+from penstock.vocabulary.time_domain import (
+    TimeDomain,
+)
 
-
-class TimeDomain(Enum):
-    """The clock of a timer."""
-
-    EVENT_TIME = 0
-    PROCESSING_TIME = 1
+__all__ = [
+    "TimeDomain",
+]

@@ -1,18 +1,7 @@
 """Windows, window assigners, triggers and evictors, under PyFlink's names."""
 
 from penstock.common.time import Time
-from penstock.datastream._evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from penstock.datastream._triggers import (
-    ContinuousEventTimeTrigger,
-    ContinuousProcessingTimeTrigger,
-    CountTrigger,
-    DeltaTrigger,
-    EventTimeTrigger,
-    NeverTrigger,
-    ProcessingTimeTrigger,
-    PurgingTrigger,
-)
-from penstock.datastream._window_assigners import (
+from penstock.vocabulary.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
@@ -28,7 +17,18 @@ from penstock.datastream._window_assigners import (
     TumblingProcessingTimeWindows,
     required,
 )
-from penstock.datastream._windows import (
+from penstock.vocabulary.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from penstock.vocabulary.windows.triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+)
+from penstock.vocabulary.windows.windows import (
     MAX_LONG_VALUE,
     CountWindow,
     GlobalWindow,

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.time import to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_function, check_instance
-from penstock.datastream.functions import (
-    AggregateFunction,
-    AllWindowFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-    WindowFunction,
-)
 from penstock.datastream.keyed_stream import FoldsFields, KeyedStream
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import UnsupportedOperation
-from penstock.runtime.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
-from penstock.runtime.window_evaluation import (
+from penstock.runtime.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
+from penstock.runtime.windows.window_evaluation import (
     ApplyAllEvaluation,
     ApplyEvaluation,
     Evaluation,
     ProcessAllEvaluation,
     ProcessEvaluation,
 )
-from penstock.runtime.window_operator import WindowOperator, WindowSpec
+from penstock.runtime.windows.window_operator import WindowOperator, WindowSpec
+from penstock.vocabulary.functions.element_functions import AggregateFunction, ReduceFunction
+from penstock.vocabulary.functions.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from penstock.vocabulary.output_tag import OutputTag
+from penstock.vocabulary.windows.evictors import Evictor
+from penstock.vocabulary.windows.windows import MergingWindowAssigner, Trigger, WindowAssigner
 
 if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-class _Windowed(FoldsFields):
+P = TypeVar("P")
+
+
+class _Windowed(FoldsFields, Generic[P]):
     """What windows with and without keys share."""
+
+    _what: str
+    _for_process: tuple[type, type[Evaluation]]
+    """The class of the functions that `process` takes, and how these are evaluated."""
+    _for_apply: tuple[type, type[Evaluation]]
+    """The same for `apply`."""
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         check_instance(window_assigner, WindowAssigner, "window")
@@ -88,6 +96,19 @@ class _Windowed(FoldsFields):
     def get_input_type(self) -> TypeInformation | None:
         return self._stream.get_type()
 
+    # --- all elements of a pane ---
+    def process(self, process_window_function: P, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a pane for a ProcessWindowFunction; for a ProcessAllWindowFunction if there are no keys."""
+        kind, evaluation = self._for_process
+        check_instance(process_window_function, kind, f"process on {self._what}")
+        return self._then("Window Process", Buffered(), evaluation(process_window_function), output_type)
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a pane for a WindowFunction; for an AllWindowFunction if there are no keys."""
+        kind, evaluation = self._for_apply
+        check_function(window_function, kind, f"apply on {self._what}")
+        return self._then("Window Apply", Buffered(), evaluation(window_function), output_type)
+
     # --- one value per pane ---
     def reduce(
         self,
@@ -115,10 +136,16 @@ class _Windowed(FoldsFields):
         )
 
     # --- making the operator ---
-    @staticmethod
-    @abstractmethod
-    def _evaluation(function: Any) -> Evaluation:
+    def _evaluation(self, function: Any) -> Evaluation:
         """How a window function, or none, evaluates what was reduced or aggregated."""
+        if function is None:
+            return Evaluation()
+        kind, evaluation = self._for_process
+        if isinstance(function, kind):
+            return evaluation(function)
+        kind, evaluation = self._for_apply
+        check_function(function, kind, "a window function")
+        return evaluation(function)
 
     def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False)
@@ -143,71 +170,30 @@ class _Windowed(FoldsFields):
         operator = WindowOperator(spec, self._stream._selector, output_type if check else None)
         stream = self._stream._then(name, operator, output_type)
         stream._node.description = f"{name} over {self._assigner!r}"
+        return self._placed(stream)
+
+    def _placed(self, stream: DataStream) -> DataStream:
+        """The results, computed where windows of this kind are."""
         return stream
 
 
-class WindowedStream(_Windowed):
-    """A keyed stream in windows."""
+class WindowedStream(_Windowed[ProcessWindowFunction[Any, Any, Any, Any]]):
+    """A keyed stream in windows. `apply` also takes a function of (key, window, elements)."""
 
-    def process(
-        self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """All elements of a pane for a ProcessWindowFunction."""
-        check_instance(process_window_function, ProcessWindowFunction, "process on windows")
-        return self._then("Window Process", Buffered(), ProcessEvaluation(process_window_function), output_type)
-
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """All elements of a pane for a WindowFunction, or a function of (key, window, elements)."""
-        check_function(window_function, WindowFunction, "apply on windows")
-        return self._then("Window Apply", Buffered(), ApplyEvaluation(window_function), output_type)
-
-    @staticmethod
-    def _evaluation(function: Any) -> Evaluation:
-        if function is None:
-            return Evaluation()
-        if isinstance(function, ProcessWindowFunction):
-            return ProcessEvaluation(function)
-        check_function(function, WindowFunction, "a window function")
-        return ApplyEvaluation(function)
+    _what = "windows"
+    _for_process = ProcessWindowFunction, ProcessEvaluation
+    _for_apply = WindowFunction, ApplyEvaluation
 
 
-class AllWindowedStream(_Windowed):
-    """A stream without keys in windows: one subtask sees everything."""
+class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
+    """A stream without keys in windows: one subtask sees everything. `apply` also takes (window, elements)."""
 
-    def process(
-        self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """All elements of a window for a ProcessAllWindowFunction."""
-        check_instance(process_window_function, ProcessAllWindowFunction, "process on all windows")
-        return self._then("Window Process", Buffered(), ProcessAllEvaluation(process_window_function), output_type)
+    _what = "all windows"
+    _for_process = ProcessAllWindowFunction, ProcessAllEvaluation
+    _for_apply = AllWindowFunction, ApplyAllEvaluation
 
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """All elements of a window for an AllWindowFunction, or a function of (window, elements)."""
-        check_function(window_function, AllWindowFunction, "apply on all windows")
-        return self._then("Window Apply", Buffered(), ApplyAllEvaluation(window_function), output_type)
-
-    def _then(
-        self,
-        name: str,
-        contents: Contents,
-        evaluation: Evaluation,
-        output_type: TypeInformation | None,
-        check: bool = True,
-    ) -> DataStream:
-        return super()._then(name, contents, evaluation, output_type, check).force_non_parallel()
-
-    @staticmethod
-    def _evaluation(function: Any) -> Evaluation:
-        if function is None:
-            return Evaluation()
-        if isinstance(function, ProcessAllWindowFunction):
-            return ProcessAllEvaluation(function)
-        check_function(function, AllWindowFunction, "a window function")
-        return ApplyAllEvaluation(function)
+    def _placed(self, stream: DataStream) -> DataStream:
+        return stream.force_non_parallel()
 
 
 def one_key(_: Any) -> int:

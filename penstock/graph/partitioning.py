@@ -69,7 +69,7 @@ class Global(Partitioning):
 
 @dataclass(frozen=True)
 class ByKey(Partitioning):
-    """By the key group of the record's key."""
+    """Send each record to the subtask that owns the key group of its key."""
 
     selector: Callable[[Any], Any]
     label = "HASH"
@@ -77,7 +77,7 @@ class ByKey(Partitioning):
 
 @dataclass(frozen=True)
 class Custom(Partitioning):
-    """As a user's partitioner says."""
+    """Send each record where the user's partitioner says."""
 
     partitioner: Any
     selector: Callable[[Any], Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "min": min, "max": max}
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.sinks.committing import Begun
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class Cluster(Protocol):
 
     on_wake: Callable[[bool], None]
     """Called, from any thread, when an epoch is wanted: with False if a slot has input, with True if one is lost."""
+
+    on_begun: Callable[[list[Begun]], None]
+    """Called in BATCH mode, from within `deploy` or `run`, when the sinks of a subtask have started."""
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt and open them; one that fails to open says so in its report."""

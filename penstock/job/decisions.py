@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from penstock.checkpoint.archive import Covered, Reply, StorageOrder
 from penstock.checkpoint.metadata import Metadata
 from penstock.common.job import JobStatus
-from penstock.runtime.protocol import Command, Report
+from penstock.runtime.core.messages import Command, Report
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Deploy:
     """Whether the snapshot is the job's own and checkpoints may build on its files."""
     repeats: bool
     """Whether results that no checkpoint covers will be produced again, and those that wait must be forgotten."""
+    line: tuple[Metadata, ...] = ()
+    """The checkpoints that count: whoever takes over goes on from one of them, or of those that follow."""
 
 
 @dataclass(frozen=True)

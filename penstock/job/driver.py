@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock import pickling
 from penstock.checkpoint.archive import Covered, Publish, Reply, SavepointRequest, reply
 from penstock.checkpoint.coordinator import Coordinator
 from penstock.common.job import JobStatus
-from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError
+from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError, StorageError
 from penstock.graph.plan import Plan
 from penstock.job.clock import WallClock
-from penstock.job.cluster import Cluster
+from penstock.job.cluster import Cluster, Patience
 from penstock.job.decisions import Commit, Decision, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
 from penstock.job.driver_parts import DriverParts
 from penstock.job.durability import Durability
@@ -24,6 +26,7 @@ from penstock.job.facts import (
     Answer,
     CancelWanted,
     Deployed,
+    Displaced,
     EpochRan,
     Failed,
     Message,
@@ -38,8 +41,9 @@ from penstock.job.facts import (
 from penstock.job.machine import JobMachine
 from penstock.job.results import Results
 from penstock.job.view import JobView, StatusChange
-from penstock.runtime.protocol import Deployment
+from penstock.runtime.core.messages import Deployment, Report
 
+log = logging.getLogger("penstock.job")
 MOST_ASSIGNED = 20_000
 """How many records an enumerator that reads by itself hands out for an epoch at most."""
 
@@ -73,12 +77,16 @@ class JobDriver:
         on_results: Mapping[str, Callable[[Any], None]],
         durability: Durability | None = None,
         clock: WallClock | None = None,
+        patience: Patience | None = None,
     ) -> None:
         durability = durability or Durability.none(plan, deployment.job_id)
+        self._plan = plan
         self._deployment = deployment
         self._cluster = cluster
         self._assigned = min(options.max_records, MOST_ASSIGNED)
         self._archive = durability.archive
+        self._owner = durability.owner
+        self._pulse_seconds = (patience or Patience()).heartbeat_interval / 1000
         self._results = Results(on_results, durability.held)
         self._clock = clock or WallClock()
         self._machine = JobMachine(plan, deployment.job_id, options, durability)
@@ -88,6 +96,7 @@ class JobDriver:
         self._wake = threading.Event()
         self._over = ""
         cluster.on_wake = self.wake
+        cluster.on_begun = self._driver_parts.begun
 
     @property
     def view(self) -> JobView:
@@ -118,19 +127,36 @@ class JobDriver:
     # --- from start to end ---
     def run(self) -> None:
         """From the first decision to the last."""
+        self._owner.watch(self._pulse_seconds, lambda error: self._tell(Displaced(error)))
+        try:
+            ended = self._run_to_end()
+            error = self._cause(ended.error) if ended.status is JobStatus.FAILED and ended.error else ended.error
+            if not isinstance(error, JobDisplaced):
+                self._give_back()
+        finally:
+            self._owner.let_go()
+        self._over = ended.why
+        self._refuse_late_requests()
+        if error is not None:
+            # Where in the machinery it was made does not help anyone.
+            raise error.with_traceback(None)
+
+    def _run_to_end(self) -> Ended:
         answer = Answer(self._clock.now())
         while True:
             self._wake.clear()
             self._pass_on_messages()
             decision = self._machine.decide(answer)
             if isinstance(decision, Ended):
-                break
+                return decision
             answer = self._attempted(decision)
-        self._over = decision.why
-        self._refuse_late_requests()
-        if decision.error is not None:
-            # Where in the machinery it was made does not help anyone.
-            raise decision.error.with_traceback(None)
+
+    def _give_back(self) -> None:
+        """Whoever comes next need not ask whether this driver lives."""
+        try:
+            self._owner.end(finished=False)
+        except StorageError as error:
+            log.warning("%s; the next driver of this job may have to wait until this process is gone", error)
 
     def _pass_on_messages(self) -> None:
         while self._messages:
@@ -147,7 +173,18 @@ class JobDriver:
         try:
             return self._carry_out(decision)
         except Exception as error:
-            return Failed(self._clock.now(), error)
+            return Failed(self._clock.now(), self._cause(error))
+
+    def _cause(self, error: Exception) -> Exception:
+        """Whatever fails in a job that has another owner may fail because of that."""
+        if not isinstance(error, JobDisplaced):
+            try:
+                self._owner.check()
+            except JobDisplaced as displaced:
+                return displaced
+            except StorageError:
+                pass
+        return error
 
     def _carry_out(self, decision: Decision) -> Answer:
         match decision:
@@ -158,12 +195,12 @@ class JobDriver:
             case Deploy():
                 return self._deploy(decision)
             case Release():
-                self._driver_parts.close()
-                return Released(self._clock.now(), self._cluster.release())
+                return self._release()
             case Commit():
-                self._driver_parts.commit(decision.reports)
+                self._commit(decision)
             case Covered():
                 self._results.release(decision.epoch)
+                self._owner.check()
                 self._driver_parts.checkpoint_complete(decision.checkpoint)
             case HandOutLast():
                 self._hand_out_last(decision)
@@ -180,6 +217,7 @@ class JobDriver:
     def _deploy(self, decision: Deploy) -> Answer:
         """Bring the parts on the driver and the slots to life where the snapshot left them."""
         snapshot = decision.snapshot
+        self._own(decision)
         if decision.repeats:
             self._results.forget()
         self._deployment.attempt = decision.attempt
@@ -188,7 +226,20 @@ class JobDriver:
         positions = snapshot.enumerators if snapshot is not None else {}
         self._driver_parts.open({uid: pickling.loads(position) for uid, position in positions.items()})
         reports = self._cluster.deploy(self._deployment)
+        self._check_owner_of_failures(reports)
         return Deployed(self._clock.now(), reports)
+
+    def _own(self, decision: Deploy) -> None:
+        """Every attempt is an owner of its own, so that what the one before left behind can commit nothing."""
+        if decision.attempt:
+            self._owner.renew()
+        self._owner.begin(decision.line)
+        self._deployment.owner = self._owner.token
+
+    def _check_owner_of_failures(self, reports: list[Report]) -> None:
+        if any(report.failure is not None or report.lost for report in reports):
+            with suppress(StorageError):
+                self._owner.check()
 
     def _run_epoch(self, decision: RunEpoch) -> Answer:
         command, parts = decision.command, self._driver_parts
@@ -202,7 +253,24 @@ class JobDriver:
             # Results are true even if the epoch failed elsewhere.
             for uid, payload in report.results:
                 self._results.take(command.epoch, uid, payload)
+        self._check_owner_of_failures(reports)
         return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
+
+    def _release(self) -> Answer:
+        """The driver's parts go last: they undo what the slots have left."""
+        try:
+            reports = self._cluster.release()
+        finally:
+            self._driver_parts.close()
+        return Released(self._clock.now(), reports)
+
+    def _commit(self, decision: Commit) -> None:
+        """A BATCH job has no checkpoint that says what may be committed again: who commits is decided once."""
+        if self._plan.batch:
+            self._owner.decide()
+        else:
+            self._owner.check()
+        self._driver_parts.commit(decision.reports)
 
     def _rest(self, decision: Wait) -> Answer:
         millis = None if decision.until is None else max(0, decision.until - self._clock.now())

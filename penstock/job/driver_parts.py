@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -11,19 +12,21 @@ from typing import Any
 import cloudpickle
 
 from penstock import errors
-from penstock.datastream.connectors.base import GlobalCommitter
+from penstock.connectors.base import GlobalCommitter
 from penstock.errors import JobFailed, PenstockError
 from penstock.graph.plan import Node, Plan
-from penstock.runtime.committing import AT_THE_END, CommittingSink, commit_at_the_end
-from penstock.runtime.elements import joined
-from penstock.runtime.failures import USER_ERRORS, Failure, failure_of
-from penstock.runtime.operator import Clock, OperatorContext
-from penstock.runtime.protocol import Report
-from penstock.runtime.source import Enumerator, SourceOperator
+from penstock.runtime.core.elements import joined
+from penstock.runtime.core.failures import USER_ERRORS, Failure, failure_of
+from penstock.runtime.core.messages import Report
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.sinks.committing import AT_THE_END, Begun, CommittingSink, abort_at_the_end, commit_at_the_end
+from penstock.runtime.sources.source_operator import Enumerator, SourceOperator
+
+log = logging.getLogger("penstock.job")
 
 
 class DriverParts:
-    """Those of one job. Their errors are told as those of their operators."""
+    """The enumerators and committers of one job. An error in one of them names the operator that it belongs to."""
 
     def __init__(
         self,
@@ -40,6 +43,8 @@ class DriverParts:
         self._enumerators: dict[int, Enumerator] = {}
         self._committers: dict[str, GlobalCommitter] = {}
         self._waiting: dict[tuple[int, str], list[Any]] = {}
+        self._begun: dict[str, list[list[Any]]] = {}
+        """By uid of a sink, for each of its writers in a BATCH job: what it has begun, while that is not committed."""
 
     def open(self, positions: dict[str, Any]) -> None:
         """Make them anew, enumerators at their positions by source uid."""
@@ -65,7 +70,7 @@ class DriverParts:
 
     # --- sources ---
     def assignments(self, max_records: int) -> dict[int, list[Any]]:
-        """By source node: a payload per subtask."""
+        """What each source reads in this epoch: by source node, a payload for each subtask."""
         assigned = {}
         for number, enumerator in self._enumerators.items():
             node = self._plan.nodes[number]
@@ -92,6 +97,11 @@ class DriverParts:
                 enumerator.checkpoint_complete(checkpoint)
 
     # --- sinks ---
+    def begun(self, begun: list[Begun]) -> None:
+        """The sinks of a subtask have started, in a BATCH job; not for the first time, if the subtask was lost."""
+        for uid, items in begun:
+            self._begun.setdefault(uid, []).append(items)
+
     def commit(self, reports: list[Report]) -> None:
         """Commit what the slots handed over, one checkpoint after the other, before a later one can complete.
 
@@ -104,24 +114,41 @@ class DriverParts:
         over = all(report.finished for report in reports)
         due = sorted(entry for entry in self._waiting if entry[0] != AT_THE_END or over)
         for checkpoint, uid in due:
-            node = next(node for node in self._plan.nodes if node.uid == uid)
+            node = self._node(uid)
             with _told_as_of(node):
                 self._commit(node, self._waiting.pop((checkpoint, uid)))
 
     def _commit(self, node: Node, items: list[Any]) -> None:
         if self._plan.batch:
-            sink: CommittingSink = pickle.loads(cloudpickle.dumps(node.operator))
-            commit_at_the_end(sink, self._context(node), items)
+            writers = self._begun.get(node.uid, [])
+            begun = _joined(writers) if len(writers) > node.parallelism else []
+            commit_at_the_end(_copied(node), self._context(node), items, begun)
+            self._begun.pop(node.uid, None)
         if node.uid in self._committers:
             self._committers[node.uid].commit(items)
 
+    def _undo(self) -> None:
+        """An attempt of a BATCH job has failed, or its commit has: leave nothing behind."""
+        begun, self._begun = self._begun, {}
+        for uid, writers in begun.items():
+            items = _joined(writers)
+            if items:
+                node = self._node(uid)
+                try:
+                    abort_at_the_end(_copied(node), self._context(node), items)
+                except USER_ERRORS as error:
+                    log.warning("what %s (uid %s) has begun was not undone: %s", node.name, uid, error)
+
+    def _node(self, uid: str) -> Node:
+        return next(node for node in self._plan.nodes if node.uid == uid)
+
     def _context(self, node: Node) -> OperatorContext:
-        """The context of an operator's first subtask, for what is done on the driver in its place."""
+        """For what is done on the driver in place of all subtasks, as if there were one."""
         return OperatorContext(
             name=node.name,
             uid=node.uid,
             subtask=0,
-            parallelism=node.parallelism,
+            parallelism=1,
             max_parallelism=node.max_parallelism,
             output=joined([]),
             side_outputs={},
@@ -136,6 +163,17 @@ class DriverParts:
         self._enumerators, self._committers, self._waiting = {}, {}, {}
         for part in parts:
             part.close()
+        self._undo()
+
+
+def _copied(node: Node) -> CommittingSink:
+    """A sink that has been used nowhere yet."""
+    copy: CommittingSink = pickle.loads(cloudpickle.dumps(node.operator))
+    return copy
+
+
+def _joined(writers: list[list[Any]]) -> list[Any]:
+    return [item for items in writers for item in items]
 
 
 @contextmanager

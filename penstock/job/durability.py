@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.checkpoint.archive import Archive
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
 from penstock.checkpoint.metadata import Metadata
+from penstock.checkpoint.ownership import NoOwnership
 from penstock.checkpoint.store import MemoryStore
 from penstock.graph.plan import Plan
 from penstock.job.restarts import NoRestarts, Restarts
@@ -31,6 +32,8 @@ class Durability:
     """Whether someone may try to recover the job after its end, and must find that it has ended."""
     held: Set[str] = frozenset()
     """Uids of the sinks whose results wait for a checkpoint."""
+    owner: NoOwnership = field(default_factory=NoOwnership)
+    """The right to act for the job, which another driver may take."""
 
     @classmethod
     def none(cls, plan: Plan, job_id: str) -> Durability:

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.checkpoint.archive import Publish, SavepointRequest
 from penstock.errors import JobDisplaced, PenstockError
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from penstock.errors import (
     SchemaMismatch,
     SlotLost,
     SnapshotError,
+    StorageError,
 )
 from penstock.graph.plan import Plan
 from penstock.job.decisions import Commit, Decision, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
@@ -56,7 +57,7 @@ from penstock.job.facts import (
 )
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
 from penstock.job.view import FailureView, JobView, StatusChange
-from penstock.runtime.protocol import CheckpointOrder, Command, Report
+from penstock.runtime.core.messages import CheckpointOrder, Command, Report
 
 LASTING = (
     ProgramError,
@@ -69,7 +70,7 @@ LASTING = (
     SchemaMismatch,
 )
 """What another try would not change."""
-RESTARTABLE = (JobFailed, SlotLost, CheckpointFailed)
+RESTARTABLE = (JobFailed, SlotLost, CheckpointFailed, StorageError)
 REMEMBERED_FAILURES = 100
 REMEMBERED_CHANGES = 1000
 log = logging.getLogger("penstock.job")
@@ -106,7 +107,7 @@ class JobMachine:
         self.view = JobView(job_id, plan, JobStatus.CREATED, ())
 
     def _reset_attempt(self) -> None:
-        """What is known of an attempt only."""
+        """Forget what belongs to the last attempt alone."""
         self._ran: EpochRan | None = None
         self._urgent = False
         """Whether a slot is lost, so that there is no reason to wait."""
@@ -210,7 +211,8 @@ class JobMachine:
         if snapshot is not None:
             self.coordinator.restored(snapshot, self._now)
         self._next_step = self._run
-        return Deploy(self._attempt, self._now, snapshot, continued, repeats=stopped is None)
+        line = tuple(self.coordinator.line())
+        return Deploy(self._attempt, self._now, snapshot, continued, repeats=stopped is None, line=line)
 
     def _await_restart(self) -> Decision | None:
         if self._cancelled:
@@ -236,7 +238,7 @@ class JobMachine:
             self._end_cancelled()
             return
         self._remember(error)
-        lasting = isinstance(error, LASTING) or not isinstance(error, RESTARTABLE)
+        lasting = isinstance(error, LASTING) or not isinstance(error, RESTARTABLE) or getattr(error, "lasting", False)
         delay = None if lasting else self._durability.restarts.failed(self._now)
         if delay is not None:
             self._restart_in(delay, error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.checkpoint.coordinator import Coordinator
 from penstock.job.facts import EpochRan
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 LONGEST_WAIT_MILLIS = 1_000
 UPLOAD_WAIT_MILLIS = 20

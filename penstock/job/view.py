@@ -11,7 +11,7 @@ from penstock.checkpoint.history import CheckpointsView
 from penstock.common.job import JobStatus
 from penstock.errors import JobFailed
 from penstock.graph.plan import Plan
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class JobView:
 
     @cached_property
     def metrics(self) -> Mapping[int, Mapping[str, Any]]:
-        """By slot, with full names."""
+        """The metrics of every slot, under their full names."""
         return {report.slot: report.metrics for report in self.reports}
 
     @cached_property

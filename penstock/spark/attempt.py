@@ -16,13 +16,16 @@ from pyspark import InheritableThread, SparkContext
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
+from penstock.spark.preloading import needed
 from penstock.spark.worker import COMMAND, DEPLOY, RELEASE, Hello, Invitation
 
 ENDING_SECONDS = 3.0
 """How long Spark's job may take to end by itself once its slots have ended."""
+CAUSE_SECONDS = 0.5
+"""How long the cause of a lost link may take to be known."""
 QUIET_SECONDS = 10.0
 """How long slots may take to start before the user is told what the job waits for."""
 log = logging.getLogger("penstock.job")
@@ -48,6 +51,7 @@ class Attempt:
         self._patience = patience
         self._ended = False
         self._failure: str | None = None
+        self._links: list[socket.socket] = []
         on_network = not is_local(context)
         secret = secrets.token_bytes(32)
         self._door = door_of(context, secret)
@@ -59,6 +63,7 @@ class Attempt:
             driver=self._door.address,
             on_network=on_network,
             silence=patience.heartbeat_timeout / 1000,
+            preloaded=needed(),
         )
         self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
         try:
@@ -114,6 +119,7 @@ class Attempt:
         while len(control) < self._slots or len(lifelines) < self._slots:
             guest = self._door.guest(0.1)
             if guest is not None:
+                self._links.append(guest[1])
                 hello: Hello = pickle.loads(guest[0])
                 log.debug("attempt %d meets slot %d", self._number, hello.slot)
                 (lifelines if hello.lifeline else control)[hello.slot] = guest[1]
@@ -133,7 +139,7 @@ class Attempt:
         return reports
 
     def run(self, command: Command) -> list[Report]:
-        """One epoch."""
+        """Run one epoch in all slots, and return their reports."""
         return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
 
     def release(self) -> list[Report]:
@@ -147,7 +153,9 @@ class Attempt:
                 send(inlet.sock, tag, order)
             return self._reports(tag)
         except (LinkLost, ValueError, OSError) as error:
-            raise SlotLost(self._why(str(error))) from None
+            why = self._why(str(error))
+            self._let_go()  # the others have time to end until the next attempt begins
+            raise SlotLost(why) from None
 
     def _reports(self, tag: Tag) -> list[Report]:
         reports: dict[int, Report] = {}
@@ -178,22 +186,24 @@ class Attempt:
         """The first cause that is known: why a slot is counted as lost, what Spark says, what a link says."""
         if self._ended:
             return "the job was cancelled"
-        if self._lifelines.cause is None:
-            self._job.join(0.5)
-        return self._lifelines.cause or self._failure or said
+        return self._lifelines.cause_within(CAUSE_SECONDS) or self._failure or said
 
     def _cut(self, slot: int) -> None:
         """A slot is silent: whoever waits for its report must not wait longer."""
         closed_quietly(self._inlets[slot].sock)
 
+    def _let_go(self) -> None:
+        """Cut the links: slots end by themselves then."""
+        if hasattr(self, "_lifelines"):
+            self._lifelines.close()
+        for link in self._links:
+            closed_quietly(link)
+
     def end(self) -> None:
         """Let go of the slots, whatever they do; called from any thread, and more than once."""
         self._ended = True
         self._door.close()
-        if hasattr(self, "_lifelines"):
-            self._lifelines.close()
-            for inlet in self._inlets:
-                closed_quietly(inlet.sock)
+        self._let_go()
         if self._job.ident is None:
             return
         self._job.join(ENDING_SECONDS)

@@ -5,22 +5,27 @@ from __future__ import annotations
 import logging
 import pickle
 import secrets
+import socket
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import cloudpickle
-from pyspark import InheritableThread, SparkContext
+from pyspark import InheritableThread, SparkContext, SparkStageInfo, StatusTracker
 
 from penstock.errors import SlotLost
 from penstock.pickling import dumps
-from penstock.runtime.batch_stage import Assignments, reports_of
-from penstock.runtime.failures import Failure
-from penstock.runtime.parcels import Parcel
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.batch.parcels import Parcel
+from penstock.runtime.batch.stage import Assignments, reports_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import door_of, reason
 from penstock.spark.batch_task import StageTask
+from penstock.spark.links import LinkLost, Tag, send
 from penstock.spark.session import in_session
 
 LOOK_SECONDS = 0.05
@@ -40,6 +45,7 @@ class SparkBatchCluster:
         self._run: BatchRun | None = None
         self._released = False
         self.on_wake: Callable[[bool], None] = lambda lost: None
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Nothing is started before it is known what there is to read."""
@@ -55,7 +61,7 @@ class SparkBatchCluster:
             return [Report(slot, command.epoch, backlog=True) for slot in range(deployment.plan.slots)]
         if self._released:
             raise SlotLost("the job was cancelled")
-        self._run = BatchRun(self._context, deployment, self._assigned)
+        self._run = BatchRun(self._context, deployment, self._assigned, self.on_begun)
         return self._run.reports(command.epoch)
 
     def _gathered(self, assignments: dict[int, list[Any]]) -> bool:
@@ -89,13 +95,22 @@ class SparkBatchCluster:
 class BatchRun:
     """One attempt of the job: the Spark job, and a door for tasks that fail because of what the program does."""
 
-    def __init__(self, context: SparkContext, deployment: Deployment, assigned: list[Assignments]) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        deployment: Deployment,
+        assigned: list[Assignments],
+        on_begun: Callable[[list[Begun]], None],
+    ) -> None:
         self._context = context
+        self._on_begun = on_begun
         self._deployment = deployment
         self._plan = deployment.plan
         self._assigned = assigned
         self._group = f"{deployment.job_id}-{deployment.attempt}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
+        self._writers: Counter[str] = Counter()
+        """By uid of a sink: how many writers have begun something that would have to be undone."""
         self._parcels: list[Parcel] | None = None
         self._error = ""
         self._cancelled = False
@@ -109,6 +124,8 @@ class BatchRun:
             failure = self._failure(job)
         finally:
             self._door.close()
+        if failure is not None or self._parcels is None or self._has_run_again():
+            self._await_tasks()
         if failure is not None:
             return [Report(failure.subtask, epoch, failure=failure)]
         if self._parcels is None:
@@ -116,21 +133,49 @@ class BatchRun:
         return reports_of(self._plan, self._parcels, epoch)
 
     def _failure(self, job: InheritableThread) -> Failure | None:
-        """Wait for the end of the Spark job, and cancel it as soon as a task tells of a failure."""
+        """Wait for the end of the Spark job, hear what tasks tell, and cancel it as soon as that is a failure."""
         progress = Progress(self._context, self._group, self._plan.job_name, self._plan.stages)
         while job.is_alive():
             guest = self._door.guest(LOOK_SECONDS)
             if guest is not None:
-                failure: Failure = pickle.loads(guest[0])
-                self.cancel()
-                guest[1].close()
-                job.join(ENDING_SECONDS)
-                return failure
+                said: Failure | list[Begun] = pickle.loads(guest[0])
+                if isinstance(said, Failure):
+                    self.cancel()
+                    guest[1].close()
+                    job.join(ENDING_SECONDS)
+                    return said
+                self._hear(said, guest[1])
             if self._cancelled:
                 # It may have been too early the first time: Spark cancels what it knows of.
                 self.cancel()
             progress.look()
         return None
+
+    def _hear(self, begun: list[Begun], link: socket.socket) -> None:
+        """A task goes on once it knows that it was heard; if the job is cancelled, it must not."""
+        if not self._cancelled:
+            self._on_begun(begun)
+            self._writers.update(uid for uid, items in begun if items)
+            with suppress(LinkLost):
+                send(link, Tag(0, -1, -1), b"")
+        link.close()
+
+    def _has_run_again(self) -> bool:
+        """Whether a task whose sinks have begun something was run more than once."""
+        return any(self._writers[node.uid] > node.parallelism for node in self._plan.nodes)
+
+    def _await_tasks(self) -> None:
+        """What sinks have begun is going to be undone: wait until no task goes on with it, for some seconds at most."""
+        until = time.monotonic() + ENDING_SECONDS
+        while self._writers and time.monotonic() < until:
+            try:
+                stages = stages_of(self._context.statusTracker(), self._group)
+            except Exception as error:
+                log.debug("Spark does not say which tasks run: %s", error)
+                return
+            if not any(stage.numActiveTasks for stage in stages):
+                return
+            time.sleep(LOOK_SECONDS)
 
     def cancel(self) -> None:
         """Called from any thread."""
@@ -166,8 +211,15 @@ class BatchRun:
 
 
 def by_slot(slot: int) -> int:
-    """What Spark's shuffle goes by."""
+    """The slot that a parcel goes to, as Spark's shuffle asks for it."""
     return slot
+
+
+def stages_of(tracker: StatusTracker, group: str) -> list[SparkStageInfo]:
+    """The stages of a job as Spark sees them, in their order; those that it does not know any more are left out."""
+    jobs = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
+    stages = [stage for job in jobs for stage in sorted(job.stageIds)]
+    return [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
 
 
 class Progress:
@@ -186,14 +238,8 @@ class Progress:
         if time.monotonic() < self._next or not log.isEnabledFor(logging.INFO):
             return
         self._next = time.monotonic() + PROGRESS_SECONDS
-        for job in self._tracker.getJobIdsForGroup(self._group):
-            info = self._tracker.getJobInfo(job)
-            self._tell([] if info is None else sorted(info.stageIds))
-
-    def _tell(self, stages: list[int]) -> None:
-        for number, stage in enumerate(stages, 1):
-            info = self._tracker.getStageInfo(stage)
-            if info is not None and info.numActiveTasks:
+        for number, info in enumerate(stages_of(self._tracker, self._group), 1):
+            if info.numActiveTasks:
                 said = f"stage {number} of {self._stages}: {info.numCompletedTasks} of {info.numTasks} tasks are done"
                 if said != self._told:
                     log.info("job '%s', %s", self._job, said)

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from penstock.runtime.batch_stage import Assignments, BatchStage, Sent
-from penstock.runtime.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
-from penstock.runtime.protocol import Deployment
+from penstock.pickling import dumps
+from penstock.runtime.batch.stage import Assignments, BatchStage, InputCut, Sent
+from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.core.messages import Deployment
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.guests import as_guest
 from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
 from penstock.spark.worker import GC_THRESHOLDS, move_in
@@ -30,9 +32,12 @@ class StageTask:
         try:
             with as_guest():
                 yield from self._run(index, _told_apart(elements))
-        except InputLost as lost:
-            # Spark's own trouble: it knows what to do with it.
+        except RunLost as lost:
+            # Spark knows what to do with it.
             raise lost.error from None
+        except InputCut:
+            # PySpark ends the iterator where an executor is lost, and knows why when it hears of an error.
+            raise
         except OperatorFailed as failed:
             self._tell(replace(failed.failure, stage=self.stage))
         except USER_ERRORS as error:
@@ -43,8 +48,23 @@ class StageTask:
         move_in(deployment)
         deployment.spill_folder = _spill_folder()
         gc.set_threshold(*GC_THRESHOLDS)
-        assigned: Assignments = pickle.loads(next(elements)[1]) if self.stage == 0 else {}
-        yield from BatchStage(index, deployment, self.stage).run((parcel for _, parcel in elements), assigned)
+        assigned = self._assigned(index, elements) if self.stage == 0 else {}
+        stage = BatchStage(index, deployment, self.stage, self._announce)
+        yield from stage.run((parcel for _, parcel in elements), assigned)
+
+    def _assigned(self, index: int, elements: Iterator[Any]) -> Assignments:
+        for _, assigned in elements:
+            return pickle.loads(assigned)  # type: ignore[no-any-return]
+        raise InputCut(f"slot {index} has not heard what it is to read")
+
+    def _announce(self, begun: list[Begun]) -> None:
+        """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more."""
+        try:
+            with connect(self.driver, self.secret) as driver:
+                send(driver, Tag(0, -1, self.stage), dumps(begun))
+                receive(driver)
+        except LinkLost as error:
+            raise RunLost(error) from error
 
     def _tell(self, failure: Failure) -> NoReturn:
         """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
@@ -57,8 +77,8 @@ class StageTask:
         raise RuntimeError(failure.describe())
 
 
-class InputLost(BaseException):
-    """What Spark delivers to a task cannot be read; no error of the program's."""
+class RunLost(BaseException):
+    """This run of a task cannot read its input, or not reach the driver; no error of the program's."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -68,7 +88,7 @@ def _told_apart(elements: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from elements
     except Exception as error:
-        raise InputLost(error) from error
+        raise RunLost(error) from error
 
 
 def _spill_folder() -> str | None:

@@ -8,7 +8,8 @@ from pyspark import SparkContext
 
 from penstock.errors import SlotLost
 from penstock.job.cluster import Patience
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import Attempt, check_session
 from penstock.spark.session import in_session
 
@@ -25,6 +26,7 @@ class SparkCluster:
         self._interrupted = False
         self._released = False
         self.on_wake: Callable[[bool], None] = _nobody
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
@@ -71,4 +73,4 @@ class SparkCluster:
 
 
 def _nobody(lost: bool) -> None:
-    """Until the job's loop listens."""
+    """Stands for the job's driver until it listens."""

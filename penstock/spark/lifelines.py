@@ -112,6 +112,7 @@ class Lifelines:
         self._on_wake = on_wake
         self._on_silent = on_silent
         self._closing = False
+        self._lost = threading.Event()
         self._selector = selectors.DefaultSelector()
 
     def add(self, slot: int, sock: socket.socket, process: int, machine: str) -> None:
@@ -180,7 +181,13 @@ class Lifelines:
             self._selector.unregister(line.sock)
         if not self._closing:
             self.cause = self.cause or cause
+            self._lost.set()
             self._on_wake(True)
+
+    def cause_within(self, seconds: float) -> str | None:
+        """Why the first slot was lost, for one who may have noticed it sooner."""
+        self._lost.wait(seconds)
+        return self.cause
 
     def close(self) -> None:
         self._closing = True
@@ -220,4 +227,4 @@ def _tell(slot: int, said: str, seconds: float) -> None:
 
 
 def _waits_for_others(stack: str) -> bool:
-    return 'links.py", line' in stack and " in exchange" in stack
+    return 'mesh.py", line' in stack and " in exchange" in stack

@@ -13,7 +13,7 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
@@ -26,7 +26,6 @@ _HEADER = struct.Struct("!Qqqq")
 _AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
 _READ_AHEAD = 1 << 16
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 """A machine that is gone without a word is noticed after a minute and a half, not after hours, also by the slots."""
 
@@ -249,13 +248,15 @@ class Inlet:
 
 
 class Outlet:
-    """What is still to be sent of one message, without waiting for the other side."""
+    """What is still to be sent of some messages, without waiting for the other side."""
 
-    def __init__(self, sock: socket.socket, tag: Tag, body: bytes) -> None:
+    def __init__(self, sock: socket.socket, tag: Tag, bodies: Iterable[bytes]) -> None:
         self.sock = sock
-        header = _HEADER.pack(len(body), *tag)
-        parts = [header + body] if len(body) < _READ_AHEAD else [header, body]
-        self._parts = [memoryview(part) for part in parts]
+        self._parts: list[memoryview] = []
+        for body in bodies:
+            header = _HEADER.pack(len(body), *tag)
+            parts = [header + body] if len(body) < _READ_AHEAD else [header, body]
+            self._parts += map(memoryview, parts)
 
     def write(self) -> bool:
         """Send what the other side takes; whether that was all. Raises LinkLost."""
@@ -271,74 +272,6 @@ class Outlet:
             if self._parts and count:
                 self._parts[0] = self._parts[0][count:]
         return True
-
-
-class Mesh:
-    """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
-
-    So two that send to each other do not wait for each other, and nobody can be more than one message ahead of a slot
-    that is slow: what waits is one stage's output on each link. Once everything is sent, messages are awaited one after
-    the other: a slot that waits for all at once would be woken by each.
-    """
-
-    def __init__(self, peers: dict[int, socket.socket]) -> None:
-        self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
-        self._at = -1
-        """The slot that is being talked to."""
-
-    def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[bytearray]:
-        """Send everyone his message of a stage, and return theirs. Raises LinkLost."""
-        try:
-            unsent = {}
-            for peer, inlet in self._inlets.items():
-                self._at = peer
-                outlet = Outlet(inlet.sock, tag, outgoing[peer])
-                if not outlet.write():
-                    unsent[peer] = outlet
-            if unsent:
-                self._send_and_read(unsent)
-            received = []
-            for peer, inlet in self._inlets.items():
-                self._at = peer
-                inlet.read()
-                received.append(_expected(inlet, tag))
-        except LinkLost as error:
-            raise LinkLost(f"the link to slot {self._at}: {error}") from None
-        return received
-
-    def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
-        """Until everything is sent, also read whatever comes: the others may wait for that."""
-        with selectors.DefaultSelector() as selector:
-            for peer, inlet in self._inlets.items():
-                selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
-            while unsent:
-                for key, events in selector.select():
-                    self._at = peer = key.data
-                    inlet = self._inlets[peer]
-                    if events & _WRITE and unsent[peer].write():
-                        del unsent[peer]
-                    # Behind a complete message nothing follows before this slot's next one.
-                    reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
-                    _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
-
-    def close(self) -> None:
-        for inlet in self._inlets.values():
-            inlet.sock.close()
-
-
-def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, events: int) -> None:
-    """Wait for these events on a socket, or for none any more."""
-    if events:
-        selector.modify(sock, events, peer)
-    else:
-        selector.unregister(sock)
-
-
-def _expected(inlet: Inlet, tag: Tag) -> bytearray:
-    found, body = inlet.message()
-    if found != tag:
-        raise LinkLost(f"it sent {found} instead of {tag}")
-    return body
 
 
 def closed(sockets: Iterable[socket.socket]) -> None:

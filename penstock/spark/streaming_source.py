@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import fsspec
-
-from penstock.datastream.connectors.base import (
+from penstock.connectors.base import (
     Boundedness,
     Fetched,
     ReaderContext,
@@ -29,11 +27,12 @@ from penstock.datastream.connectors.base import (
 )
 from penstock.errors import ConnectorError, NotFound
 from penstock.persisted import persisted
+from penstock.storage import Storage, split_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.datastream.connectors.file_formats import FormatReader
+    from penstock.formats.contracts import FormatReader
 
 DISCOVERY_SECONDS = 1.0
 """How often to look whether the query has ended; of batches it tells."""
@@ -107,11 +106,9 @@ class StagedBatches(SplitEnumerator):
             self._start()
         # Asked first: what a query that has ended wrote before its end is then there to be found.
         over = not self._query.isActive
-        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
         found: list[BatchFile] = []
-        while files.exists(f"{base}/{_name(self._next)}/{COMPLETE}"):
-            names = sorted(files.ls(f"{base}/{_name(self._next)}", detail=False))
-            found.extend(BatchFile(files.unstrip_protocol(name)) for name in names if name.endswith(".parquet"))
+        while (batch := self._batch(self._next)).exists(COMPLETE):
+            found.extend(BatchFile(batch.url(name)) for name in _rows(batch))
             self._next += 1
         if over:
             self._check()
@@ -130,10 +127,9 @@ class StagedBatches(SplitEnumerator):
 
     def _stage(self, batch: DataFrame, number: int) -> None:
         """Called by Spark for every batch, in order, and again for one of which it does not know whether it is done."""
-        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
-        if files.exists(f"{base}/{_name(number)}/{COMPLETE}"):
+        if self._batch(number).exists(COMPLETE):
             return
-        self._wait_for_room(files, base)
+        self._wait_for_room()
         batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         try:
             batch.write.mode("overwrite").parquet(f"{self._folder}/batches/{_name(number)}")
@@ -143,10 +139,18 @@ class StagedBatches(SplitEnumerator):
             raise
         self.news()
 
-    def _wait_for_room(self, files: Any, base: str) -> None:
+    def _wait_for_room(self) -> None:
         with self._room:
-            while self._kept and not self._closed and len(_batches(files, base)) > MOST_WAITING:
+            while self._kept and not self._closed and len(self._batches()) > MOST_WAITING:
                 self._room.wait(1.0)
+
+    def _batches(self) -> list[int]:
+        """The numbers of the batches that have a folder."""
+        folders = {name.partition("/")[0] for name in Storage(f"{self._folder}/batches").names()}
+        return sorted(int(folder) for folder in folders if folder.isdigit())
+
+    def _batch(self, number: int) -> Storage:
+        return Storage(f"{self._folder}/batches/{_name(number)}")
 
     def snapshot_state(self) -> Any:
         return {"folder": self._folder, "next": self._next}
@@ -158,11 +162,12 @@ class StagedBatches(SplitEnumerator):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Folders whose files the readers have deleted go, but for the newest."""
         self._kept = True
-        files, base = fsspec.core.url_to_fs(f"{self._folder}/batches")
-        for name in _batches(files, base)[:-1]:
-            left = [path for path in files.ls(f"{base}/{name}", detail=False) if path.endswith(".parquet")]
-            if not left and int(name) < self._next:
-                files.rm(f"{base}/{name}", recursive=True)
+        for number in self._batches()[:-1]:
+            batch = self._batch(number)
+            if number < self._next and not _rows(batch):
+                for name in batch.names():
+                    batch.delete(name)
+                batch.delete_empty_folder("")
         with self._room:
             self._room.notify_all()
 
@@ -198,31 +203,31 @@ class BatchReader(SplitsInTurn):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         for number in sorted(number for number in self._covered if number <= checkpoint_id):
             for path in self._covered.pop(number):
-                files, name = fsspec.core.url_to_fs(path)
-                if files.exists(name):
-                    files.rm(name)
+                folder, name = split_url(path)
+                Storage(folder).delete(name)
 
 
 class _FileReader(SplitReader):
     """Reads one file."""
 
     def __init__(self, split: BatchFile, context: ReaderContext) -> None:
-        from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+        from penstock.formats.parquet import ParquetColumnarRowInputFormat
 
         self._split = split
         self._rows: FormatReader | None = None
         self.finished = split.position == DONE
         if self.finished:
             return
-        files, name = fsspec.core.url_to_fs(split.path)
-        if not files.exists(name):
+        folder, name = split_url(split.path)
+        size = Storage(folder).size(name)
+        if size is None:
             raise NotFound(
                 f"{split.path} has been deleted, since a complete checkpoint lay behind it: a streaming DataFrame goes "
                 "on from the last checkpoint only, not from older ones"
             )
-        self._file = files.open(name, "rb")
+        self._file = Storage(folder).open(name)
         reject: Callable[[Any, Exception, str], None] = context.reject
-        self._rows = ParquetColumnarRowInputFormat().open(self._file, 0, files.size(name), split.position, reject)
+        self._rows = ParquetColumnarRowInputFormat().open(self._file, 0, size, split.position, reject)
         self.finished = self._rows.finished
 
     def read(self, most: int) -> list[Any]:
@@ -250,9 +255,6 @@ def _name(number: int) -> str:
     return f"{number:020d}"
 
 
-def _batches(files: Any, base: str) -> list[str]:
-    if not files.exists(base):
-        return []
-    return sorted(
-        name for path in files.ls(base, detail=False) if (name := path.rstrip("/").rsplit("/", 1)[-1]).isdigit()
-    )
+def _rows(batch: Storage) -> list[str]:
+    """The files with the rows of a batch; Spark writes others beside them."""
+    return [name for name in batch.names() if name.endswith(".parquet")]

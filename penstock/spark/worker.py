@@ -17,26 +17,25 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from pyspark import BarrierTaskContext
 
 from penstock import compat
-from penstock.runtime.bell import Bell
-from penstock.runtime.failures import Failure, OperatorFailed, failure_of
-from penstock.runtime.protocol import Command, Deployment, Report
-from penstock.runtime.task import Slot
+from penstock.runtime.core.bell import Bell
+from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.slot import Slot
 from penstock.spark import cached_files
 from penstock.spark.lifelines import Lifeline
-from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, send, this_machine
+from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Tag, connect, send, this_machine
+from penstock.spark.mesh import Mesh, mesh_of
+from penstock.spark.preloading import preload
 
 DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
-PROGRAMS_IMPORT = "penstock.datastream.stream_execution_environment"
-"""What nearly every program imports: loaded before the fork, it is there for all attempts that a worker hosts."""
 _PR_SET_PDEATHSIG = 1
 GC_THRESHOLDS = (50_000, 20, 50)
 """State is many small objects that live long: Python's defaults would walk over them again and again."""
@@ -55,12 +54,14 @@ class Invitation:
     """Whether slots and driver may be on several machines."""
     silence: float
     """After how many seconds without an answer the driver gives a slot up."""
+    preloaded: tuple[str, ...] = ()
+    """The modules to import before the slot is forked."""
 
     def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
         """The task of slot `index`, from the start of the attempt to its end."""
         for _ in elements:
             pass
-        import_module(PROGRAMS_IMPORT)
+        preload(self.preloaded)
         host = BarrierTaskContext.get().getTaskInfos()[index].address.rpartition(":")[0]
         return iter(_hosted(self, index, host if self.on_network else None))
 
@@ -86,9 +87,11 @@ def _hosted(invitation: Invitation, index: int, host: str | None) -> list[str]:
     heard, said = os.pipe()  # over which the slot says that it has its orders
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()  # the slot need not look through what the task has loaded
     process = os.fork()
     if process == 0:
         _become_slot(invitation, index, host, Pipes(watched, said))
+    gc.unfreeze()
     os.close(watched)
     os.close(said)
     try:
@@ -198,7 +201,7 @@ class SlotProcess:
         try:
             os.write(self._served, b"1")
             deployment, addresses = pickle.loads(body)
-            self._mesh = Mesh(self._met(addresses))
+            self._mesh = mesh_of(self._index, self._met(addresses))
             self._open(deployment)
         except OperatorFailed as failed:
             failure = failed.failure

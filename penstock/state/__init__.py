@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from penstock.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.spark.savepoint_writer import SavepointWriter
-    from penstock.spark.state_processor import SavepointReader
+    from penstock.spark.state_processor.reader import SavepointReader
+    from penstock.spark.state_processor.writer import SavepointWriter
 
 __all__ = ["SavepointReader", "SavepointWriter"]
 
 if not TYPE_CHECKING:  # a type checker that saw it would let any misspelt name pass
     __getattr__, __dir__ = lazy_names(
         __name__,
-        {"penstock.spark.state_processor": "SavepointReader", "penstock.spark.savepoint_writer": "SavepointWriter"},
+        {
+            "penstock.spark.state_processor.reader": "SavepointReader",
+            "penstock.spark.state_processor.writer": "SavepointWriter",
+        },
     )

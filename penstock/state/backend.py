@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.datastream.state import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    StateDescriptor,
-    ValueStateDescriptor,
-)
 from penstock.errors import ProgramError
 from penstock.state.evolution import migration
-from penstock.state.states import (
+from penstock.state.state_objects import (
     HeapAggregatingState,
     HeapBroadcastState,
     HeapListState,
@@ -35,6 +27,14 @@ from penstock.state.ttl import (
     TtlValueState,
     pruner,
     ttl_of,
+)
+from penstock.vocabulary.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
 )
 
 _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {

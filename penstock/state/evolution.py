@@ -24,9 +24,6 @@ from penstock.common.basic_types import (
 from penstock.common.composite_types import ByteArrayTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.types import Row, RowKind, make_row
-from penstock.datastream.state import (
-    StateDescriptor,
-)
 from penstock.errors import StateMigrationException, TypeMismatch
 from penstock.state.schema import (
     PICKLED,
@@ -42,6 +39,9 @@ from penstock.state.schema import (
     type_schema,
     type_text,
     types_of,
+)
+from penstock.vocabulary.state.descriptors import (
+    StateDescriptor,
 )
 
 __all__ = ["migration"]

@@ -22,9 +22,9 @@ from marshal import dumps
 from typing import Any
 
 from penstock.common.types import Row
-from penstock.datastream.window import CountWindow, GlobalWindow, TimeWindow
 from penstock.errors import UnsupportedKey
 from penstock.state.key_groups import shortened
+from penstock.vocabulary.windows.windows import CountWindow, GlobalWindow, TimeWindow
 
 _FORMAT = 2
 """The last of marshal's formats in which the bytes do not depend on which objects are shared or interned."""

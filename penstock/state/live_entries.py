@@ -102,7 +102,7 @@ class Entries(MutableMapping[Any, Any]):
         return self._old.get(address, ABSENT) if held is ABSENT else held
 
     def present(self, addresses: set[Any]) -> Iterator[tuple[Any, Any]]:
-        """Those of the addresses that have a live object, with it."""
+        """The addresses among these that have a live object, each with its object."""
         young, old = self._young.get, self._old.get
         for address in addresses:
             held = young(address, ABSENT)
@@ -112,7 +112,7 @@ class Entries(MutableMapping[Any, Any]):
                 yield address, held
 
     def missing(self, addresses: set[Any]) -> set[Any]:
-        """Those of the addresses that have no entry, neither here nor in the database."""
+        """The addresses among these that have no entry, neither here nor in the database."""
         return {
             address
             for address in addresses.difference(self._young)

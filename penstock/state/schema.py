@@ -19,7 +19,8 @@ from penstock.common.basic_types import (
 )
 from penstock.common.composite_types import ByteArrayTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.state import (
+from penstock.state.ttl import ttl_of
+from penstock.vocabulary.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -27,7 +28,6 @@ from penstock.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.state.ttl import ttl_of
 
 __all__ = ["Schema", "schema_of", "schema_text"]
 

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, Protocol
 
 from penstock import pickling
-from penstock.datastream.state import StateDescriptor
 from penstock.errors import KeyedStateRequired
+from penstock.vocabulary.state.descriptors import StateDescriptor
 
 PAGE_ENTRIES = 4096
 Page = bytes
@@ -188,7 +188,7 @@ def packed(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) ->
 
 
 def page(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Page:
-    """One page."""
+    """One page of entries, serialised."""
     return pickling.dumps((addresses, values, gone or []))
 
 

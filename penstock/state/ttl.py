@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 from penstock.common.time import to_millis
-from penstock.datastream.state import (
+from penstock.vocabulary.state.descriptors import (
     AggregatingState,
     ListState,
     ListStateDescriptor,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.datastream.formats.decimals import DECIMAL
+from penstock.formats.decimals import DECIMAL
 
 __all__ = ["DataTypes"]
 

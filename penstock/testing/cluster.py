@@ -8,13 +8,14 @@ from contextlib import contextmanager
 
 import cloudpickle
 
-from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import with_defaults
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
-from penstock.runtime.failures import OperatorFailed, failure_of
-from penstock.runtime.protocol import Command, Deployment, Report
-from penstock.runtime.task import Slot
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.submission import with_defaults
+from penstock.runtime.core.failures import OperatorFailed, failure_of
+from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.slot import Slot
+from penstock.runtime.sinks.committing import Begun
 
 
 class InProcessCluster:
@@ -23,6 +24,7 @@ class InProcessCluster:
     def __init__(self) -> None:
         self.slots: list[Slot] = []
         self.on_wake: Callable[[bool], None] = lambda lost: None
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         for slot in self.slots:
@@ -35,6 +37,8 @@ class InProcessCluster:
         failure = None
         try:
             slot.open()
+            if slot.plan.batch:
+                self.on_begun(slot.begun())
         except OperatorFailed as failed:
             failure = failed.failure
         except Exception as error:

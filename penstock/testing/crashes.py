@@ -24,17 +24,18 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.connectors.base import Committer, Sink, SinkWriter, WriterContext
-from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.functions import SinkFunction
+from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.datastream.submission import with_defaults
 from penstock.errors import SlotLost
-from penstock.runtime import checkpoints
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.submission import with_defaults
+from penstock.runtime.checkpoints import writing as checkpoints
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.testing.cluster import InProcessCluster, ManualClock
+from penstock.vocabulary.functions.source_functions import SinkFunction
 
 MOST_DRIVERS = 60
+MARKERS_REMEMBERED = 2
 JOB_ID = "c0ffee" + "0" * 26
 
 
@@ -52,9 +53,12 @@ class Schedule:
         self.store = Store()
         self.log: list[str] = []
         """What died, where."""
+        self.between: Callable[[str], None] = lambda what: None
+        """Called at every step, with what is about to happen: here a driver may be stopped for a while."""
 
     def step(self, kind: str, what: str) -> None:
         """Something happens, unless it is time to die."""
+        self.between(what)
         self.steps[kind] += 1
         if self.steps[kind] in self.crashes[kind]:
             self.log.append(f"{kind} step {self.steps[kind]}: {what}")
@@ -83,6 +87,7 @@ class Store:
     def __init__(self) -> None:
         self.prepared: dict[str, list[Any]] = {}
         self.committed: dict[str, list[Any]] = {}
+        self.markers: dict[str, list[str]] = {}
 
     def prepare(self, transaction: str, records: list[Any]) -> None:
         _durable(f"before preparing {transaction}")
@@ -94,6 +99,28 @@ class Store:
         _durable(f"before committing {transaction}")
         self.committed.setdefault(transaction, self.prepared[transaction])
         _durable(f"after committing {transaction}")
+
+    def abort(self, transaction: str) -> None:
+        """Throw away what was prepared; what was committed stays."""
+        _durable(f"before aborting {transaction}")
+        self.prepared.pop(transaction, None)
+
+    def commit_prepared(self, transaction: str) -> None:
+        """Commit what is prepared; a transaction that is not has ended before, one way or the other."""
+        _durable(f"before committing {transaction}")
+        if transaction in self.prepared:
+            self.committed[transaction] = self.prepared.pop(transaction)
+        _durable(f"after committing {transaction}")
+
+    def commit_marked(self, origin: str, transaction: str, records: list[Any], check: Callable[[], None]) -> None:
+        """Commit records with a marker, of which it remembers few. `check` may refuse, with nobody else at work."""
+        _durable(f"before writing {transaction}")
+        known = self.markers.setdefault(origin, [])
+        if transaction not in known:
+            check()
+            self.markers[origin] = [*known, transaction][-MARKERS_REMEMBERED:]
+            self.committed[f"{transaction}, time {len(self.committed)}"] = records
+        _durable(f"after writing {transaction}")
 
     def visible(self, name: str) -> list[Any]:
         """Everything committed under a sink's name, in order of commits."""
@@ -107,6 +134,12 @@ def current_store() -> Store:
     return _Current.schedule.store
 
 
+def new_name(prefix: str) -> str:
+    """A name that nobody else has in the running simulation."""
+    assert _Current.schedule is not None, "names are given inside a simulation only"
+    return f"{prefix}-{_Current.schedule.random.getrandbits(64):016x}"
+
+
 @dataclass
 class StoreSink(Sink):
     """Writes into the simulation's store, exactly once."""
@@ -114,9 +147,7 @@ class StoreSink(Sink):
     name: str
 
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
-        assert _Current.schedule is not None
-        token = _Current.schedule.random.getrandbits(32)
-        return _StoreWriter(f"{self.name}/{context.runtime.get_index_of_this_subtask()}-{token:08x}")
+        return _StoreWriter(new_name(f"{self.name}/{context.runtime.get_index_of_this_subtask()}"))
 
     def create_committer(self) -> Committer:
         return _StoreCommitter()
@@ -170,7 +201,10 @@ class CrashFileSystem(MemoryFileSystem):
         return _Written(opened, path) if mode != "rb" else opened
 
     def mv(self, path1: str, path2: str, **settings: Any) -> None:
+        """As in HDFS, nothing is overwritten, whoever has come in between."""
         _durable(f"before moving {path1}")
+        if self.exists(path2):
+            raise FileExistsError(path2)
         super().mv(path1, path2, **settings)
         _durable(f"after moving {path1}")
 
@@ -285,12 +319,12 @@ def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[st
     crashes, nothing dies.
     """
     schedule = Schedule(seed)
-    settings = _settings(schedule.random)
+    settings = chosen_settings(schedule.random)
     if steps is not None:
         count = schedule.random.randint(1, 4) if crashes is None else crashes
-        schedule.crashes = _crashes(schedule.random, count, steps)
+        schedule.crashes = chosen_crashes(schedule.random, count, steps)
     drivers = 0
-    with _simulated(schedule, settings):
+    with simulated(schedule, settings):
         while True:
             drivers += 1
             if drivers > MOST_DRIVERS:
@@ -305,7 +339,8 @@ def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[st
     return Outcome(seed, schedule.store, drivers, schedule.log, dict(schedule.steps), settings)
 
 
-def _crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[str, set[int]]:
+def chosen_crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[str, set[int]]:
+    """At which steps of each kind something dies."""
     chosen: dict[str, set[int]] = {kind: set() for kind in steps}
     for _ in range(count):
         kind = chance.choice(sorted(steps))
@@ -313,7 +348,7 @@ def _crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[s
     return chosen
 
 
-def _settings(chance: random.Random) -> dict[str, str]:
+def chosen_settings(chance: random.Random) -> dict[str, str]:
     """Everything that must not matter for the result."""
     return {
         "execution.checkpointing.interval": f"{chance.choice([10, 15, 40])} ms",
@@ -332,12 +367,14 @@ def _settings(chance: random.Random) -> dict[str, str]:
         "restart-strategy.fixed-delay.delay": "1 ms",
         "penstock.epoch.max-records": str(chance.randint(1, 9)),
         "execution.buffer-timeout": "5 ms",
+        "heartbeat.interval": "1 h",
         "pipeline.auto-watermark-interval": f"{chance.choice([1, 10])} ms",
     }
 
 
 @contextmanager
-def _simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
+def simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
+    """Within this block, jobs run in the world of a schedule."""
     configuration = Configuration()
     for name, value in settings.items():
         configuration.set_string(name, value)

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.job import JobID
-from penstock.datastream import submission
 from penstock.datastream.data_stream import DataStream
-from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import PenstockError
 from penstock.graph.transformations import Transformation
+from penstock.job.deploying import deployment_of
 from penstock.job.driver_parts import job_failed
-from penstock.job.submission import deployment_of
-from penstock.runtime.elements import Receiver, Timestamps, Values
-from penstock.runtime.frames import FrameBuilder, deliver
-from penstock.runtime.operator import Operator, OperatorContext
-from penstock.runtime.protocol import Command, Report
-from penstock.runtime.source import Budget, Reader, Source
+from penstock.launch import submission
+from penstock.runtime.core.elements import Receiver, Timestamps, Values
+from penstock.runtime.core.messages import Command, Report
+from penstock.runtime.core.operator import Operator, OperatorContext
+from penstock.runtime.exchange.frames import FrameBuilder, deliver
+from penstock.runtime.sources.source_operator import Budget, Reader, Source
 from penstock.state.tables import Layout, Table
 from penstock.testing.cluster import InProcessCluster
+from penstock.vocabulary.output_tag import OutputTag
 
 
 @dataclass

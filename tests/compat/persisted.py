@@ -6,7 +6,7 @@ import pickletools
 from pathlib import Path
 
 from penstock.checkpoint.metadata import FILE, decode
-from penstock.state.snapshot import SnapshotFile
+from penstock.state.snapshot_file import SnapshotFile
 
 RECORDED = Path(__file__).with_name("persisted_names.txt")
 """Names that were written by some version. It only grows."""

@@ -18,7 +18,7 @@ import penstock
 from penstock import persisted, pickling
 from penstock.common import Row
 from penstock.datastream.window import TimeWindow
-from penstock.runtime.joins import TimeBuffer
+from penstock.runtime.windows.joins import TimeBuffer
 from tests.compat.persisted import names_in, names_in_snapshot, recorded_names
 from tests.compat.savepoints import FOLDER
 
@@ -91,7 +91,7 @@ class Fraction:
 
 class TestMarks:
     def test_a_marked_class_that_moved_asks_for_its_new_place(self):
-        with pytest.raises(AssertionError, match=r"elsewhere defines TimeBuffer.*is in penstock\.runtime\.joins"):
+        with pytest.raises(AssertionError, match=r"elsewhere .*TimeBuffer.*in penstock\.runtime\.windows\.joins"):
             persisted.persisted(type("TimeBuffer", (), {"__module__": "penstock.elsewhere"}))
 
 
@@ -103,18 +103,21 @@ SAME_JOB = {
     "Attempt._met",
     "Attempt._reports",
     "BatchRun._failure",
-    "DriverParts._commit",
     "InProcessCluster.deploy",
     "InProcessCluster.run",
     "Outfit.put_on",
     "CloseableIterator.__next__",
     "Slot._loaded",
     "Slot._receiver",
+    "Hub._sorted",
     "Slot.run_stage",
+    "Spoke._exchanged",
+    "StageTask._assigned",
     "StageTask._run",
     "SlotProcess._deploy",
     "SlotProcess._epoch",
     "deliver",
+    "_copied",
     # Files and a database that end with the process that wrote them
     "Arrivals._kept",
     "Entries._fetch",
@@ -148,10 +151,10 @@ def walked(node, owner):
 
 # --- a move ---
 MOVES = {
-    "penstock.runtime.operator": "penstock.runtime.gates.before_operators",
-    "penstock.runtime.joins": "penstock.runtime.sides",
-    "penstock.runtime.merging_windows": "penstock.runtime.gates.merging",
-    "penstock.datastream._windows": "penstock.datastream._kinds_of_windows",
+    "penstock.runtime.core.operator": "penstock.runtime.gates.before_operators",
+    "penstock.runtime.windows.joins": "penstock.runtime.sides",
+    "penstock.runtime.windows.merging_windows": "penstock.runtime.gates.merging",
+    "penstock.vocabulary.windows.windows": "penstock.vocabulary.kinds_of_windows",
 }
 
 

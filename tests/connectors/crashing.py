@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from penstock.connectors.jdbc.database import Database
 from penstock.datastream import MapFunction
-from penstock.datastream.connectors._jdbc_database import Database
 from penstock.testing.crashes import Build, Outcome, crash_point, simulate
 
 RECORDS = 30

@@ -15,6 +15,9 @@ from penstock.datastream import (
     SinkFunction,
     StreamExecutionEnvironment,
 )
+from penstock.datastream.connectors.base import Committer, Sink
+from penstock.datastream.connectors.prepared import PreparingWriter
+from penstock.datastream.connectors.two_phase_commit import TwoPhaseCommitSinkFunction
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -24,7 +27,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.testing import pause, scripted
-from penstock.testing.crashes import StoreSink, crash_point, current_store
+from penstock.testing.crashes import StoreSink, crash_point, current_store, new_name
 
 KEYS = 4
 EVENTS = [(f"k{(n * n + n // 3) % KEYS}", n, 1000 + 40 * n + (300 if n % 11 == 0 else 0)) for n in range(36)]
@@ -190,7 +193,7 @@ class OwnTransactions(SinkFunction, CheckpointedFunction, CheckpointListener):
     def snapshot_state(self, context):
         crash_point("sink snapshot_state")
         if self.records:
-            transaction = f"own/{id(self):x}-{context.get_checkpoint_id()}"
+            transaction = new_name("own/")
             current_store().prepare(transaction, self.records)
             self.records = []
             self.waiting.append((context.get_checkpoint_id(), transaction))
@@ -202,6 +205,54 @@ class OwnTransactions(SinkFunction, CheckpointedFunction, CheckpointListener):
             if number <= checkpoint_id:
                 current_store().commit(transaction)
         self.waiting = [(n, t) for n, t in self.waiting if n > checkpoint_id]
+
+
+class PreparedTransactions(TwoPhaseCommitSinkFunction):
+    """Transactions that are prepared at a checkpoint, and aborted by whoever goes on from an earlier one."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = {}
+
+    def begin_transaction(self):
+        return new_name("phases/")
+
+    def invoke(self, transaction, value, context):
+        crash_point("invoke two-phase")
+        self.records.setdefault(transaction, []).append(value)
+
+    def pre_commit(self, transaction):
+        current_store().prepare(transaction, self.records.pop(transaction, []))
+
+    def commit(self, transaction):
+        current_store().commit_prepared(transaction)
+
+    def abort(self, transaction):
+        self.records.pop(transaction, None)
+        current_store().abort(transaction)
+
+
+class MarkedSink(Sink):
+    """Into a system that remembers only the last few transactions of a writer, as those with markers do."""
+
+    def create_writer(self, context, restored):
+        return MarkedWriter(context, "marked")
+
+    def create_committer(self):
+        return MarkedCommitter()
+
+
+class MarkedWriter(PreparingWriter):
+    def to_record(self, value, context):
+        crash_point("write marked")
+        return value
+
+
+class MarkedCommitter(Committer):
+    def commit(self, committables):
+        for prepared in committables:
+            name = f"marked/{prepared.id}"
+            current_store().commit_marked(prepared.origin, name, prepared.records, self.check_owner)
 
 
 def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None:
@@ -231,9 +282,16 @@ def build(environment: StreamExecutionEnvironment, parallelism: int = 2) -> None
     odd = events.filter(lambda event: event[1] % 2 == 1).key_by(lambda event: event[0])
     even = events.filter(lambda event: event[1] % 2 == 0).key_by(lambda event: event[0])
     pairs = odd.interval_join(even).between(Time.milliseconds(-120), Time.milliseconds(120)).process(Pairs())
-    environment.from_sequence(1, 20).uid("sequence").key_by(lambda n: n % 3).flat_map_with_state(
-        lambda n, seen: ([("number", n), ("counted", n % 3, (seen or 0) + 1)], (seen or 0) + 1)
-    ).uid("counted").sink_to(StoreSink("numbers")).uid("numbers")
+    numbers = (
+        environment.from_sequence(1, 20)
+        .uid("sequence")
+        .key_by(lambda n: n % 3)
+        .flat_map_with_state(lambda n, seen: ([("number", n), ("counted", n % 3, (seen or 0) + 1)], (seen or 0) + 1))
+        .uid("counted")
+    )
+    numbers.sink_to(StoreSink("numbers")).uid("numbers")
+    numbers.add_sink(PreparedTransactions()).uid("phases")
+    numbers.sink_to(MarkedSink()).uid("marked")
     states.union(sessions, ruled, pairs.map(lambda pair: pair)).sink_to(StoreSink("main")).uid("main")
     tumbling.union(numbered, remembered).add_sink(OwnTransactions()).uid("own").set_parallelism(1)
 

@@ -15,6 +15,7 @@ from tests.crash.allround import EVENTS, KEYS, build
 
 SEEDS = 700
 BATCH = 100
+SINKS = ("main", "own", "numbers", "phases", "marked")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def quiet():
 
 
 def seen(outcome: Outcome) -> dict[str, Counter]:
-    return {name: Counter(map(repr, outcome.store.visible(name))) for name in ("main", "own", "numbers")}
+    return {name: Counter(map(repr, outcome.store.visible(name))) for name in SINKS}
 
 
 @cache

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Row, Types
-from penstock.datastream.key_selectors import key_selector
-from penstock.runtime import frames
-from penstock.runtime.columns import Columns
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
-from penstock.runtime.exchange import (
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
+from penstock.runtime.core.failures import OperatorFailed
+from penstock.runtime.exchange import frames
+from penstock.runtime.exchange.frames import FrameBuilder, deliver
+from penstock.runtime.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
     KeyCheck,
@@ -25,8 +26,7 @@ from penstock.runtime.exchange import (
     ShuffleWriter,
     SingleWriter,
 )
-from penstock.runtime.failures import OperatorFailed
-from penstock.runtime.frames import FrameBuilder, deliver
+from penstock.vocabulary.functions.key_selectors import key_selector
 
 OWNER = Owner("w", "u")
 KEYS = {

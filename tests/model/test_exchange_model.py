@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from penstock.datastream.functions import Partitioner
 from penstock.errors import UnsupportedKey
 from penstock.graph.partitioning import Broadcast, Forward, Global, Rebalance, Rescale, Shuffle
-from penstock.runtime.elements import Chunk
-from penstock.runtime.exchange import (
+from penstock.runtime.core.elements import Chunk
+from penstock.runtime.core.failures import OperatorFailed
+from penstock.runtime.exchange.frames import deliver
+from penstock.runtime.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
     KeyGroupWriter,
@@ -20,8 +22,6 @@ from penstock.runtime.exchange import (
     ShuffleWriter,
     SingleWriter,
 )
-from penstock.runtime.failures import OperatorFailed
-from penstock.runtime.frames import deliver
 from penstock.state.key_groups import key_group, subtask_for_group
 
 OWNER = Owner("w", "u")
@@ -212,7 +212,7 @@ def test_a_failed_chunk_leaves_nothing_half_written():
 
 @given(st.lists(st.integers(0, 300), max_size=400))
 def test_the_cache_of_keys_stays_within_bounds(keys):
-    from penstock.runtime import exchange
+    from penstock.runtime.exchange import writers as exchange
 
     before, exchange._CACHED_KEYS = exchange._CACHED_KEYS, 20
     try:

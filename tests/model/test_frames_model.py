@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Row, RowKind
-from penstock.runtime import frames
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
-from penstock.runtime.frames import FrameBuilder, deliver
+from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
+from penstock.runtime.exchange import frames
+from penstock.runtime.exchange.frames import FrameBuilder, deliver
 
 
 @dataclass

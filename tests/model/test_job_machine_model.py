@@ -23,7 +23,6 @@ from penstock.checkpoint.store import MemoryStore
 from penstock.common.job import JobStatus
 from penstock.common.restart_strategy import RestartStrategies
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import plan_of
 from penstock.errors import ConfigurationError, JobDisplaced, JobFailed, SlotLost, StorageError
 from penstock.job import facts
 from penstock.job.decisions import Commit, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
@@ -31,9 +30,10 @@ from penstock.job.durability import Durability
 from penstock.job.epochs import EpochOptions
 from penstock.job.machine import JobMachine
 from penstock.job.restarts import NoRestarts, restarts_of
-from penstock.runtime.failures import Failure
-from penstock.runtime.protocol import Acknowledgement, Report
-from penstock.state.snapshot import FileRef, SlotSnapshot
+from penstock.launch.submission import plan_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Acknowledgement, Report
+from penstock.state.snapshot_file import FileRef, SlotSnapshot
 
 SLOTS = 2
 WILD_STEPS = 120

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted
 
 LATE = OutputTag("late")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.timers import TimerQueue
+from penstock.runtime.core.timers import TimerQueue
 
 TIMES = st.integers(-5, 20)
 KEYS = st.sampled_from(["a", "b", 1, ("x", 2)])

@@ -13,13 +13,13 @@ import pytest
 from penstock.common.configuration import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.environment_settings import EnvironmentSettings
-from penstock.datastream.submission import with_defaults
 from penstock.errors import JobCancelled, SlotLost
 from penstock.job.cluster import Cluster
 from penstock.job.facts import CancelWanted, SavepointWanted
-from penstock.runtime import checkpoints
-from penstock.runtime.protocol import Command, Deployment, Report
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.submission import with_defaults
+from penstock.runtime.checkpoints import writing as checkpoints
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from penstock.testing.crashes import ImmediateWriter
 from tests.waiting import until

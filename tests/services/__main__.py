@@ -1,6 +1,6 @@
 """The servers of the tests, by hand: on their usual ports, until they are stopped. Their data stays.
 
-    python -m tests.services start [kafka postgres rabbitmq cassandra elasticsearch]
+    python -m tests.services start [kafka postgres rabbitmq cassandra elasticsearch s3]
     python -m tests.services status
     python -m tests.services stop
 
@@ -19,13 +19,21 @@ from importlib import import_module
 
 from tests.services.service import HOME, Service
 
-USUAL_PORTS = {"kafka": 9092, "postgres": 5432, "rabbitmq": 5672, "cassandra": 9042, "elasticsearch": 9200}
+USUAL_PORTS = {
+    "kafka": 9092,
+    "postgres": 5432,
+    "rabbitmq": 5672,
+    "cassandra": 9042,
+    "elasticsearch": 9200,
+    "s3": 9000,
+}
 CLASSES = {
     "kafka": "Kafka",
     "postgres": "Postgres",
     "rabbitmq": "RabbitMQ",
     "cassandra": "Cassandra",
     "elasticsearch": "Elasticsearch",
+    "s3": "S3",
 }
 RUNNING = HOME / "running"
 

@@ -2,8 +2,8 @@
 
     python kill_job.py FOLDER MASTER
 
-Checkpoints and results go below FOLDER. Started again after the driver died, it goes on where it was. It ends when
-there is a file FOLDER/enough.
+Checkpoints and results go below FOLDER. Started again after the driver died, it goes on where it was; with
+TAKEOVER=true in the environment, also if the driver still lives. It ends when there is a file FOLDER/enough.
 """
 
 import os
@@ -120,7 +120,7 @@ class FolderCommitter(Committer):
                 os.rename(Path(self.folder, "prepared", name), Path(self.folder, "visible", name))
 
 
-def environment(folder, master):
+def environment(folder, master, **options):
     """Checkpoints below the folder, restarts without end, and recovery of the driver."""
     configuration = Configuration()
     for name, value in {
@@ -132,6 +132,8 @@ def environment(folder, master):
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "10 ms",
+        "execution.takeover": os.environ.get("TAKEOVER", "false"),
+        **options,
     }.items():
         configuration.set_string(name, value)
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)

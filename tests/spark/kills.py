@@ -32,12 +32,13 @@ class Victim:
     script: str = SCRIPT
     options: dict[str, str] = field(default_factory=dict)
     """Environment variables."""
+    log_name: str = "log"
     process: subprocess.Popen[bytes] | None = None
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill to the next complete checkpoint."""
 
     def start(self) -> None:
-        log = (self.folder / "log").open("ab")
+        log = (self.folder / self.log_name).open("ab")
         command = [sys.executable, "-m", f"tests.spark.{self.script}", str(self.folder), self.master]
         environment = {**os.environ, **self.options}
         self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
@@ -69,7 +70,7 @@ class Victim:
         return self.checkpoint(), written, sorted(child.pid for child in self._children())
 
     def log(self) -> str:
-        return (self.folder / "log").read_text()[-4000:]
+        return (self.folder / self.log_name).read_text()[-4000:]
 
     # --- what can be killed ---
     def slots(self) -> list[psutil.Process]:
@@ -84,6 +85,11 @@ class Victim:
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(self.process.pid).children(recursive=True)
         return []
+
+    def processes(self) -> list[psutil.Process]:
+        """The driver and everything that it has started."""
+        assert self.process is not None
+        return [psutil.Process(self.process.pid), *self._children()]
 
     def kill_driver(self) -> None:
         """The driver's Python process; its JVM follows."""

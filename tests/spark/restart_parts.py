@@ -1,22 +1,35 @@
 """Measures the parts of a restart, from kill -9 of a slot to the next complete checkpoint.
 
-python -m tests.spark.restart_parts [ROUNDS] [MASTER]
+python -m tests.spark.restart_parts [--rounds 5] [--master local[2]] [--sinks]
+
+With --sinks the job has every exactly-once sink, each with the real system, as in `make kills`.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
+import random
 import re
 import statistics
-import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
+from penstock.common import Types
+from tests.services.kafka import Kafka
+from tests.services.postgres import Postgres
+from tests.services.service import Service
 from tests.spark.kill_job import Numbers, count, environment
+from tests.spark.sinks_kill_job import write_everywhere
+from tests.spark.sinks_kills import prepare
+
+S = TypeVar("S", bound=Service)
 
 PARTS = {
     "noticing, and why": r"failed and restarts in",
@@ -41,25 +54,48 @@ class Heard(logging.Handler):
                 return
 
 
-def main(rounds: int = 5, master: str = "local[2]") -> None:
-    heard = Heard()
-    log = logging.getLogger("penstock.job")
-    log.setLevel(logging.DEBUG)
-    log.addHandler(heard)
-    log.propagate = False
-    with tempfile.TemporaryDirectory() as folder:
-        env = environment(folder, master)
-        count(env.add_source(Numbers(folder)).uid("numbers"), folder)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--sinks", action="store_true")
+    options = parser.parse_args()
+    heard = listen()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        env = environment(folder, options.master)
+        numbers = env.add_source(Numbers(folder), type_info=Types.LONG()).uid("numbers")
+        count(numbers, folder)
+        if options.sinks:
+            prepare(Path(folder), running(Kafka(), stack), running(Postgres(), stack))
+            write_everywhere(numbers, folder)
         client = env.execute_async("counting")
-        found = [measured(Path(folder), heard) for _ in range(rounds)]
+        found = [measured(Path(folder), heard) for _ in range(options.rounds)]
         Path(folder, "enough").touch()
         client.get_job_execution_result().result()
     table(found)
 
 
+def listen() -> Heard:
+    heard = Heard()
+    log = logging.getLogger("penstock.job")
+    log.setLevel(logging.DEBUG)
+    log.addHandler(heard)
+    log.propagate = False
+    return heard
+
+
+def running(service: S, stack: ExitStack) -> S:
+    """A server that is removed at the end."""
+    stack.callback(service.remove)
+    service.start()
+    return service
+
+
 def measured(folder: Path, heard: Heard) -> dict[str, float]:
-    """The milliseconds of each part after one kill."""
+    """The milliseconds of each part after one kill, at any moment between two checkpoints."""
     await_checkpoint(folder, newest(folder) + 2)
+    time.sleep(random.uniform(0, 0.3))
     [victim, *_] = [p for p in psutil.Process().children(recursive=True) if p.name().startswith("slot")]
     heard.times.clear()
     began = time.monotonic()
@@ -95,4 +131,4 @@ def table(found: list[dict[str, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main(*[convert(text) for convert, text in zip((int, str), sys.argv[1:], strict=False)])
+    main()

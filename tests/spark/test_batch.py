@@ -1,7 +1,6 @@
 """BATCH jobs as ordinary Spark jobs: tasks that die are run again, and every result comes once."""
 
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import JobCancelled, JobFailed
+from tests.spark.once import Once, die, fail
 from tests.waiting import SPARK_SECONDS, until
 
 RULES = MapStateDescriptor("rules")
@@ -32,30 +32,6 @@ def env():
     made = StreamExecutionEnvironment.create_local_environment(2)
     made.set_runtime_mode(RuntimeExecutionMode.BATCH)
     return made
-
-
-class Once(MapFunction):
-    """Does something at a record the first time that it is met, in whichever process."""
-
-    def __init__(self, at, marker, action):
-        self.at, self.marker, self.action = at, str(marker), action
-
-    def map(self, value):
-        if value == self.at:
-            try:
-                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return value
-            self.action()
-        return value
-
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fail():
-    raise ValueError("not this one")
 
 
 class Counting(KeyedProcessFunction):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import resource
 import signal
 import subprocess
@@ -17,14 +18,17 @@ import psutil
 import pytest
 
 from penstock.common import Configuration
+from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import SlotLost
 from penstock.spark.links import _HEADER, Tag, send
+from penstock.spark.mesh import FEW_SLOTS
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import Victim
 from tests.waiting import SPARK_SECONDS, until
 
 RECORDS = 400
+MANY = FEW_SLOTS + 1
 SUMS = sorted(sum(range(key, last + 1, 4)) for key in range(4) for last in range(key, RECORDS, 4))
 
 
@@ -103,6 +107,19 @@ def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, ca
     assert any("in take_a_nap" in message for message in told)
 
 
+# --- slots that die ---
+def test_the_others_end_while_the_next_attempt_is_waited_for(environment, slot_processes) -> None:
+    env = environment(**{"restart-strategy.fixed-delay.delay": "1 h"})
+    env.generate(lambda i: i, rate=50).key_by(lambda i: i % 4).sum().discard()
+    client = env.execute_async("to be killed")
+    job = str(client.get_job_id())
+    until(lambda: len(slot_processes(job)) == 2 and client.get_job_status().result() is JobStatus.RUNNING)
+    os.kill(slot_processes(job)[0], signal.SIGKILL)
+    until(lambda: client.get_job_status().result() is JobStatus.RESTARTING)
+    until(lambda: not slot_processes(job))
+    client.cancel().result()
+
+
 # --- links ---
 def the_slot():
     """The engine's own object in this process, as a fault finds it."""
@@ -144,8 +161,9 @@ def report_for_an_earlier_attempt() -> None:
         (report_for_an_earlier_attempt, r"answered Tag(attempt=-1, epoch=7, stage=-1) instead of"),
     ],
 )
-def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, fault, said) -> None:
-    results = sums(environment(), fault, tmp_path).execute_and_collect()
+@pytest.mark.parametrize("slots", [2, MANY], ids=["direct", "with a hub"])
+def test_a_link_that_misbehaves_ends_the_attempt(environment, tmp_path, slot_processes, slots, fault, said) -> None:
+    results = sums(environment(), fault, tmp_path).set_parallelism(slots).execute_and_collect()
     driver, job = results._job._driver, str(results._job.job_id)
     assert sorted(results) == SUMS
     [cause] = [failure.message for failure in driver.view.failures]
@@ -178,6 +196,7 @@ def test_what_waits_for_a_slow_slot_is_one_epochs_output(environment) -> None:
 # --- the driver ---
 STOPPED = """
 from penstock.common import Configuration
+from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 
 options = {"heartbeat.interval": "200 ms", "heartbeat.timeout": "5 s", "restart-strategy.type": "none"}

@@ -6,7 +6,7 @@ the checkpoint that holds it is complete.
 
 from __future__ import annotations
 
-from penstock.datastream.connectors._file_buckets import (
+from penstock.connectors.files.buckets import (
     BucketAssigner,
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
@@ -14,9 +14,9 @@ from penstock.datastream.connectors._file_buckets import (
     PartFileInfo,
     RollingPolicy,
 )
-from penstock.datastream.connectors._file_compaction import FileCompactor, FileCompactStrategy
-from penstock.datastream.connectors._file_sink import FileSink, StreamingFileSink
-from penstock.datastream.connectors._file_source import (
+from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
+from penstock.connectors.files.sink import FileSink, StreamingFileSink
+from penstock.connectors.files.source import (
     FileEnumeratorProvider,
     FileProcessingMode,
     FileSource,
@@ -24,7 +24,7 @@ from penstock.datastream.connectors._file_source import (
     FileSplit,
     FileSplitAssignerProvider,
 )
-from penstock.datastream.connectors.file_formats import BulkFormat, StreamFormat
+from penstock.formats.contracts import BulkFormat, StreamFormat
 
 __all__ = [
     "BucketAssigner",

@@ -6,28 +6,28 @@ to readers with `isolation.level=read_committed`, or makes no promise.
 
 from __future__ import annotations
 
-from penstock.datastream.connectors._kafka_builders import (
+from penstock.connectors.base import DeliveryGuarantee
+from penstock.connectors.kafka.builders import (
     KafkaRecordSerializationSchemaBuilder,
     KafkaSinkBuilder,
     KafkaSourceBuilder,
 )
-from penstock.datastream.connectors._kafka_legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
-from penstock.datastream.connectors._kafka_offsets import (
+from penstock.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
-from penstock.datastream.connectors._kafka_sink import (
+from penstock.connectors.kafka.sink import (
     KafkaRecordSerializationSchema,
     KafkaSink,
     KafkaTopicSelector,
 )
-from penstock.datastream.connectors._kafka_source import (
+from penstock.connectors.kafka.source import (
     KafkaRecord,
     KafkaRecordDeserializationSchema,
     KafkaSource,
 )
-from penstock.datastream.connectors.base import DeliveryGuarantee
 
 __all__ = [
     "DeliveryGuarantee",

@@ -15,7 +15,7 @@ from penstock.datastream.connectors.base import BadRecord, BadRecords, Source, S
 from penstock.datastream.functions import ProcessFunction, ProcessWindowFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import AccessDenied, JobFailed, NotFound, UndecodableRecord
-from penstock.runtime.split_source import SplitAssigner
+from penstock.runtime.sources.split_source import SplitAssigner
 from penstock.testing import ManualClock, in_process
 from tests.connectors.api.logs import FOREVER, LogEnumerator, Logs, LogSplit, by_record_time
 

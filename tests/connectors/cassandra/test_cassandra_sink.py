@@ -8,9 +8,10 @@ from cassandra.cqlengine import columns
 from cassandra.cqlengine.models import Model
 
 from penstock.common import Duration, Row, Types
+from penstock.connectors.cassandra import client as _cassandra_client
+from penstock.connectors.cassandra.writer import Requests
+from penstock.connectors.retrying import Retries
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import _cassandra_client
-from penstock.datastream.connectors._cassandra_writer import Requests
 from penstock.datastream.connectors.cassandra import (
     CassandraFailureHandler,
     CassandraSink,
@@ -18,7 +19,6 @@ from penstock.datastream.connectors.cassandra import (
     ConsistencyLevel,
     MapperOptions,
 )
-from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, JobFailed, NotFound, SchemaMismatch, TypeMismatch
 from penstock.testing import in_process
 

@@ -6,8 +6,8 @@ import uuid
 import pytest
 
 from penstock.common import Configuration
+from penstock.connectors.cassandra.client import Connection
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors._cassandra_client import Connection
 from penstock.datastream.connectors.cassandra import CassandraCommitter, CassandraSink, ClusterBuilder
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.functions import MapFunction

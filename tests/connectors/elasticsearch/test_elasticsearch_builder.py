@@ -9,14 +9,14 @@ from datetime import datetime
 import pytest
 
 from penstock.common import Row
-from penstock.datastream.connectors._elasticsearch_writer import Action, Encoding, _again
+from penstock.connectors.elasticsearch.writer import Action, Encoding, _again
+from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.elasticsearch import (
     Elasticsearch7SinkBuilder,
     ElasticsearchEmitter,
     FlushBackoffType,
 )
-from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import MissingDependency, TypeMismatch
 
 STATIC = ElasticsearchEmitter.static_index("users")

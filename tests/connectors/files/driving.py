@@ -69,6 +69,10 @@ class Subtask(WriterContext):
         return self._checkpoint is not None
 
     @property
+    def has_rivals(self):
+        return self._job.has_rivals
+
+    @property
     def all_restored(self):
         return [item for writer, _ in self._checkpoint or () for item in writer]
 
@@ -86,6 +90,7 @@ class SinkJob:
         self.now = 1_000_000
         self.number = 0
         self.attempt = 0
+        self.has_rivals = False
         self.parallelism = parallelism
         self._start(checkpoint)
 
@@ -157,6 +162,7 @@ def everything(base):
 def found(base):
     """Paths below the base. A hidden file may get another name before it can be opened."""
     fs, root = fsspec.core.url_to_fs(base)
+    fs.invalidate_cache()
     return [path.removeprefix(f"{root}/") for path in fs.find(root)] if fs.exists(root) else []
 
 

@@ -1,5 +1,6 @@
 """FileSink: folders, names, when files are closed, and what readers see when."""
 
+import pickle
 import re
 
 import pytest
@@ -325,6 +326,35 @@ class TestStartingOver:
         job.crash(None)
         assert hidden(base) == []
 
+    def test_a_writer_with_rivals_deletes_nothing(self, flushed):
+        """In BATCH mode: what the first run of the task has written may be what counts."""
+        job = SinkJob(rows(flushed))
+        job.write("a")
+        job.checkpoint(end=True)
+        counting, job.has_rivals = job.pending, True
+        job.crash(None)
+        job.write("a")
+        job.pending = counting
+        job.complete()
+        assert lines(flushed) == ["a"]
+
+    def test_lost_writers_leave_nothing_behind(self, flushed):
+        job = SinkJob(rows(flushed), parallelism=2)
+        begun = [item for writer in job.writers for item in writer.begun()]
+        job.write("a", subtask=0)
+        put(flushed, ".keep", b"")
+        job.write("b", subtask=1)
+        job.checkpoint(end=True)
+        counting, job.has_rivals = job.pending, True
+        job.crash(None)
+        begun += pickle.loads(pickle.dumps([item for writer in job.writers for item in writer.begun()]))
+        job.write("b", subtask=1)
+        job.pending = counting
+        job.complete()
+        assert len(hidden(flushed)) == 2
+        job.sink.create_committer().abort(begun)
+        assert (lines(flushed), hidden(flushed)) == (["a", "b"], [".keep"])
+
     def test_other_files_stay(self, base):
         job = SinkJob(rows(base, rolling_policy=ON_CHECKPOINT))
         other = SinkJob(rows(base), job_id="another")
@@ -460,7 +490,7 @@ class TestBuilding:
             (lambda: FileSink.for_row_format("nowhere://x", TEXT), ConnectorError, "cannot use 'nowhere://x'"),
             (lambda: rows("/x", bucket_assigner="day"), TypeError, "expected a BucketAssigner, not 'day'"),
             (lambda: rows("/x", rolling_policy=3), TypeError, "expected a RollingPolicy"),
-            (lambda: rows("/x", bucket_check_interval=0), ValueError, "more than no time"),
+            (lambda: rows("/x", bucket_check_interval=0), ValueError, "longer than zero"),
             (lambda: rows("/x", output_file_config="p"), TypeError, "expected an OutputFileConfig"),
             (lambda: OutputFileConfig("a/b", ""), ValueError, "without '/'"),
             (lambda: OutputFileConfig("_p", ""), ValueError, "would be hidden"),

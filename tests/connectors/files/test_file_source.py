@@ -12,8 +12,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock import storage
 from penstock.common import Duration
-from penstock.datastream.connectors import _file_access, _file_source
+from penstock.connectors.files import access
+from penstock.connectors.files import source as file_source
+from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.base import Boundedness
 from penstock.datastream.connectors.file_system import (
     BulkFormat,
@@ -23,7 +26,6 @@ from penstock.datastream.connectors.file_system import (
     FileSplitAssignerProvider,
     StreamFormat,
 )
-from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, NotFound, UndecodableRecord
 from tests.connectors.files.driving import KINDS, Rejecting, base_of
 
@@ -39,8 +41,8 @@ COMPRESS = {
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
     quick = Retries(attempts=3, delay=0.001)
-    monkeypatch.setattr(_file_source, "RETRIES", quick)
-    monkeypatch.setattr(_file_access.Files.__init__, "__defaults__", (quick,))
+    monkeypatch.setattr(file_source, "RETRIES", quick)
+    monkeypatch.setattr(storage, "_WAITS", (0.001,) * storage.ATTEMPTS)
 
 
 @pytest.fixture(params=KINDS)
@@ -201,7 +203,7 @@ class TestReading:
 
     def test_zstd_files_of_several_frames_seek_both_ways(self):
         data = COMPRESS["zst"](b"0123456789") + COMPRESS["zst"](b"abcdefghij")
-        file = _file_access.COMPRESSIONS[".zst"](io.BytesIO(data))
+        file = access.COMPRESSIONS[".zst"](io.BytesIO(data))
         assert (file.read(3), file.seek(12), file.read()) == (b"012", 12, b"cdefghij")
         assert (file.seek(4), file.read(2), file.seek(2, io.SEEK_CUR), file.read(1)) == (4, b"45", 8, b"8")
         with pytest.raises(io.UnsupportedOperation):
@@ -235,7 +237,7 @@ class TestReading:
         def refuse(self, path):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(_file_access.Files, "_open_raw", refuse)
+        monkeypatch.setattr(access.Files, "_open", refuse)
         with pytest.raises(AccessDenied, match=r"no access to .*/a"):
             read(str(tmp_path))
 
@@ -258,11 +260,11 @@ class TestPassingErrors:
     @pytest.fixture
     def failures(self, tmp_path, monkeypatch):
         """Places in the file at which reads fail; blocks are small, so that there are several."""
-        from penstock.datastream.formats import _lines
+        from penstock.formats import lines as _lines
 
         places = []
         monkeypatch.setattr(_lines, "BLOCK_BYTES", 50)
-        monkeypatch.setattr(_file_access.Files, "_open_raw", lambda self, path: Failing(self.fs.cat_file(path), places))
+        monkeypatch.setattr(access.Files, "_open", lambda self, path: Failing(self.fs.cat_file(path), places))
         return places
 
     def test_reading_goes_on_at_the_last_place(self, tmp_path, failures):
@@ -412,7 +414,7 @@ class TestBuilding:
             (lambda: FileSource.for_record_stream_format(LINES), ValueError, "at least one path"),
             (lambda: FileSource.for_record_stream_format("text", "/x"), TypeError, "reads a StreamFormat, not 'text'"),
             (lambda: FileSource.for_bulk_file_format("text", "/x"), TypeError, "reads a BulkFormat, not 'text'"),
-            (lambda: TestBuilding.builder().monitor_continuously(0), ValueError, "more than no time"),
+            (lambda: TestBuilding.builder().monitor_continuously(0), ValueError, "longer than zero"),
             (lambda: TestBuilding.builder().set_file_enumerator(1), TypeError, "FileEnumeratorProvider"),
             (lambda: TestBuilding.builder().set_split_assigner(1), TypeError, "FileSplitAssignerProvider"),
             (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common import Configuration, SimpleStringSchema, WatermarkStrategy
+from penstock.connectors.retrying import Retries
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Fetched, ReaderContext, WriterContext
 from penstock.datastream.connectors.kafka import (
@@ -13,7 +14,6 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     KafkaSource,
 )
-from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import UndecodableRecord
 from penstock.testing import in_process
 from tests.services.kafka import Kafka

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from penstock.common import SimpleStringSchema, Types
-from penstock.datastream.connectors._kafka_client import client_settings
-from penstock.datastream.connectors._kafka_source import KafkaSplit
+from penstock.connectors.kafka.client import Client, client_settings
+from penstock.connectors.kafka.source import KafkaSplit
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
@@ -51,6 +51,14 @@ def test_servers_that_are_not_there_are_named(name):
     with pytest.raises(ConnectorError, match=f"{servers}.*failed 2 times"):
         collect(source)
     assert time.monotonic() - began < 100
+
+
+def test_only_who_needs_an_answer_complains_that_there_is_none(name):
+    servers = f"127.0.0.1:{free_port()}"
+    client = Client("Producer", {"bootstrap.servers": servers}, IMPATIENT)
+    client.meet(name)
+    with pytest.raises(ConnectorError, match=f"{servers}.*failed 2 times"):
+        client.partitions(name)
 
 
 def test_nothing_committed_and_no_strategy(kafka, name):
@@ -192,6 +200,11 @@ def test_settings_under_the_names_of_java():
         "sasl.username": "me",
         "sasl.password": 'a "b"',
     }
+
+
+def test_a_setting_of_the_program_counts_more_than_our_own(name):
+    client = Client("Producer", {"bootstrap.servers": "here:1", "reconnect.backoff.ms": "700"}, IMPATIENT)
+    assert client.settings["reconnect.backoff.ms"] == "700"
 
 
 def test_a_setting_that_nobody_knows(kafka, name):

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from penstock.common import WatermarkStrategy
-from penstock.datastream.connectors._kafka_commit import OriginCommitter
+from penstock.connectors.kafka.commit import OriginCommitter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.functions import MapFunction
@@ -99,27 +99,66 @@ def test_a_marker_topic_that_forgets_is_refused(kafka, name):
         sink.create_committer().commit(prepared(sink, "a"))
 
 
+def left_hanging(sink, committables, monkeypatch):
+    """A committer that died before it could end its transaction."""
+    dead = sink.create_committer()
+    with monkeypatch.context() as broken:
+        broken.setattr(OriginCommitter, "_again_while_told", die)
+        with pytest.raises(KeyboardInterrupt):
+            dead.commit(committables)
+    [origin] = dead._origins.values()
+    origin._sending.producer.flush(10)
+    return dead
+
+
 def test_a_transaction_that_hangs_is_ended_by_the_next_committer(kafka, name, monkeypatch):
     kafka.create_topic(name)
     sink = exactly_once(kafka, name)
     committables = prepared(sink, "a")
-    with monkeypatch.context() as broken:
-        broken.setattr(OriginCommitter, "_again_while_told", die)
-        dead = sink.create_committer()
-        with pytest.raises(KeyboardInterrupt):
-            dead.commit(committables)
-        [origin] = dead._origins.values()
-        origin._sending.producer.flush(10)
+    dead = left_hanging(sink, committables, monkeypatch)
     assert kafka.stable_offsets(name)[0] < kafka.end_offsets(name)[0]
     successor = sink.create_committer()
     successor.commit(committables)
     successor.close()
     assert kafka.values(name) == ["a"]
     assert_nothing_hangs(kafka, name)
+    dead.close()
 
 
 def die(self, action):
     raise KeyboardInterrupt
+
+
+def test_the_producer_that_found_a_transaction_open_is_gone(kafka, name, monkeypatch):
+    """If it lived on, it would ask for the transactional id once more, and fence its own successor."""
+    kafka.create_topic(name)
+    sink, made, dead_ones, written = exactly_once(kafka, name), [], [], []
+    new_sending = OriginCommitter._new_sending
+
+    def remembered(self):
+        sending = new_sending(self)
+        made.append(sending)
+        return sending
+
+    for number in range(20):  # on a busy machine the first look may be too short to find anything
+        committables = prepared(sink, str(number))
+        dead_ones.append(left_hanging(sink, committables, monkeypatch))
+        made.clear()
+        successor = sink.create_committer()
+        with monkeypatch.context() as watched:
+            watched.setattr(OriginCommitter, "_new_sending", remembered)
+            successor.commit(committables)
+        written.append(str(number))
+        if len(made) == 2:
+            break
+        successor.close()
+    assert [sending.producer is None for sending in made] == [True, False]
+    time.sleep(0.7)  # until the library would ask again
+    successor.commit(prepared(sink, "last"))
+    assert kafka.values(name) == [*written, "last"]
+    for committer in (*dead_ones, successor):
+        committer.close()
+    assert_nothing_hangs(kafka, name)
 
 
 def test_a_committer_whose_id_was_taken_over_says_so(kafka, name):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy
 
+from penstock.connectors.jdbc.database import database_url
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors._jdbc_database import database_url
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions
 from penstock.testing import ManualClock, in_process
 from tests.services.fixtures import started

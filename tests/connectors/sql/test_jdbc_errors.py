@@ -7,7 +7,8 @@ import time
 import pytest
 
 from penstock.common import Types, WatermarkStrategy
-from penstock.datastream.connectors import _jdbc_sink
+from penstock.connectors.jdbc import writers as _jdbc_sink
+from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExecutionOptions,
@@ -15,7 +16,6 @@ from penstock.datastream.connectors.jdbc import (
     JdbcSink,
     JdbcSource,
 )
-from penstock.datastream.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
 from tests.connectors.sql.test_jdbc_sink import ALL, CREATE, INSERT, PEOPLE, Context, writer
 from tests.services.service import free_port

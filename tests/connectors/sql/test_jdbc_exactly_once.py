@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy
 
 from penstock.common import Types, WatermarkStrategy
-from penstock.datastream.connectors._jdbc_database import database_url
+from penstock.connectors.jdbc.database import database_url
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.datastream.connectors._jdbc_database import database_url
+from penstock.connectors.jdbc.database import database_url
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -91,9 +91,9 @@ def test_execution_options():
     assert got == (5000, 0, 3)
     made = JdbcExecutionOptions.builder().with_batch_size(7).with_batch_interval_ms(50).with_max_retries(0).build()
     assert (made.get_batch_size(), made.get_batch_interval_ms(), made.get_max_retries()) == (7, 50, 0)
-    with pytest.raises(ValueError, match="batch_size must not be negative, but is -1"):
+    with pytest.raises(ValueError, match="batch_size must be at least 0, not -1"):
         JdbcExecutionOptions.builder().with_batch_size(-1)
-    with pytest.raises(TypeError, match="max_retries is a whole number"):
+    with pytest.raises(TypeError, match="max_retries must be a whole number"):
         JdbcExecutionOptions.builder().with_max_retries("3")
 
 
@@ -103,5 +103,5 @@ def test_exactly_once_options():
     assert JdbcExactlyOnceOptions.defaults().marker_table == "penstock_commits"
     with pytest.raises(ValueError, match="not a plain name"):
         JdbcExactlyOnceOptions("a; DROP TABLE b")
-    with pytest.raises(ValueError, match="at least one attempt"):
+    with pytest.raises(ValueError, match="max_commit_attempts must be at least 1"):
         JdbcExactlyOnceOptions(max_commit_attempts=0)

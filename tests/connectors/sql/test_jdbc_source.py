@@ -270,7 +270,7 @@ def test_lookups_that_cannot_be(numbers):
         lookup.lookup_now(1, 2)
     with pytest.raises(TypeMismatch, match="'w0%'"):
         lookup.lookup_now(0)
-    with pytest.raises(ValueError, match="at least one connection"):
+    with pytest.raises(ValueError, match="capacity must be at least 1"):
         JdbcLookup(numbers.options, "SELECT 1", capacity=0)
 
 

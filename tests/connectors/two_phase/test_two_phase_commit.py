@@ -224,7 +224,8 @@ class Recorded(TwoPhaseCommitSinkFunction):
 class Context:
     runtime = None
 
-    def __init__(self, committables=(), restored=()):
+    def __init__(self, committables=(), restored=(), has_rivals=False):
+        self.has_rivals = has_rivals
         self.all_committables, self.all_restored = list(committables), list(restored)
 
 
@@ -263,6 +264,28 @@ def test_recovery_commits_and_aborts_after_open():
     function.begun = 2
     started(function, pending, state)
     assert function.taken() == ["open", "recover_and_commit 1", "recover_and_abort 2", "finish [1, 2]", "begin 3"]
+
+
+def test_a_writer_with_rivals_aborts_nothing_that_it_does_not_know():
+    function = Recorded()
+    writer = as_sink(function).create_writer(Context(has_rivals=True), [])
+    assert function.taken() == ["open", "begin 1"]
+    assert len(writer.begun()) == 1 and function.taken() == []
+
+
+def test_transactions_of_lost_writers_are_recognised_and_aborted():
+    """In BATCH mode: the copy that was told at the start, and what the writer has prepared since, are the same."""
+    _, lost = started(Recorded())
+    _, counting = started(Recorded())
+    told = pickle.loads(pickle.dumps([*lost.begun(), *counting.begun()]))
+    counting.write("x", None)
+    prepared = counting.prepare_commit()
+    assert [item in prepared for item in told] == [False, True]
+    function = Recorded()
+    committer, _ = started(function)
+    function.taken()
+    committer.abort(told[:1])
+    assert function.taken() == ["recover_and_abort 1"]
 
 
 def test_several_checkpoints_before_one_is_complete():

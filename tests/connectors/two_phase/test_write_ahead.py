@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.common import Types
+from penstock.connectors.retrying import Retries
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
-from penstock.datastream.connectors.retrying import Retries
 from penstock.datastream.connectors.write_ahead import (
     CheckpointCommitter,
     DatabaseCheckpointCommitter,

@@ -74,7 +74,7 @@ class _Flat(AbstractFileSystem):
 
     def find(self, path, **_):
         path = self._strip_protocol(path)
-        return self.faults.call("find", lambda: [name for name in self.files if name.startswith(f"{path}/")])
+        return self.faults.call("find", lambda: {n: self.info(n) for n in self.files if n.startswith(f"{path}/")})
 
     def cat_file(self, path, start=None, end=None, **_):
         return self.faults.call("cat_file", lambda: self._content(path)[start:end])
@@ -83,7 +83,7 @@ class _Flat(AbstractFileSystem):
         self.faults.call("rm_file", lambda: self._remove(path))
 
     def rmdir(self, path):
-        pass
+        self.faults.call("rmdir", lambda: None)
 
     def _remove(self, path):
         self._content(path)
@@ -213,7 +213,7 @@ def faulty(request, monkeypatch, tmp_path):
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Further tries come at once."""
-    monkeypatch.setattr(storage, "_WAITS", (0.0, 0.0))
+    monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
 
 
 def fresh(kind):

@@ -14,11 +14,11 @@ from penstock.checkpoint.coordinator import CheckpointRules
 from penstock.checkpoint.metadata import FILE, Metadata
 from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import plan_of
 from penstock.errors import CheckpointFailed, NoSuchSnapshot, PenstockError, StorageError
-from penstock.runtime.failures import Failure
-from penstock.runtime.protocol import Acknowledgement, Notice
-from penstock.state.snapshot import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
+from penstock.launch.submission import plan_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Acknowledgement, Notice
+from penstock.state.snapshot_file import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
 from penstock.storage import Storage
 
 DECLINED = Failure("Map", "map-1", 0, "", "ValueError", "no room in the inn", "")
@@ -55,7 +55,7 @@ class Shelves:
     def __init__(self):
         self.files = set()
         self.published = {}
-        self.refuses = False
+        self.refuses = self.breaks = False
         self.ended = None
 
     def folder(self, number):
@@ -63,9 +63,13 @@ class Shelves:
 
     def publish(self, metadata):
         if self.refuses:
-            raise StorageError("the shelves are full")
+            refused = StorageError("the shelves are full")
+            refused.lasting = True
+            raise refused
         assert metadata.number not in self.published
         self.published[metadata.number] = metadata
+        if self.breaks:
+            raise StorageError("the shelves broke down, full or not")
         return self.folder(metadata.number)
 
     def drop(self, dropped, kept):
@@ -78,13 +82,14 @@ class Shelves:
         self.files -= set(files)
 
     def retract(self, number):
-        return number not in self.published
+        self.published.pop(number, None)
+        return True
 
-    def mark_finished(self):
-        self.ended = "finished", None
+    def tidy(self, kept, since, confirm):
+        self.ended = [m.number for m in kept]
 
-    def tidy(self, kept, since):
-        self.ended = self.ended[0] if self.ended else "tidied", [m.number for m in kept]
+    def delete_if_empty(self):
+        pass
 
 
 class Coordinator(pure.Coordinator):
@@ -476,6 +481,20 @@ class TestFailures:
         with pytest.raises(CheckpointFailed, match="the shelves are full"):
             made.receive(answers(2), 200)
 
+    def test_one_of_which_nobody_knows_whether_it_is_there_keeps_its_files_until_there_is_a_newer_one(self):
+        """Whoever recovers in between may find it, and needs it as a whole."""
+        store = Shelves()
+        made = coordinator(store, tolerable_failures=1)
+        store.files, store.breaks = {"store://chk-1/a", "store://chk-1/b", "store://chk-2/c"}, True
+        made.order(100, 0, {})
+        made.receive([answer(1, 0, "store://chk-1/a"), answer(1, 1, "store://chk-1/b")], 100)
+        assert made.take_notices() == [Notice(1, complete=False)] and made.kept == []
+        assert store.published[1].files() <= store.files
+        store.breaks = False
+        made.order(200, 0, {})
+        made.receive(answers(2, "store://chk-2/c"), 200)
+        assert list(store.published) == [2] and store.files == {"store://chk-2/c"}
+
     def test_a_restart_forgets_failures(self):
         made = coordinator(tolerable_failures=1)
         self.fail(made, 100)
@@ -714,9 +733,9 @@ class TestOnStorage:
         for number in (1, 2, 3):
             self.checkpointed(made, store, number, number * 100)
         made.release(keep=True, finished=False)
-        assert [m.number for m in store.complete()] == [2, 3] and not store.is_finished()
+        assert [m.number for m in store.complete()] == [2, 3]
         made.release(keep=False, finished=True)
-        assert Storage(f"{place}/job").names() == ["_finished"]
+        assert Storage(f"{place}/job").names() == []
 
     def test_a_cancelled_job_that_retains_keeps_what_it_started_from(self, place):
         """It was recovered, and cancelled before it took a checkpoint of its own: the earlier one is all there is."""

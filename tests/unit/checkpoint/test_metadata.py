@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.metadata import FILE, FORMAT, VERSION, Metadata, decode, encode
 from penstock.checkpoint.store import FolderStore, delete_snapshot, dispose_savepoint, read_snapshot, write_savepoint
-from penstock.errors import CorruptSnapshot, NoSuchSnapshot, SnapshotError, StorageError, UnknownFormat
-from penstock.state.snapshot import FileRef, Kind, Name, Shape, SlotSnapshot, SnapshotFile, State, checksum, write_file
+from penstock.errors import CorruptSnapshot, JobDisplaced, NoSuchSnapshot, SnapshotError, StorageError, UnknownFormat
+from penstock.state.snapshot_file import (
+    FileRef,
+    Kind,
+    Name,
+    Shape,
+    SlotSnapshot,
+    SnapshotFile,
+    State,
+    checksum,
+    write_file,
+)
 from penstock.storage import Storage
 
 FOLDER = "memory://ckpt/job/chk-3"
@@ -310,16 +320,27 @@ class TestTheFolderOfAJob:
         store.tidy([kept])
         assert storage.names() == ["chk-1/old", f"chk-3/{FILE}", "chk-3/new", "notes"]
 
-    def test_the_end_of_a_job_is_remembered(self, place):
+    def test_nothing_is_deleted_that_came_after_the_last_question(self, place):
+        """Whoever tidies up may have been displaced meanwhile. It asks once it knows what there is."""
         store = FolderStore(place, "job")
         store.publish(one(number=1))
-        assert not store.is_finished()
-        store.mark_finished()
-        store.mark_finished()
-        store.tidy([])
-        assert store.is_finished() and store.complete() == []
-        store.start_anew()
-        assert not store.is_finished()
+        store.tidy([], confirm=lambda: store.publish(one(number=2)) and None)
+        assert [metadata.number for metadata in store.complete()] == [2]
+
+        def refuse():
+            raise JobDisplaced("by another")
+
+        with pytest.raises(JobDisplaced):
+            store.tidy([], confirm=refuse)
+        assert [metadata.number for metadata in store.complete()] == [2]
+
+    def test_one_that_goes_while_it_is_read_was_given_up(self, place, monkeypatch):
+        store = FolderStore(place, "job")
+        for number in (1, 2):
+            store.publish(one(number=number))
+        read = FolderStore.read
+        monkeypatch.setattr(FolderStore, "read", lambda self, n: (self.drop([one(number=1)], []), read(self, n))[1])
+        assert [metadata.number for metadata in store.complete()] == [2]
 
     def test_a_deletion_that_fails_is_left_for_later(self, bucket, caplog):
         store = FolderStore(bucket.url, "job")

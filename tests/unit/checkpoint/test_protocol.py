@@ -1,18 +1,22 @@
 """The decisions of the checkpoint protocol: for any set of files, nothing that is needed is deleted."""
 
+from dataclasses import replace
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.checkpoint import protocol
+from penstock.checkpoint import rules as protocol
 from penstock.checkpoint.metadata import FILE, Metadata
-from penstock.state.snapshot import FileRef, SlotSnapshot
+from penstock.checkpoint.rules import Ending, Start
+from penstock.state.snapshot_file import FileRef, SlotSnapshot
 
 numbers = st.integers(0, 12)
 files = st.builds(lambda n, name: f"chk-{n}/{name}", numbers, st.sampled_from(["slot-0-a", "slot-1-b", "slot-0-c"]))
 metadata_names = numbers.map(lambda n: f"chk-{n}/{FILE}")
 strangers = st.sampled_from(
     [
-        "_finished",
+        "owner/00000007",
+        "owner/00000007.began",
         "notes",
         FILE,
         "chk-x/f",
@@ -114,7 +118,32 @@ class TestLeftovers:
         assert order == [f"chk-1/{FILE}", f"chk-2/{FILE}", "chk-1/slot-0-a", "chk-2/slot-0-b"]
 
 
-class TestFinished:
-    @given(listings)
-    def test_the_mark_is_a_file_of_its_own(self, names):
-        assert protocol.is_finished(names) is ("_finished" in names)
+class TestOwners:
+    """Of all complete checkpoints, those count that the last owner has published or taken over."""
+
+    owners = st.integers(0, 3)
+    published = st.lists(st.builds(lambda n, o: replace(metadata(n, []), owner=o), numbers, owners), max_size=6)
+    pairs = st.frozensets(st.tuples(owners, numbers), max_size=6)
+
+    @given(published)
+    def test_without_owners_all_of_them_count(self, some):
+        assert protocol.line(some, None) == some
+
+    @given(published, owners, pairs)
+    def test_what_a_displaced_driver_published_at_the_last_moment_does_not_count(self, some, owner, inherited):
+        counting = protocol.line(some, Start(owner, inherited))
+        for one in some:
+            assert (one in counting) is (one.owner == owner or (one.owner, one.number) in inherited)
+
+    @given(published, owners, pairs, pairs)
+    def test_nor_what_an_owner_gave_up_at_its_end(self, some, owner, inherited, kept):
+        counting = protocol.line(some, Start(owner, inherited, Ending(False, kept)))
+        assert counting == [m for m in protocol.line(some, Start(owner, inherited)) if (m.owner, m.number) in kept]
+        assert protocol.line(some, Start(owner, inherited, Ending(False))) == protocol.line(
+            some, Start(owner, inherited)
+        )
+
+    def test_finished_is_what_the_last_owner_says(self):
+        assert not protocol.is_finished(None) and not protocol.is_finished(Start(3))
+        assert not protocol.is_finished(Start(3, ending=Ending(False)))
+        assert protocol.is_finished(Start(3, ending=Ending(True)))

@@ -46,11 +46,11 @@ from penstock.errors import (
     TypeMismatch,
     UnsupportedKey,
 )
-from penstock.spark.state_columns import Nothing, column, declared
+from penstock.spark.state_processor.columns import Nothing, column, declared
 from penstock.state import SavepointReader, SavepointWriter
 from penstock.state.key_groups import key_group, subtask_for_group
 from penstock.state.schema import schema_of
-from penstock.state.snapshot import Kind, Name, Shape, SlotSnapshot, State, write_file
+from penstock.state.snapshot_file import Kind, Name, Shape, SlotSnapshot, State, write_file
 from penstock.state.tables import Table, page
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 
@@ -352,7 +352,7 @@ def chain_of(folder, *files):
     """A snapshot of one slot whose files hold these pages, oldest first."""
     name = Name("op", Kind.KEYED, "s")
     states = [[State(name, [page(*part) for part in pages])] for pages in files]
-    refs = [write_file(f"{folder}/f{i}", s, compress=i % 2 == 1, inline_below=0) for i, s in enumerate(states)]
+    refs = [write_file(f"{folder.as_uri()}/f{i}", s, compress=i % 2 == 1, inline_below=0) for i, s in enumerate(states)]
     slot = SlotSnapshot(refs, {name: UNDECLARED})
     write_savepoint(Metadata(1, 0, "", "job", {"op": Shape(1, 128)}, [slot]), str(folder))
     return str(folder)
@@ -404,7 +404,7 @@ def test_values_of_classes_that_are_not_here_name_the_state(tmp_path):
     held = page(["a"], [Row(1)]).replace(b"penstock.common.types", b"penstock.common.typos")
     assert b"typos" in held
     name = Name("op", Kind.KEYED, "s")
-    ref = write_file(f"{tmp_path}/g", [State(name, [held])], compress=False, inline_below=0)
+    ref = write_file(f"{tmp_path.as_uri()}/g", [State(name, [held])], compress=False, inline_below=0)
     metadata = read_snapshot(path)
     metadata.slots[0].files[:] = [ref]
     file.unlink()

@@ -6,11 +6,13 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import StorageError
+from penstock.errors import AlreadyThere, StorageError
 from penstock.storage import ATTEMPTS, Storage, split_url
+from tests.connectors.files import object_store  # noqa: F401 - so that its URLs are known
 
 DATA = bytes(range(50))
 PASSING = [errno.EIO, errno.ECONNRESET, errno.ETIMEDOUT, errno.EAGAIN, None]
@@ -85,6 +87,12 @@ class TestFilesOnEveryFileSystem:
         Storage(f"{tmp_path}/x/").create("f", b"1")
         assert Storage(f"file://{tmp_path}/x").read("f") == b"1"
 
+    def test_the_host_stays_in_urls(self):
+        """Paths on HDFS or SFTP have none, and slots find the storage by its URL."""
+        storage = Storage("objects://host/a/b/")
+        assert storage.url() == "objects://host/a/b" and storage.url("c/../d") == "objects://host/a/b/d"
+        assert storage.url("../../e") == "objects://host/e" and storage.name("objects://host/a/f") == "../f"
+
     @pytest.mark.parametrize("url", ["nonsense://x", "s3nope://bucket/x"])
     def test_an_unknown_file_system_is_named(self, url):
         with pytest.raises(StorageError, match=url):
@@ -115,6 +123,37 @@ class TestFilesOnEveryFileSystem:
                     model.pop(name, None)
             assert storage.names() == sorted(model)
             assert {n: storage.read(n) for n in model} == model
+
+
+class TestListing:
+    @pytest.fixture
+    def listing(self, tmp_path, monkeypatch):
+        """A folder with a folder in it, whose listing fails first with these errors."""
+        failures, ls = [], LocalFileSystem.ls
+
+        def shaky(self, path, *arguments, **settings):
+            if path.endswith("/b") and failures:
+                raise failures.pop(0)
+            return ls(self, path, *arguments, **settings)
+
+        monkeypatch.setattr(LocalFileSystem, "ls", shaky)
+        storage = Storage(f"{tmp_path}/x")
+        for name in ("a", "b/c", "b/d"):
+            storage.write(name, [b"1"])
+        return storage, failures
+
+    @pytest.mark.parametrize("failure", [OSError(errno.EIO, "broken"), FileNotFoundError("it has just gone")])
+    def test_a_folder_that_cannot_be_listed_is_not_left_out(self, listing, failure):
+        """fsspec's own `find` would leave it out, and a job would not see its checkpoints."""
+        storage, failures = listing
+        failures += [failure] * 2
+        assert storage.names() == ["a", "b/c", "b/d"] and failures == []
+
+    def test_at_last_it_is_an_error(self, listing):
+        storage, failures = listing
+        failures += [OSError(errno.EIO, "broken")] * 100
+        with pytest.raises(StorageError, match=r"cannot list '.*/x': .*broken"):
+            storage.names()
 
 
 class TestCreate:
@@ -169,6 +208,96 @@ class TestCreate:
             Storage(bucket.url).create("f", DATA)
         assert bucket.content("f") == b"theirs"
 
+    def test_an_object_store_needs_no_folders(self, bucket):
+        """For s3fs to make a folder is to make its bucket, so that a mistyped name would become a new bucket."""
+        Storage(bucket.url).create("a/f", DATA)
+        Storage(bucket.url).write("a/g", [DATA])
+        Storage(bucket.url).delete_empty_folder("a")
+        assert not {"makedirs", "rmdir"} & set(bucket.faults.calls)
+
+    @pytest.mark.parametrize("refusal", [TypeError("unexpected keyword 'mode'"), NotImplementedError()])
+    def test_a_client_that_cannot_create_is_told_of_and_replaces_nothing(self, bucket, refusal, monkeypatch):
+        def pipe_file(self, path, value, mode="overwrite", **_):
+            if mode != "overwrite":
+                raise refusal
+            raise AssertionError("it would be replaced")
+
+        monkeypatch.setattr(bucket, "pipe_file", pipe_file)
+        with pytest.raises(
+            StorageError, match=r"cannot make a file only if there is none. Versions from 2024.12"
+        ) as no:
+            Storage(bucket.url).create("f", DATA)
+        assert no.value.lasting and bucket.content("f") is None
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_a_condition_that_failed(self, bucket, named, monkeypatch):
+        """Some servers say which condition it was, and s3fs makes FileExistsError of it; others do not."""
+
+        def pipe_file(self, path, value, mode="overwrite", **_):
+            failed = FileExistsError("at least one") if named else OSError(errno.EINVAL, "at least one")
+            failed.__cause__ = Refused()
+            raise failed
+
+        monkeypatch.setattr(bucket, "pipe_file", pipe_file)
+        bucket.put("f", b"theirs")
+        with pytest.raises(AlreadyThere, match="f' exists already"):
+            Storage(bucket.url)._place("f", DATA)
+        bucket.put("f", DATA)
+        Storage(bucket.url)._place("f", DATA)
+
+    def test_a_file_that_came_and_went_is_made_after_all(self, bucket):
+        """Somebody else's file is in the way, and is gone when it is looked at."""
+
+        def theirs(number, call):
+            if call == "finish" and "cat_file" not in bucket.faults.calls:
+                bucket.put("f", b"theirs")
+            if call == "cat_file":
+                bucket.files.clear()
+
+        bucket.faults.before = theirs
+        Storage(bucket.url)._place("f", DATA)
+        assert bucket.content("f") == DATA and "cat_file" in bucket.faults.calls
+
+    def test_whether_a_storage_refuses_the_second_is_tried_out(self, bucket, shelf, monkeypatch):
+        """A rename may replace, or refuse with an error, or refuse in silence."""
+        assert Storage(bucket.url).is_exclusive()
+        assert not Storage(shelf.url).is_exclusive()
+        replace = shelf._rename
+
+        def refuse(self, path1, path2):
+            if path2 in self.files:
+                raise FileExistsError(path2)
+            replace(self, path1, path2)
+
+        def ignore(self, path1, path2):
+            if path2 not in self.files:
+                replace(self, path1, path2)
+
+        for rename in (refuse, ignore):
+            monkeypatch.setattr(shelf, "_rename", rename)
+            assert Storage(shelf.url).is_exclusive()
+        assert not shelf.files and not bucket.files
+
+    def test_a_rename_that_is_refused_in_silence(self, shelf, monkeypatch):
+        """As WebHDFS does it, if somebody else has made the file since it was looked for."""
+
+        def theirs(self, path1, path2):
+            self.files[path2] = b"theirs"
+
+        monkeypatch.setattr(shelf, "_rename", theirs)
+        with pytest.raises(AlreadyThere):
+            Storage(shelf.url).create("f", DATA)
+        assert shelf.content("f") == b"theirs"
+
+    def test_a_file_system_without_hard_links_is_named(self, tmp_path, monkeypatch):
+        def refuse(source, path):
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+        with pytest.raises(StorageError, match="its file system knows no hard links"):
+            Storage(str(tmp_path)).create("f", DATA)
+        assert os.listdir(tmp_path) == []
+
     def test_wherever_it_fails_the_file_is_whole_or_not_there(self, faulty):
         for fault in every_fault(faulty):
             faulty.clear()
@@ -194,6 +323,12 @@ class TestCreate:
             made = attempt(lambda: Storage(faulty.url).create("f", DATA), fault)
             # A draft that cannot be removed is left behind; the file is there all the same.
             assert not made or faulty.content("f") == DATA, fault
+
+
+class Refused(Exception):
+    """An answer of 412, as botocore tells it."""
+
+    response = {"ResponseMetadata": {"HTTPStatusCode": 412}}
 
 
 class Fault:
@@ -319,10 +454,10 @@ class TestTryingAgain:
 
     def test_tries_are_spaced(self, bucket, monkeypatch):
         waits = []
-        monkeypatch.setattr("penstock.storage._WAITS", (0.02, 0.1))
+        monkeypatch.setattr("penstock.storage._WAITS", (0.02, 0.1, 0.5, 2.0, 4.0))
         monkeypatch.setattr("penstock.storage.time.sleep", waits.append)
-        self.failing(bucket, 2, errno.EIO).names()
-        assert waits == [0.02, 0.1]
+        self.failing(bucket, 3, errno.EIO).names()
+        assert waits == [0.02, 0.1, 0.5]
 
     @pytest.mark.parametrize("verb", ["write", "create"])
     def test_writing_into_a_bucket_that_does_not_exist_is_a_storage_error(self, bucket, verb):

@@ -13,17 +13,7 @@ from penstock.datastream.checkpoint_storage import (
     JobManagerCheckpointStorage,
 )
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.environment_settings import (
-    EnvironmentSettings,
-    checkpoint_directory,
-    checkpoint_storage,
-    incremental_checkpoints,
-    inline_threshold,
-    savepoint_directory,
-    state_backend,
-)
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.options import OPTIONS, parse_memory_size
 from penstock.datastream.state_backend import (
     EmbeddedRocksDBStateBackend,
     FsStateBackend,
@@ -33,6 +23,16 @@ from penstock.datastream.state_backend import (
     RocksDBStateBackend,
 )
 from penstock.errors import ConfigurationError
+from penstock.launch.environment_settings import (
+    EnvironmentSettings,
+    checkpoint_directory,
+    checkpoint_storage,
+    incremental_checkpoints,
+    inline_threshold,
+    savepoint_directory,
+    state_backend,
+)
+from penstock.launch.options import OPTIONS, parse_memory_size
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 JOB_ID = "0123456789abcdef" * 2

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pyarrow import orc, parquet
 
 from penstock.common import Row, Types
-from penstock.datastream.formats.decimals import DECIMAL, produced_type
+from penstock.datastream.formats.decimals import DECIMAL
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import TypeMismatch
+from penstock.formats.decimals import produced_type
 from tests.unit.formats.reading import whole, written
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from penstock.datastream import OutputTag, SlotSharingGroup, StreamExecutionEnvironment
 from penstock.datastream.functions import CoMapFunction
-from penstock.datastream.submission import plan_of
 from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, UnsupportedOperation
 from penstock.graph.partitioning import Broadcast, ByKey, Forward, Rebalance
+from penstock.launch.submission import plan_of
 
 
 def environment(parallelism=2):

@@ -2,7 +2,7 @@
 
 from penstock.job.accumulators import combined
 from penstock.metrics import MetricGroup
-from penstock.runtime.protocol import Report
+from penstock.runtime.core.messages import Report
 
 
 def report(slot, *values, level=None):

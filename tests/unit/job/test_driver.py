@@ -4,18 +4,17 @@ import threading
 
 import pytest
 
-from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import plan_of
-from penstock.errors import JobCancelled, JobDisplaced, JobFailed, SlotLost, UnsupportedKey
+from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
 from penstock.job.clock import WallClock
+from penstock.job.deploying import deployment_of
 from penstock.job.driver import JobDriver
 from penstock.job.driver_parts import job_failed
 from penstock.job.epochs import EpochOptions, Pace
 from penstock.job.schedule import LONGEST_WAIT_MILLIS
-from penstock.job.submission import deployment_of
-from penstock.runtime.failures import Failure
-from penstock.runtime.protocol import Report
+from penstock.launch.submission import plan_of
+from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.messages import Report
 from penstock.testing import ManualClock
 
 FAILURE = Failure("Map", "map-1", 0, "3", "ValueError", "no", "Traceback …")
@@ -282,7 +281,7 @@ def test_stop_wakes_a_resting_loop():
 
 
 def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
-    from penstock.runtime.readers import FedSource, IteratorEnumerator
+    from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
 
     env = StreamExecutionEnvironment().set_parallelism(1)
     fed = env._source("Fed", FedSource(lambda: IteratorEnumerator(iter([1, 2]))), None)
@@ -335,36 +334,3 @@ def test_epochs_that_last_too_long_read_less_and_quick_ones_more_again():
     assert pace.records == 10_000
     pace.ran(1e9, 1)
     assert pace.records == 1
-
-
-# --- displaced ---
-def test_a_driver_that_finds_its_next_checkpoint_published_by_another_ends_and_changes_nothing(tmp_path):
-    """Two drivers of one job in one folder: the other is a copy of what this one would have published."""
-    from penstock.common import Configuration
-    from penstock.testing import in_process
-
-    class Thief(ManualClock):
-        """Publishes checkpoint 3 of the job once it sees the second."""
-
-        def now(self):
-            folder = tmp_path / ("c" * 32)
-            if (folder / "chk-2" / "_metadata").exists() and not (folder / "chk-3" / "_metadata").exists():
-                (folder / "chk-3").mkdir(exist_ok=True)
-                (folder / "chk-3" / "_metadata").write_bytes(b"another driver's")
-            return super().now()
-
-    configuration = Configuration()
-    configuration.set_string("pipeline.job-id", "c" * 32)
-    configuration.set_string("execution.checkpointing.interval", "10 ms")
-    configuration.set_string("execution.checkpointing.dir", tmp_path.as_uri())
-    configuration.set_string("execution.checkpointing.num-retained", "2")
-    with in_process(epoch_records=2, clock=Thief(tick=5)):
-        env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(1)
-        env.from_sequence(1, 200).discard()
-        client = env.execute_async()
-        with pytest.raises(JobDisplaced, match=r"another driver of job .* has published checkpoint 3"):
-            client.get_job_execution_result().result(60)
-    assert client.get_job_status().result() is JobStatus.SUSPENDED
-    folder = tmp_path / ("c" * 32)
-    assert (folder / "chk-3" / "_metadata").read_bytes() == b"another driver's"
-    assert (folder / "chk-2" / "_metadata").exists() and not (folder / "_finished").exists()

@@ -95,7 +95,7 @@ def test_collecting_runs_the_other_sinks_too(wall, capsys):
 
 
 def test_a_slow_reader_slows_the_job(wall, monkeypatch):
-    from penstock.datastream import collecting
+    from penstock.launch import collecting
 
     monkeypatch.setattr(collecting, "BUFFERED_PAYLOADS", 3)
     with in_process(epoch_records=1):

@@ -10,8 +10,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from penstock import storage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.submission import with_defaults
-from penstock.runtime import checkpoints
+from penstock.launch.submission import with_defaults
+from penstock.runtime.checkpoints import writing as checkpoints
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from tests import waiting
 
@@ -179,7 +179,7 @@ class HookedPlace:
 def hooked(monkeypatch):
     """An empty file system, and further tries that come at once."""
     fsspec.register_implementation("hooked", Hooked, clobber=True)
-    monkeypatch.setattr(storage, "_WAITS", (0.0, 0.0))
+    monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
     Hooked.store.clear()
     Hooked.pseudo_dirs[:] = [""]
     Hooked.calls.clear()

@@ -11,11 +11,11 @@ from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import CheckpointedFunction, MapFunction, SourceFunction
 from penstock.errors import CheckpointFailed, JobFailed
-from penstock.runtime.committing import CommittingSink
-from penstock.runtime.elements import joined
-from penstock.runtime.operator import Clock, OperatorContext
-from penstock.runtime.snapshots import Extent, SubtaskSnapshot
-from penstock.state.snapshot import Kind
+from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
+from penstock.runtime.core.elements import joined
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.sinks.committing import CommittingSink
+from penstock.state.snapshot_file import Kind
 from penstock.testing import pause, scripted
 
 STORE: dict = {}

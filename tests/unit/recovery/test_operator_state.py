@@ -26,7 +26,7 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from penstock.errors import CheckpointFailed, JobFailed, ProgramError, StateMigrationException
-from penstock.runtime.restore import split_evenly
+from penstock.runtime.checkpoints.restore import split_evenly
 from penstock.testing import pause, scripted
 
 LIVES: list = []

@@ -17,8 +17,8 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import CheckpointFailed, ContextError, JobFailed
-from penstock.runtime import source_function
-from penstock.runtime.source_function import BufferedSourceContext, FunctionSource
+from penstock.runtime.sources import source_function
+from penstock.runtime.sources.source_function import BufferedSourceContext, FunctionSource
 from penstock.testing import ManualClock, pause, scripted
 
 RESTORED: list = []

@@ -19,7 +19,7 @@ from penstock.datastream.state import (
 )
 from penstock.errors import JobFailed, StateMigrationException
 from penstock.state.backend import KeyedStateBackend
-from penstock.state.snapshot import Kind, SnapshotFile
+from penstock.state.snapshot_file import Kind, SnapshotFile
 from penstock.testing import ManualClock, OperatorHarness, pause, scripted
 
 TTL = 1000

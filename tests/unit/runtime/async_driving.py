@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
-from penstock.runtime.async_wait import AsyncWaitOperator
-from penstock.runtime.elements import Chunk
-from penstock.runtime.failures import Failure, OperatorFailed
-from penstock.runtime.operator import Clock, OperatorContext
+from penstock.runtime.core.elements import Chunk
+from penstock.runtime.core.failures import Failure, OperatorFailed
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.functions.async_wait import AsyncWaitOperator
 
 PATIENCE = 60
 MODES = {

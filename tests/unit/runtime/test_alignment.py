@@ -3,9 +3,9 @@
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.runtime.elements import MAX_TIMESTAMP
-from penstock.runtime.operator import Alignment, Clock, OperatorContext
-from penstock.runtime.split_times import SplitTimes
+from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk
+from penstock.runtime.core.operator import Alignment, Clock, OperatorContext
+from penstock.runtime.sources.split_times import SplitTimes
 from penstock.testing import ManualClock, in_process, pause, scripted
 
 
@@ -80,7 +80,7 @@ class Ends(WatermarkGenerator):
 
 
 class Ignoring:
-    def records(self, values, timestamps): ...
+    def chunk(self, chunk): ...
 
     def watermark(self, timestamp): ...
 
@@ -91,7 +91,7 @@ def test_a_source_whose_splits_reached_the_end_of_event_time_is_not_waited_for()
     strategy = WatermarkStrategy.for_generator(Ends).with_timestamp_assigner(lambda record: record[1])
     aligned = strategy.with_watermark_alignment("group", Duration.of_millis(10))
     times = SplitTimes(aligned, context, output, has_splits=lambda: True)
-    times.records("split", [("first", 7)], None)
+    times.chunk("split", Chunk([("first", 7)], None))
     assert alignment.reached == {("group", "uid"): 7}
-    times.records("split", [("last", 8)], None)
+    times.chunk("split", Chunk([("last", 8)], None))
     assert alignment.reached == {}

@@ -7,12 +7,13 @@ import pytest
 
 from penstock.common.job import JobID
 from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
-from penstock.datastream.submission import plan_of
-from penstock.job.submission import deployment_of
-from penstock.runtime.batch_stage import BatchStage, reports_of
-from penstock.runtime.failures import OperatorFailed
-from penstock.runtime.parcels import Arrivals, Origin, Parcel
+from penstock.job.deploying import deployment_of
+from penstock.launch.submission import plan_of
+from penstock.runtime.batch.parcels import Arrivals, Origin, Parcel
+from penstock.runtime.batch.stage import BatchStage, InputCut, reports_of
+from penstock.runtime.core.failures import OperatorFailed
 
 ODD = OutputTag("odd")
 
@@ -48,7 +49,7 @@ def run(build, parallelism=2, seed=0, **settings):
 
 def collecting(stream):
     from penstock.graph.transformations import Transformation
-    from penstock.runtime.sinks import CollectSink
+    from penstock.runtime.sinks.sink_operators import CollectSink
 
     stream._environment._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
 
@@ -138,6 +139,57 @@ def test_an_error_names_its_operator_and_stage():
         run(build)
     failure = raised.value.failure
     assert (failure.operator, failure.record, failure.stage) == ("Map", "0", 1)
+
+
+def test_input_that_is_cut_anywhere_is_no_error_of_the_program():
+    """PySpark ends a task's input where an executor is lost."""
+    env = environment(2)
+    env.from_sequence(1, 5000).key_by(lambda n: n % 7).map(lambda n: n).discard()
+    deployment = deployment_of(plan_of(env, None), JobID().hex)
+
+    def task(slot, stage):
+        return BatchStage(slot, pickle.loads(pickle.dumps(deployment)), stage)
+
+    sent = [sent for slot in (0, 1) for sent in task(slot, 0).run([], {})]
+    parcels = [parcel for target, parcel in sent if target == 0]
+    needed = max(index for index, parcel in enumerate(parcels) if parcel.stage == 1)
+    for cut in range(needed + 1):
+        with pytest.raises(InputCut, match="stage 1 of slot 0 has not heard everything"):
+            list(task(0, 1).run(parcels[:cut], {}))
+    list(task(0, 1).run(parcels, {}))
+
+
+class Begins(Sink):
+    def create_writer(self, context, restored):
+        return BeginningWriter()
+
+    def create_committer(self):
+        return NoCommitter()
+
+
+class BeginningWriter(SinkWriter):
+    def begun(self):
+        return ["begun"]
+
+    def write(self, value, context):
+        EVENTS.append(value)
+
+
+class NoCommitter(Committer):
+    def commit(self, committables):
+        raise AssertionError("nothing is committed in a task")
+
+
+EVENTS: list = []
+
+
+def test_what_sinks_have_begun_is_announced_before_the_first_record():
+    EVENTS.clear()
+    env = environment(1)
+    env.from_collection([1, 2]).sink_to(Begins()).uid("sink")
+    deployment = deployment_of(plan_of(env, None), JobID().hex)
+    list(BatchStage(0, deployment, 0, EVENTS.append).run([], {}))
+    assert EVENTS == [[("sink", ["begun"])], 1, 2]
 
 
 def test_early_parcels_wait_for_their_turn(tmp_path):

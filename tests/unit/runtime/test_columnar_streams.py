@@ -10,10 +10,10 @@ import pytest
 from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.datastream import OutputTag, ProcessFunction
 from penstock.errors import JobFailed
-from penstock.runtime.columnar import ColumnsOperator
-from penstock.runtime.columns import Columns
-from penstock.runtime.elements import Chunk
-from penstock.runtime.operator import Operator
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk
+from penstock.runtime.core.operator import Operator
+from penstock.runtime.functions.columnar import ColumnsOperator
 from penstock.testing import ManualClock
 from tests.unit.runtime.columnar_programs import (
     READING,

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from penstock.common import Row
-from penstock.runtime.frames import FrameBuilder, Unpicklable
+from penstock.runtime.exchange.frames import FrameBuilder, Unpicklable
 
 
 @pytest.mark.parametrize("record", [("bad", threading.Lock()), Row("bad", threading.Lock())], ids=["tuple", "row"])

@@ -8,10 +8,10 @@ import pytest
 from penstock.datastream import OutputTag
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import JobFailed
-from penstock.runtime import task
-from penstock.runtime.elements import MAX_TIMESTAMP
-from penstock.runtime.keyed_timer_operator import KeyedTimerOperator
-from penstock.runtime.operator import Operator
+from penstock.runtime.core import slot as task
+from penstock.runtime.core.elements import MAX_TIMESTAMP
+from penstock.runtime.core.keyed_timer_operator import KeyedTimerOperator
+from penstock.runtime.core.operator import Operator
 from penstock.testing import OperatorHarness
 
 LATE = OutputTag("late")

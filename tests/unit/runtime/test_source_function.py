@@ -19,9 +19,9 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.errors import JobFailed
-from penstock.runtime.operator import Clock, OperatorContext
-from penstock.runtime.source import Budget
-from penstock.runtime.source_function import BufferedSourceContext, FunctionReader
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.sources.source_function import BufferedSourceContext, FunctionReader
+from penstock.runtime.sources.source_operator import Budget
 from penstock.testing import in_process
 from tests.waiting import Patience, until
 

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.datastream.functions import KeyedProcessFunction
-from penstock.runtime.elements import MAX_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 

@@ -17,7 +17,7 @@ from penstock.common.watermark_strategy import (
 )
 from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
 from penstock.errors import JobFailed
-from penstock.runtime.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
 

@@ -22,12 +22,12 @@ DUMP = textwrap.dedent(
 
     Thread 0x00007f0000 (most recent call first):
       File "/home/job.py", line 7 in spin
-      File "/site/penstock/runtime/task.py", line 9 in run_stage
+      File "/site/penstock/runtime/core/slot.py", line 9 in run_stage
       File "/site/penstock/spark/worker.py", line 5 in _epoch
       File "/site/pyspark/worker.py", line 1 in main
     """
 )
-SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/task.py", line 9 in run_stage'
+SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/core/slot.py", line 9 in run_stage'
 
 
 @pytest.fixture
@@ -76,6 +76,13 @@ def test_a_link_that_ends_is_a_process_that_died(line):
     slot.close()
     until(lambda: lines.cause)
     assert lines.cause == "the process of slot 7 died, and its state with it"
+
+
+def test_who_noticed_a_loss_sooner_is_told_the_cause_as_soon_as_it_is_known(line):
+    lines, slot = line
+    assert lines.cause_within(0) is None
+    slot.close()
+    assert lines.cause_within(20) == "the process of slot 7 died, and its state with it"
 
 
 def test_who_is_asked_tells_the_log_where_it_is(line, caplog):

@@ -5,14 +5,12 @@ import pickle
 import socket
 import struct
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from penstock.spark import links, worker
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Mesh, Tag, connect, receive, send
-from tests.waiting import until
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, connect, receive, send
 
 SECRET = b"of this attempt"
 
@@ -170,68 +168,7 @@ def test_an_inlet_puts_together_what_comes_in_pieces(cut):
     assert inlet.read() and inlet.message() == (Tag(1, 2, 3), b"x" * 20)
 
 
-# --- all to all ---
-def meshes(number):
-    sockets = {}
-    for left in range(number):
-        for right in range(left + 1, number):
-            sockets[left, right], sockets[right, left] = pair()
-    return [Mesh({peer: sockets[own, peer] for peer in range(number) if peer != own}) for own in range(number)]
-
-
-@pytest.mark.parametrize("size", [10, 2_000_000])
-def test_all_send_at_once_and_nobody_waits_for_ever(size):
-    number, rounds = 4, 3
-    made = meshes(number)
-
-    def run(own):
-        seen = []
-        for stage in range(rounds):
-            outgoing = [bytes([own, peer, stage]) * size for peer in range(number)]
-            seen.append([bytes(message[:3]) for message in made[own].exchange(Tag(0, 0, stage), outgoing)])
-        return seen
-
-    with ThreadPoolExecutor(number) as slots:
-        for own, seen in enumerate(slots.map(run, range(number), timeout=60)):
-            others = [peer for peer in range(number) if peer != own]
-            assert seen == [[bytes([peer, own, stage]) for peer in others] for stage in range(rounds)]
-
-
-def test_nobody_gets_more_than_one_message_ahead_of_a_slow_slot():
-    fast, slow = meshes(2)
-    sent = []
-
-    def run():
-        for stage in range(5):
-            sent.append(stage)
-            fast.exchange(Tag(0, 0, stage), [b"", b"x" * 1_000_000])
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    for stage in range(5):
-        until(lambda stage=stage: len(sent) > stage)
-        time.sleep(0.05)  # for one that gets ahead to show
-        assert sent == list(range(stage + 1))
-        assert len(slow.exchange(Tag(0, 0, stage), [b"", b""])[0]) == 1_000_000
-    thread.join(60)
-
-
-def test_a_message_of_another_attempt_ends_the_exchange():
-    one, other = meshes(2)
-    with ThreadPoolExecutor(1) as sender:
-        sender.submit(one.exchange, Tag(3, 0, 0), [b"", b"old"])
-        with pytest.raises(LinkLost, match=r"slot 0: it sent Tag\(attempt=3.* instead of Tag\(attempt=4"):
-            other.exchange(Tag(4, 0, 0), [b"new", b""])
-        other.close()
-
-
-def test_a_peer_that_is_gone_is_named():
-    one, other = meshes(2)
-    one.close()
-    with pytest.raises(LinkLost, match="the link to slot 0"):
-        other.exchange(Tag(0, 0, 0), [b"x" * 10_000_000, b""])
-
-
+# --- where and how ---
 def test_an_address_travels():
     address = links.Address("machine", "/path", "host", 7)
     assert pickle.loads(pickle.dumps(address)) == address

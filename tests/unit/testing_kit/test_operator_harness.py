@@ -6,7 +6,7 @@ from penstock.datastream import OutputTag
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import JobFailed, PenstockError
-from penstock.runtime.elements import MAX_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 SIDE = OutputTag("side")

@@ -23,7 +23,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import JobFailed, MissingTimestamp, RecordError, UnsupportedOperation
-from penstock.runtime.elements import MIN_TIMESTAMP
+from penstock.runtime.core.elements import MIN_TIMESTAMP
 from penstock.testing import OperatorHarness, at, scripted
 
 TENS = TumblingEventTimeWindows.of(10)

@@ -22,7 +22,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import JobFailed, UnsupportedOperation
-from penstock.runtime.elements import MAX_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 CONTINUE, FIRE, PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.PURGE

@@ -29,7 +29,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import JobFailed, TypeMismatch, UnsupportedOperation
-from penstock.runtime.elements import MAX_TIMESTAMP
+from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness, at, scripted, watermark
 
 TENS = TumblingEventTimeWindows.of(10)

@@ -1,0 +1,1 @@
+"""Cassandra: tables as sinks."""

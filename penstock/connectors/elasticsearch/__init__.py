@@ -1,0 +1,1 @@
+"""Elasticsearch: indices as sinks."""

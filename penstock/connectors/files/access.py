@@ -1,0 +1,177 @@
+"""Storage as the file connectors see it: which files are for readers, how they are decompressed, names for errors."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import posixpath
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, cast
+
+import zstandard
+
+from penstock.connectors.retrying import Retries
+from penstock.errors import AccessDenied, ConnectorError, NotFound
+from penstock.storage import PATTERN, Storage, is_of_storage, is_passing
+
+RETRIES = Retries()
+HIDDEN = (".", "_")
+"""What the names of files begin with that are not for readers."""
+COPY_BYTES = 4 << 20
+
+
+class Files(Storage):
+    """A file, a folder, or a pattern, as a path or URL. Names are relative to it; '' is the file itself."""
+
+    def visible(self) -> dict[str, int | None]:
+        """The files for readers with their sizes: one file, all below a folder, or those that match a pattern."""
+        found = self._listed(self._found)
+        return {self._name(path) if path != self.root else "": size for path, size in found.items()}
+
+    def _found(self) -> dict[str, int | None]:
+        if self.fs.isfile(self.root):
+            return {self.root: self.fs.size(self.root)}
+        pattern = PATTERN.search(self.root)
+        if pattern is None or self.fs.isdir(self.root):
+            return self._shown(self.root)
+        found: dict[str, int | None] = {}
+        named_folder = self.root[: pattern.start()].rpartition("/")[0]
+        for path, info in self.fs.glob(self.root, detail=True).items():
+            if not _is_hidden(path.removeprefix(f"{named_folder}/")):
+                found.update(self._shown(path) if info["type"] == "directory" else {path: info.get("size")})
+        return found
+
+    def _shown(self, folder: str) -> dict[str, int | None]:
+        below = self._below(folder)
+        return {path: size for path, size in below.items() if not _is_hidden(posixpath.relpath(path, folder))}
+
+    def open_to_read(self, closing: ExitStack) -> IO[bytes]:
+        """Open the file until `closing` is closed, decompressed if its name says that it is compressed."""
+        raw = closing.enter_context(self.open(""))
+        decompress = COMPRESSIONS.get(posixpath.splitext(self.root)[1])
+        return raw if decompress is None else cast(IO[bytes], closing.enter_context(decompress(raw)))
+
+    def head(self, length: int) -> Iterator[bytes]:
+        """The first bytes of the file, in pieces."""
+        for start in range(0, length, COPY_BYTES):
+            end = min(start + COPY_BYTES, length)
+            piece = self.read("", start, end)
+            if len(piece) != end - start:
+                raise ConnectorError(f"{self.url()} has {start + len(piece)} bytes, and {length} were written")
+            yield piece
+
+    # --- what errors are called ---
+    def _given_up(self, verb: str, name: str, error: Exception) -> ConnectorError:
+        return named(error, self.url(name))
+
+    def _missing(self, name: str, error: FileNotFoundError) -> ConnectorError:
+        return named(error, self.url(name))
+
+    def _refused(self, message: str, lasting: bool) -> ConnectorError:
+        return ConnectorError(message)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether another try may help."""
+    return is_passing(error) and not is_damage(error)
+
+
+def named(error: Exception, url: str) -> ConnectorError:
+    """An error of a file system as one of ours."""
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"there is no file {url}, or no longer")
+    if isinstance(error, PermissionError):
+        return AccessDenied(f"no access to {url}: {error}")
+    return ConnectorError(f"{url}: {error}")
+
+
+@contextmanager
+def naming(url: str) -> Iterator[None]:
+    """Give errors of a file that is written our names."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{url} cannot be written: {error}") from error
+    except Exception as error:
+        if is_of_storage(error):
+            raise named(error, url) from error
+        raise
+
+
+def _is_hidden(relative: str) -> bool:
+    return any(part.startswith(HIDDEN) for part in relative.split("/"))
+
+
+# --- compressed files ---
+class _Zstandard(io.RawIOBase):
+    """A zstd file of any number of frames. The library's own reader cannot seek, and takes a torn file for whole."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._raw.seek(0)
+        self._at = 0
+        self._ready = memoryview(b"")
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            if not (block := self._raw.read(_ZSTD_BLOCK)):
+                if self._frame is not None:
+                    raise EOFError("its last frame is not whole")
+                return 0
+            self._ready = memoryview(b"".join(self._decompressed(block)))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        self._at += count
+        return count
+
+    def _decompressed(self, block: bytes) -> Iterator[bytes]:
+        while block:
+            self._frame = self._frame or zstandard.ZstdDecompressor().decompressobj()
+            yield self._frame.decompress(block)
+            block = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("a compressed file is read forward")
+        target = offset + (self._at if whence == io.SEEK_CUR else 0)
+        if target < self._at:
+            self._rewind()
+        while self._at < target and self.read(min(target - self._at, 1 << 20)):
+            pass
+        return self._at
+
+
+_ZSTD_BLOCK = 32 << 10
+COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
+    ".bz2": lambda raw: bz2.BZ2File(raw, "rb"),
+    ".xz": lambda raw: lzma.LZMAFile(raw, "rb"),  # noqa: SIM115 - its reader closes it
+    ".zst": lambda raw: io.BufferedReader(_Zstandard(raw)),
+}
+"""By the end of a file's name: how it is decompressed."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a compressed file is not what it should be. For bz2, Python has no error of its own."""
+    damage = (gzip.BadGzipFile, zlib.error, EOFError, lzma.LZMAError, zstandard.ZstdError)
+    return isinstance(error, damage) or (isinstance(error, OSError) and error.args == ("Invalid data stream",))

@@ -1,0 +1,262 @@
+"""Where a FileSink's records go: into which folder, into files of which names, and when a file is full."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from penstock.vocabulary.functions.source_functions import SinkFunction
+
+
+# --- folders ---
+class BucketAssigner(ABC):
+    """Says into which folder below the base path a record goes."""
+
+    Context = SinkFunction.Context
+
+    @abstractmethod
+    def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
+        """Return the path of the folder below the base path; an empty one for the base path itself."""
+
+    def bucket_of_all(self, context: SinkFunction.Context) -> str | None:
+        """Return the folder of every record that comes now, if it does not depend on the record."""
+        return None
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """All files right in the base path."""
+        return BasePathBucketAssigner()
+
+    @staticmethod
+    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
+        """A folder for every hour, or whatever the pattern tells apart, of processing time; the default.
+
+        Of Java's patterns these letters are understood: y (or u), M, d, H, m, s, S, and text in single quotes. Without
+        a time zone it is that of the machine.
+        """
+        return DateTimeBucketAssigner(format_str, timezone_id)
+
+
+@dataclass(frozen=True)
+class BasePathBucketAssigner(BucketAssigner):
+    def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
+        return ""
+
+    def bucket_of_all(self, context: SinkFunction.Context) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class DateTimeBucketAssigner(BucketAssigner):
+    format_str: str = "yyyy-MM-dd--HH"
+    timezone_id: str | None = None
+
+    def __post_init__(self) -> None:
+        date_pattern(self.format_str)
+        time_zone(self.timezone_id)
+
+    def get_bucket_id(self, element: Any, context: SinkFunction.Context) -> str:
+        return self.bucket_of_all(context)
+
+    def bucket_of_all(self, context: SinkFunction.Context) -> str:
+        seconds, millis = divmod(context.current_processing_time(), 1000)
+        moment = datetime.fromtimestamp(seconds, time_zone(self.timezone_id)).replace(microsecond=millis * 1000)
+        return "".join(part.text(moment) for part in date_pattern(self.format_str))
+
+
+@dataclass(frozen=True)
+class _Literal:
+    literal: str
+
+    def text(self, moment: datetime) -> str:
+        return self.literal
+
+
+@dataclass(frozen=True)
+class _Field:
+    letter: str
+    width: int
+
+    def text(self, moment: datetime) -> str:
+        if self.letter == "S":
+            return f"{moment.microsecond * 1000:09d}"[: self.width]
+        value = getattr(moment, _FIELDS[self.letter])
+        return f"{value % 100 if self.letter in 'yu' and self.width == 2 else value:0{self.width}d}"
+
+
+_FIELDS = {
+    "y": "year",
+    "u": "year",
+    "M": "month",
+    "d": "day",
+    "H": "hour",
+    "m": "minute",
+    "s": "second",
+    "S": "microsecond",
+}
+_WIDEST = {"y": 4, "u": 4, "S": 9}
+_PATTERN = re.compile(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#])")
+
+
+@cache
+def date_pattern(pattern: str) -> tuple[_Literal | _Field, ...]:
+    """The parts of a date pattern as Java writes them."""
+    parts: list[_Literal | _Field] = []
+    at = 0
+    while at < len(pattern):
+        match = _PATTERN.match(pattern, at)
+        if match is None:
+            raise _bad_pattern(pattern, pattern[at:])
+        quoted, letter, plain = match.groups()
+        text = match[0]
+        at = match.end()
+        if letter is None:
+            parts.append(_Literal("'" if text == "''" else plain or quoted.replace("''", "'")))
+        elif letter in _FIELDS and len(text) <= _WIDEST.get(letter, 2):
+            parts.append(_Field(letter, len(text)))
+        else:
+            raise _bad_pattern(pattern, text)
+    return tuple(parts)
+
+
+def _bad_pattern(pattern: str, part: str) -> ValueError:
+    return ValueError(
+        f"the date pattern '{pattern}' has '{part}': understood are yyyy, yy, MM, M, dd, d, HH, H, mm, m, ss, s, S to "
+        "SSSSSSSSS, and text in single quotes"
+    )
+
+
+_OFFSET = re.compile(r"(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+@cache
+def time_zone(name: str | None) -> tzinfo | None:
+    """A time zone by its name or its distance from UTC; None, the machine's own, for None."""
+    if name is None:
+        return None
+    if name == "Z":
+        return UTC
+    try:
+        if (offset := _OFFSET.fullmatch(name)) is not None:
+            distance = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+            return timezone(-distance if offset[1] == "-" else distance)
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"unknown time zone '{name}': a name such as 'Europe/Oslo', or 'GMT-08:00'") from None
+
+
+# --- names ---
+@dataclass(frozen=True)
+class OutputFileConfig:
+    """What the names of finished files begin and end with."""
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for what, text in (("prefix", self.part_prefix), ("suffix", self.part_suffix)):
+            if not isinstance(text, str) or "/" in text:
+                raise ValueError(f"the {what} of a file's name is text without '/', not {text!r}")
+        if self.part_prefix.startswith((".", "_")):
+            raise ValueError(f"files named {self.part_prefix}-… would be hidden: begin with another character")
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        return self.part_suffix
+
+    class OutputFileConfigBuilder:
+        """Builds an OutputFileConfig."""
+
+        def __init__(self) -> None:
+            self._prefix, self._suffix = "part", ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            return OutputFileConfig(self._prefix, self._suffix)
+
+
+# --- when a file is full ---
+class PartFileInfo(Protocol):
+    """What a rolling policy knows about an open file. Times are processing time in milliseconds."""
+
+    @property
+    def bucket_id(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def creation_time(self) -> int: ...
+    @property
+    def last_update_time(self) -> int: ...
+
+
+class RollingPolicy:
+    """Says when an open file is closed, so that the next record begins a new one."""
+
+    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
+        """Asked for every open file at a checkpoint."""
+        return False
+
+    def should_roll_on_event(self, part: PartFileInfo) -> bool:
+        """Asked when something was written into a file."""
+        return False
+
+    def should_roll_on_processing_time(self, part: PartFileInfo, now: int) -> bool:
+        """Asked from time to time: as often as the sink's bucket check interval says."""
+        return False
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
+    ) -> DefaultRollingPolicy:
+        """Close a file that has so many bytes, is so old, or was not written to for so long (milliseconds)."""
+        return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """Close every file at every checkpoint."""
+        return OnCheckpointRollingPolicy()
+
+
+@dataclass(frozen=True)
+class DefaultRollingPolicy(RollingPolicy):
+    part_size: int = 128 << 20
+    rollover_interval: int = 60_000
+    inactivity_interval: int = 60_000
+
+    def __post_init__(self) -> None:
+        if min(self.part_size, self.rollover_interval, self.inactivity_interval) <= 0:
+            raise ValueError(f"sizes and intervals of a rolling policy are above zero: {self}")
+
+    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
+        return part.size >= self.part_size
+
+    def should_roll_on_event(self, part: PartFileInfo) -> bool:
+        return part.size >= self.part_size
+
+    def should_roll_on_processing_time(self, part: PartFileInfo, now: int) -> bool:
+        old = now - part.creation_time >= self.rollover_interval
+        return old or now - part.last_update_time >= self.inactivity_interval
+
+
+@dataclass(frozen=True)
+class OnCheckpointRollingPolicy(RollingPolicy):
+    def should_roll_on_checkpoint(self, part: PartFileInfo) -> bool:
+        return True

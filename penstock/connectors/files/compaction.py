@@ -1,0 +1,157 @@
+"""Makes few large files of many small ones, before readers see any of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from penstock.connectors.files.access import COPY_BYTES, Files
+from penstock.connectors.files.parts import Closed
+from penstock.errors import UndecodableRecord
+from penstock.formats.contracts import FileFormat
+
+WriteAll = Callable[[list[Any]], None]
+"""Writes values in the sink's own format into the compacted file."""
+
+
+@dataclass(frozen=True)
+class FileCompactStrategy:
+    """When the closed files of a bucket become one."""
+
+    num_checkpoints_before_compaction: int | None = None
+    size_threshold: int | None = None
+    num_compact_threads: int = 1
+
+    @staticmethod
+    def builder() -> FileCompactStrategy.Builder:
+        return FileCompactStrategy.Builder()
+
+    def is_due(self, closed: list[Closed]) -> bool:
+        """Whether the files of a bucket have waited long enough, or are large enough together."""
+        checkpoints, size = self.num_checkpoints_before_compaction, self.size_threshold
+        return (checkpoints is not None and max(part.checkpoints for part in closed) >= checkpoints) or (
+            size is not None and sum(part.length for part in closed) >= size
+        )
+
+    class Builder:
+        """Builds a FileCompactStrategy; it needs at least one condition."""
+
+        def __init__(self) -> None:
+            self._checkpoints: int | None = None
+            self._size: int | None = None
+            self._threads = 1
+
+        def enable_compaction_on_checkpoint(
+            self, num_checkpoints_before_compaction: int
+        ) -> FileCompactStrategy.Builder:
+            """Compact files once the oldest has waited for so many checkpoints."""
+            self._checkpoints = _at_least_one("checkpoints before a compaction", num_checkpoints_before_compaction)
+            return self
+
+        def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
+            """Compact files at the checkpoint at which they have so many bytes together."""
+            self._size = _at_least_one("bytes", size_threshold)
+            return self
+
+        def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
+            """Compact so many buckets of a subtask at the same time."""
+            self._threads = _at_least_one("threads", num_compact_threads)
+            return self
+
+        def build(self) -> FileCompactStrategy:
+            if self._checkpoints is None and self._size is None:
+                raise ValueError(
+                    "a FileCompactStrategy needs enable_compaction_on_checkpoint(…), set_size_threshold(…) or both"
+                )
+            return FileCompactStrategy(self._checkpoints, self._size, self._threads)
+
+
+def _at_least_one(what: str, number: int) -> int:
+    if not isinstance(number, int) or number < 1:
+        raise ValueError(f"the number of {what} is at least 1, not {number!r}")
+    return number
+
+
+class FileCompactor(ABC):
+    """Makes one file of several."""
+
+    merges = True
+    """Whether files become one; otherwise each goes on as it is."""
+
+    @abstractmethod
+    def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
+        """Write into the compacted file what is in the others, in their order.
+
+        An input is open until the next is asked for. Write either bytes into `output`, or records in the format of
+        the sink through `write_all`, not both.
+        """
+
+    @staticmethod
+    def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
+        """The bytes of one file behind those of the other, with a delimiter between them: for row formats."""
+        if file_delimiter is not None and not isinstance(file_delimiter, bytes):
+            raise TypeError(f"the delimiter between files is bytes, not {file_delimiter!r}")
+        return ConcatFileCompactor(file_delimiter or b"")
+
+    @staticmethod
+    def identical_file_compactor() -> FileCompactor:
+        """Every file on its own, as it is."""
+        return IdenticalFileCompactor()
+
+    @staticmethod
+    def record_wise_file_compactor(file_format: FileFormat) -> FileCompactor:
+        """Read the records of every file and write them again: for formats that cannot be put together otherwise."""
+        if not isinstance(file_format, FileFormat):
+            raise TypeError(f"records are read from a StreamFormat or BulkFormat, not from {file_format!r}")
+        return RecordWiseFileCompactor(file_format)
+
+
+@dataclass(frozen=True)
+class ConcatFileCompactor(FileCompactor):
+    delimiter: bytes = b""
+
+    def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
+        for index, part in enumerate(inputs):
+            if index and self.delimiter:
+                output.write(self.delimiter)
+            while piece := part.read(COPY_BYTES):
+                output.write(piece)
+
+
+@dataclass(frozen=True)
+class IdenticalFileCompactor(FileCompactor):
+    merges = False
+
+    def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
+        ConcatFileCompactor().compact(inputs, output, write_all)
+
+
+@dataclass(frozen=True)
+class RecordWiseFileCompactor(FileCompactor):
+    file_format: FileFormat
+
+    def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
+        for part in inputs:
+            for values in self._records(part):
+                write_all(values)
+
+    def _records(self, part: IO[bytes]) -> Iterator[list[Any]]:
+        size = part.seek(0, 2)
+        part.seek(0)
+        reader = self.file_format.open(part, 0, size, None, _refuse)
+        while size and not reader.finished:
+            yield reader.read(1000)
+        reader.close()
+
+
+def _refuse(message: Any, error: Exception, where: str) -> None:
+    raise UndecodableRecord(f"a file that is to be compacted cannot be read, {where}: {error}") from error
+
+
+def opened(parts: list[Closed]) -> Iterator[IO[bytes]]:
+    """The files of some closed parts, one after the other; one that is missing is named."""
+    for part in parts:
+        with Files(part.hidden).open("") as file:
+            yield file

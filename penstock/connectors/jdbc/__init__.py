@@ -1,0 +1,1 @@
+"""SQL databases: queries as sources, tables as sinks, lookups."""

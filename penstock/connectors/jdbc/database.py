@@ -1,0 +1,248 @@
+"""A database through SQLAlchemy: connections, transactions that are tried again, and errors in Penstock's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from penstock.connectors.jdbc.options import JdbcConnectionOptions
+from penstock.connectors.retrying import Retries
+from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Column, Connection, Engine, Table
+    from sqlalchemy.exc import DBAPIError
+
+T = TypeVar("T")
+SQLITE_PATIENCE = 10.0
+"""Seconds that SQLite waits for another writer before it says that the database is locked."""
+
+_PSYCOPG_NAMES = {"ApplicationName": "application_name", "connectTimeout": "connect_timeout", "sslfactory": ""}
+"""Parameters of Java's driver that have another name in PostgreSQL's own library; an empty one has no meaning there."""
+
+_BY_STATE: list[tuple[str, type[ConnectorError]]] = [
+    ("28", AccessDenied),
+    ("42501", AccessDenied),
+    ("3D", NotFound),
+    ("3F", NotFound),
+    ("42P01", NotFound),
+    ("42703", SchemaMismatch),
+    ("42804", SchemaMismatch),
+    ("42846", SchemaMismatch),
+    ("42601", ConnectorError),
+    ("22", SchemaMismatch),
+    ("23502", SchemaMismatch),
+    ("23514", SchemaMismatch),
+]
+"""By the beginning of the SQLSTATE."""
+
+_BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
+    (r"password authentication failed|no password supplied|no pg_hba\.conf entry", AccessDenied),
+    (r"role .* does not exist|permission denied|readonly database", AccessDenied),
+    (r"database .* does not exist|no such table|unable to open database file", NotFound),
+    (r"has no column|no such column|datatype mismatch|values for \d+ columns|not a database", SchemaMismatch),
+    (r"NOT NULL constraint|CHECK constraint|cannot store|type '.*' is not supported|cannot adapt", SchemaMismatch),
+    (r"too large to convert|number of bindings|Incorrect number|ON CONFLICT clause does not match", SchemaMismatch),
+]
+"""For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL lets nobody in."""
+
+_PASSING_STATES = ("08", "40", "53", "55P03", "57P")
+_PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.IGNORECASE)
+
+
+class _Away(Exception):
+    """The database cannot be reached, or is busy: another try may help."""
+
+
+class Database:
+    """One database, as one writer, committer or reader uses it. It connects when it is first asked for something."""
+
+    def __init__(self, options: JdbcConnectionOptions, retries: Retries, connections: int = 1) -> None:
+        self.options = options
+        self._retries = retries
+        self._connections = connections
+        self._engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = _engine(self.options, self._connections)
+        return self._engine
+
+    def run(self, action: Callable[[Connection], T], what: str) -> T:
+        """Do something in one transaction, and all of it again if the connection was lost."""
+
+        def transaction() -> T:
+            with self.engine.begin() as connection:
+                return action(connection)
+
+        return self.tried(transaction, what, self.close)
+
+    def tried(self, action: Callable[[], T], what: str, between: Callable[[], None]) -> T:
+        """Do something that may be done again; its errors become ours."""
+        require_sqlalchemy()
+        from sqlalchemy.exc import DBAPIError
+
+        def attempt() -> T:
+            try:
+                return action()
+            except DBAPIError as error:
+                if _passes(error):
+                    raise _Away(_text(error)) from error
+                raise self._in_our_words(error, what) from error
+
+        named = f"{what} {self.options.display_url}"
+        return self._retries.call(attempt, named, lambda error: isinstance(error, _Away), between)
+
+    def _in_our_words(self, error: DBAPIError, what: str) -> ConnectorError:
+        return _kind(error)(f"{what} {self.options.display_url} failed: {_text(error)}")
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
+
+    # --- tables of our own ---
+    def own_table(self, full_name: str, columns: Callable[[], list[Column[Any]]]) -> Table:
+        """A table, made if it is not there. Its columns are asked for once SQLAlchemy is known to be installed."""
+        require_sqlalchemy()
+        import sqlalchemy
+
+        schema, _, name = full_name.rpartition(".")
+        table = sqlalchemy.Table(name, sqlalchemy.MetaData(), *columns(), schema=schema or None)
+        self._make(table)
+        return table
+
+    def _make(self, table: Table) -> None:
+        """Create a table unless it is there. Several may try at the same time, and all succeed."""
+        from sqlalchemy.schema import CreateTable
+
+        if self._has(table):
+            return
+        try:
+            self.run(
+                lambda connection: connection.execute(CreateTable(table, if_not_exists=True)), "creating a table in"
+            )
+        except ConnectorError:
+            if not self._has(table):
+                raise
+
+    def _has(self, table: Table) -> bool:
+        import sqlalchemy
+
+        def look(connection: Connection) -> bool:
+            return sqlalchemy.inspect(connection).has_table(table.name, table.schema)
+
+        return self.run(look, "connecting to")
+
+
+def require_sqlalchemy() -> None:
+    optional_library("sqlalchemy", "databases need SQLAlchemy", "sql")
+
+
+def _engine(options: JdbcConnectionOptions, connections: int) -> Engine:
+    require_sqlalchemy()
+    import sqlalchemy
+    from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+    from sqlalchemy.pool import NullPool
+
+    settings: dict[str, Any] = {"pool_size": connections, "max_overflow": 0}
+    if options.dialect == "sqlite":
+        # A connection that is kept keeps a file open, and making one costs next to nothing.
+        settings = {"poolclass": NullPool, "connect_args": {"timeout": SQLITE_PATIENCE}}
+    try:
+        return sqlalchemy.create_engine(database_url(options), **settings)
+    except ImportError as error:
+        extra = 'pip install "penstock[postgres]"' if options.dialect == "postgresql" else "install it"
+        raise MissingDependency(f"the driver for {options.display_url} is missing ({error}): {extra}") from None
+    except NoSuchModuleError as error:
+        raise MissingDependency(f"SQLAlchemy does not know databases such as {options.display_url}: {error}") from None
+    except ArgumentError as error:
+        raise ConnectorError(f"'{options.display_url}' cannot be used: {error}") from None
+
+
+def database_url(options: JdbcConnectionOptions) -> URL:
+    """The URL in SQLAlchemy's form."""
+    from sqlalchemy.engine import URL, make_url
+
+    text = options.url.removeprefix("jdbc:")
+    if options.url.startswith("jdbc:sqlite:"):
+        return URL.create("sqlite", database=text.removeprefix("sqlite:"))
+    if options.dialect == "postgresql" and options.url.startswith("jdbc:"):
+        url = _postgres_url(text)
+    else:
+        url = make_url(text)
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if options.user_name is not None:
+        url = url.set(username=options.user_name)
+    if options.password is not None:
+        url = url.set(password=options.password)
+    return url
+
+
+def _postgres_url(text: str) -> URL:
+    """`postgresql://host:port/database?user=…`, as Java's driver has it; host and port may be left out."""
+    from sqlalchemy.engine import URL
+
+    found = re.fullmatch(r"postgresql:(?://([^/?]*)/?)?([^?]*)(?:\?(.*))?", text)
+    assert found is not None, text
+    address, database = found[1] or "", unquote(found[2])
+    query: dict[str, str] = dict(parse_qsl(found[3] or ""))
+    host, _, port = address.rpartition(":") if re.search(r":\d+$", address) else (address, "", "")
+    user, password, schema = (query.pop(name, None) for name in ("user", "password", "currentSchema"))
+    if query.pop("ssl", "false").lower() == "true":
+        query.setdefault("sslmode", "require")
+    if schema is not None:
+        query["options"] = f"-csearch_path={schema}"
+    renamed = {_PSYCOPG_NAMES.get(name, name): value for name, value in query.items()}
+    renamed.pop("", None)
+    return URL.create(
+        "postgresql",
+        username=user,
+        password=password,
+        host=host.strip("[]") or "localhost",
+        port=int(port) if port else None,
+        database=database or user,
+        query=renamed,
+    )
+
+
+# --- errors ---
+def _text(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())
+
+
+def _state(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+def _passes(error: DBAPIError) -> bool:
+    """Whether it may work a little later."""
+    from sqlalchemy.exc import InterfaceError, OperationalError
+
+    state = _state(error)
+    if state is not None:
+        return state.startswith(_PASSING_STATES)
+    if error.connection_invalidated or _PASSING_TEXT.search(_text(error)):
+        return True
+    # Without a state it is SQLite, which says everything in this way, or a connection that failed.
+    return isinstance(error, (OperationalError, InterfaceError)) and not _is_sqlite(error) and _known(error) is None
+
+
+def _is_sqlite(error: DBAPIError) -> bool:
+    return type(error.orig).__module__.startswith("sqlite3")
+
+
+def _known(error: DBAPIError) -> type[ConnectorError] | None:
+    text = _text(error)
+    return next((kind for pattern, kind in _BY_TEXT if re.search(pattern, text, re.IGNORECASE)), None)
+
+
+def _kind(error: DBAPIError) -> type[ConnectorError]:
+    state = _state(error)
+    if state is not None:
+        return next((kind for beginning, kind in _BY_STATE if state.startswith(beginning)), ConnectorError)
+    return _known(error) or ConnectorError

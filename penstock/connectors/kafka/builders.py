@@ -1,0 +1,316 @@
+"""The builders of Kafka sources and sinks, with what can be said of their settings before the job runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Set
+from typing import Any, TypeVar
+
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.connectors.base import Boundedness, DeliveryGuarantee
+from penstock.connectors.kafka.client import RETRIES
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.sink import (
+    MARKER_TOPIC,
+    Headers,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaTopicSelector,
+    Partitioner,
+)
+from penstock.connectors.kafka.source import (
+    FunctionDeserializer,
+    KafkaRecord,
+    KafkaRecordDeserializationSchema,
+    KafkaSource,
+)
+from penstock.connectors.retrying import Retries
+
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+LONGEST_PREFIX = 200
+B = TypeVar("B", bound="_ClientBuilder")
+
+
+class _ClientBuilder:
+    """What the builders of sources and sinks have in common: how to reach Kafka."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._retries = RETRIES
+
+    def set_bootstrap_servers(self: B, bootstrap_servers: str) -> B:
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_property(self: B, key: str, value: str) -> B:
+        """A setting of the consumer or producer, under the name it has in Java or in librdkafka."""
+        self._properties[_name(key)] = value
+        return self
+
+    def set_retries(self: B, retries: Retries) -> B:
+        """How patient to be while no server answers."""
+        self._retries = _retries(retries)
+        return self
+
+
+class KafkaSourceBuilder(_ClientBuilder):
+    """Builds a KafkaSource."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._what: dict[str, Any] = {}
+        self._starting = KafkaOffsetsInitializer.earliest()
+        self._stopping: KafkaOffsetsInitializer | None = None
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self._deserializer: DeserializationSchema | KafkaRecordDeserializationSchema | None = None
+
+    # --- what to read ---
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read all partitions of these topics."""
+        if not topics:
+            raise ValueError("set_topics() needs at least one topic")
+        return self._read("topics", tuple(_topic(topic) for topic in topics))
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read the topics whose whole names match a regular expression, those that come later, too."""
+        try:
+            re.compile(topic_pattern)
+        except re.error as error:
+            raise ValueError(f"the topic pattern {topic_pattern!r} is no regular expression: {error}") from None
+        return self._read("pattern", topic_pattern)
+
+    def set_partitions(self, partitions: Set[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read exactly these partitions."""
+        for partition in partitions:
+            if not isinstance(partition, KafkaTopicPartition):
+                raise TypeError(f"partitions are given as KafkaTopicPartition, not as {partition!r}")
+        if not partitions:
+            raise ValueError("set_partitions() needs at least one partition")
+        return self._read("partitions", tuple(sorted(partitions)))
+
+    def _read(self, how: str, what: Any) -> KafkaSourceBuilder:
+        if self._what and how not in self._what:
+            raise ValueError("a KafkaSource reads topics, a pattern or partitions: only one of them can be set")
+        self._what = {how: what}
+        return self
+
+    # --- from where to where ---
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Where partitions start that are there at the start: earliest() unless set. Later ones are read whole."""
+        self._starting = _offsets(starting_offsets_initializer)
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Stop before these offsets, and be a bounded source, which does not look for new partitions."""
+        self._stopping, self._boundedness = _offsets(stopping_offsets_initializer), Boundedness.BOUNDED
+        return self
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Stop before these offsets, but be an unbounded source to the rest of the job."""
+        self._stopping = _offsets(stopping_offsets_initializer)
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        return self
+
+    # --- how ---
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
+        """Decode values with a schema. Records without a value (tombstones) are left out."""
+        if not callable(getattr(deserialization_schema, "deserialize", None)):
+            raise TypeError(f"a value-only deserializer is a DeserializationSchema, not {deserialization_schema!r}")
+        self._deserializer = deserialization_schema
+        return self
+
+    def set_deserializer(
+        self, deserializer: KafkaRecordDeserializationSchema | Callable[[KafkaRecord], Any]
+    ) -> KafkaSourceBuilder:
+        """Decode whole records: topic, partition, offset, key, value, headers and timestamp."""
+        if isinstance(deserializer, KafkaRecordDeserializationSchema):
+            self._deserializer = deserializer
+        elif callable(deserializer):
+            self._deserializer = FunctionDeserializer(deserializer)
+        else:
+            raise TypeError(
+                f"a deserializer is a function or a KafkaRecordDeserializationSchema, not {deserializer!r}; "
+                "a DeserializationSchema goes to set_value_only_deserializer()"
+            )
+        return self
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """The group to which offsets are committed after each checkpoint, for those who watch."""
+        return self.set_property("group.id", group_id)
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        return self.set_property("client.id.prefix", prefix)
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def build(self) -> KafkaSource:
+        if not self._properties.get("bootstrap.servers"):
+            raise ValueError("a KafkaSource needs servers: call set_bootstrap_servers()")
+        if not self._what:
+            raise ValueError("a KafkaSource needs set_topics(), set_topic_pattern() or set_partitions()")
+        if self._deserializer is None:
+            raise ValueError("a KafkaSource needs set_value_only_deserializer() or set_deserializer()")
+        for offsets in (self._starting, self._stopping):
+            if offsets is not None and offsets.needs_group and not self._properties.get("group.id"):
+                raise ValueError("committed offsets are those of a group: call set_group_id()")
+        return KafkaSource(
+            dict(self._properties),
+            self._deserializer,
+            **self._what,
+            starting=self._starting,
+            stopping=self._stopping,
+            boundedness=self._boundedness,
+            retries=self._retries,
+        )
+
+
+class KafkaRecordSerializationSchemaBuilder:
+    """Builds a KafkaRecordSerializationSchema."""
+
+    def __init__(self) -> None:
+        self._topic: str | Callable[[Any], str] | None = None
+        self._schemas: dict[str, Any] = {}
+
+    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+        """Write to one topic."""
+        self._topic = _topic(topic)
+        return self
+
+    def set_topic_selector(
+        self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose the topic of each value."""
+        chosen = topic_selector.apply if isinstance(topic_selector, KafkaTopicSelector) else topic_selector
+        if not callable(chosen):
+            raise TypeError(f"a topic selector is a function or a KafkaTopicSelector, not {topic_selector!r}")
+        self._topic = chosen
+        return self
+
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Make a key of each value; records with equal keys go to the same partition."""
+        return self._set("key_schema", _serializes(key_serialization_schema))
+
+    def set_value_serialization_schema(
+        self, value_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        return self._set("value_schema", _serializes(value_serialization_schema))
+
+    def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
+        """Choose the partition: a function of key bytes, value, topic and the list of partitions."""
+        return self._set("partitioner", _function(partitioner, "partitioner"))
+
+    def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
+        """Give each record headers: a list of names and bytes, or a dict."""
+        return self._set("header_provider", _function(header_provider, "header provider"))
+
+    def set_timestamp(
+        self, timestamp: Callable[[Any, int | None], int | None] | None
+    ) -> KafkaRecordSerializationSchemaBuilder:
+        """Give each record a timestamp: a function of the value and its event time.
+
+        Unless set, the event time is written. None, as an argument or from the function, leaves the time to Kafka.
+        """
+        self._set("writes_timestamps", timestamp is not None)
+        return self._set("timestamp", None if timestamp is None else _function(timestamp, "timestamp"))
+
+    def _set(self, name: str, value: Any) -> KafkaRecordSerializationSchemaBuilder:
+        self._schemas[name] = value
+        return self
+
+    def build(self) -> KafkaRecordSerializationSchema:
+        if self._topic is None:
+            raise ValueError("records need a topic: call set_topic() or set_topic_selector()")
+        if "value_schema" not in self._schemas:
+            raise ValueError("records need a value: call set_value_serialization_schema()")
+        return KafkaRecordSerializationSchema(self._topic, **self._schemas)
+
+
+class KafkaSinkBuilder(_ClientBuilder):
+    """Builds a KafkaSink."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._guarantee = DeliveryGuarantee.AT_LEAST_ONCE
+        self._prefix: str | None = None
+        self._serializer: KafkaRecordSerializationSchema | None = None
+        self._marker_topic = MARKER_TOPIC
+
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
+        """AT_LEAST_ONCE unless set."""
+        if not isinstance(delivery_guarantee, DeliveryGuarantee):
+            raise TypeError(f"the guarantee must be a DeliveryGuarantee, but is {delivery_guarantee!r}")
+        self._guarantee = delivery_guarantee
+        return self
+
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
+        """For EXACTLY_ONCE: what the transactional ids of this sink begin with. No other job may use the same."""
+        if not isinstance(transactional_id_prefix, str) or not 0 < len(transactional_id_prefix) <= LONGEST_PREFIX:
+            raise ValueError(
+                f"the prefix of transactional ids has 1 to {LONGEST_PREFIX} characters, not {transactional_id_prefix!r}"
+            )
+        self._prefix = transactional_id_prefix
+        return self
+
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
+            raise TypeError(f"the serializer must be a KafkaRecordSerializationSchema, but is {record_serializer!r}")
+        self._serializer = record_serializer
+        return self
+
+    def set_marker_topic(self, topic: str) -> KafkaSinkBuilder:
+        """For EXACTLY_ONCE: the topic that says what was committed; made if it is missing."""
+        self._marker_topic = _topic(topic)
+        return self
+
+    def build(self) -> KafkaSink:
+        if not self._properties.get("bootstrap.servers"):
+            raise ValueError("a KafkaSink needs servers: call set_bootstrap_servers()")
+        if self._serializer is None:
+            raise ValueError("a KafkaSink needs set_record_serializer()")
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE and self._prefix is None:
+            raise ValueError("EXACTLY_ONCE needs set_transactional_id_prefix(), with a prefix that no other job uses")
+        return KafkaSink(
+            dict(self._properties), self._serializer, self._guarantee, self._prefix, self._marker_topic, self._retries
+        )
+
+
+# --- checks ---
+def _topic(name: Any) -> str:
+    if not isinstance(name, str) or not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(f"{name!r} cannot be a topic: names have up to 249 letters, digits, dots, dashes, underscores")
+    return name
+
+
+def _name(key: Any) -> str:
+    if not isinstance(key, str) or not key:
+        raise TypeError(f"the name of a property is a string, not {key!r}")
+    return key
+
+
+def _offsets(given: Any) -> KafkaOffsetsInitializer:
+    if not isinstance(given, KafkaOffsetsInitializer):
+        raise TypeError(f"offsets are given as KafkaOffsetsInitializer, not as {given!r}")
+    return given
+
+
+def _retries(given: Any) -> Retries:
+    if not isinstance(given, Retries):
+        raise TypeError(f"retries are given as Retries, not as {given!r}")
+    return given
+
+
+def _serializes(schema: Any) -> SerializationSchema:
+    if not callable(getattr(schema, "serialize", None)):
+        raise TypeError(f"a schema for keys or values is a SerializationSchema, not {schema!r}")
+    serializer: SerializationSchema = schema
+    return serializer
+
+
+def _function(given: Any, what: str) -> Any:
+    if not callable(given):
+        raise TypeError(f"a {what} is a function, not {given!r}")
+    return given

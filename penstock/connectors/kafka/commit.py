@@ -1,0 +1,317 @@
+"""Exactly once: what a checkpoint holds is written in one transaction, with a marker that says so.
+
+The marker is a record in a compacted topic of its own. Its key is the origin, the writer whose records they were; its
+value is a list of the last ids that were committed for it. Whoever commits for an origin first takes over its
+transactional id, so that a transaction that hung is over one way or the other, and then looks which it was.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.connectors.base import Committer
+from penstock.connectors.committing.prepared import MARKERS_KEPT, Prepared
+from penstock.connectors.kafka.client import (
+    ANSWER_SECONDS,
+    Client,
+    connection_settings,
+    is_transient,
+    library,
+)
+from penstock.connectors.kafka.sink import KafkaSink, Sending
+from penstock.errors import AccessDenied, ConnectorError, SchemaMismatch
+
+log = logging.getLogger("penstock.connectors.kafka")
+MARKER_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(8 << 20),
+    "segment.ms": str(3_600_000),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+TRANSACTION_MILLIS = 60_000
+ABORT_SECONDS = 5.0
+LOOK_SECONDS = 0.1
+"""How long a producer has for finding out whether its predecessor left a transaction open."""
+READ_SECONDS = 60.0
+"""How long it may take to read all markers."""
+
+
+class KafkaCommitter(Committer):
+    """Commits for the origins that fell to one subtask, each with a transactional id of its own."""
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self._sink = sink
+        self._markers: Markers | None = None
+        self._origins: dict[str, OriginCommitter] = {}
+
+    def commit(self, committables: list[Prepared]) -> None:
+        by_origin: dict[str, list[Prepared]] = {}
+        for prepared in committables:
+            by_origin.setdefault(prepared.origin, []).append(prepared)
+        if self._markers is None:
+            self._markers = Markers(self._sink)
+        for origin in [origin for origin in self._origins if origin not in by_origin]:
+            # It was restored from a job with more subtasks, and has nothing more to say.
+            self._origins.pop(origin).close()
+        new = [origin for origin in by_origin if origin not in self._origins]
+        for origin in new:
+            self._origins[origin] = OriginCommitter(self._sink, origin, self._markers, self.check_owner)
+        # All of them first: a transaction of one that hangs would hide the markers of the others.
+        for origin in new:
+            self._origins[origin].take_over()
+        for origin, prepared_ones in by_origin.items():
+            self._origins[origin].commit(prepared_ones)
+
+    def close(self) -> None:
+        for origin in self._origins.values():
+            origin.close()
+        if self._markers is not None:
+            self._markers.close()
+
+
+class OriginCommitter:
+    """Commits what one writer prepared."""
+
+    def __init__(
+        self, sink: KafkaSink, origin: str, markers: Markers, check_owner: Callable[[], None] = lambda: None
+    ) -> None:
+        self.origin = origin
+        self._check_owner = check_owner
+        self._sink = sink
+        self._markers = markers
+        self._sending: Sending | None = None
+        self._committed: list[str] | None = None
+        """The last ids, the newest last; None if only the marker knows."""
+        self._timeout = int(sink.properties.get("transaction.timeout.ms", TRANSACTION_MILLIS)) / 1000
+
+    def commit(self, prepared: list[Prepared]) -> None:
+        self._sink.retries.call(
+            lambda: self._try(prepared),
+            f"a transaction of {self.origin!r} in Kafka at {self._markers.servers}",
+            lambda error: isinstance(error, _NotCommitted),
+            self._start_anew,
+        )
+
+    def take_over(self) -> None:
+        """Make sure that nothing is under way for this origin, and that nobody else commits for it from now on.
+
+        One that has thereby taken the id from a new owner of the job must leave it at that.
+        """
+        if self._sending is not None:
+            return
+        self._committed = None
+        self._fence()
+        self._check_owner()
+
+    def _fence(self) -> None:
+        self._sending = self._new_sending()
+        problem = self._first_look(self._sending.producer)
+        if problem is None:
+            return
+        if problem.code() == library().KafkaError.CONCURRENT_TRANSACTIONS:
+            # What the predecessor left open is being aborted, which takes milliseconds. This producer would look again
+            # after half a second, a new one does so at once.
+            self._sending.close()
+            self._sending = self._new_sending()
+        self._sending.client.call(
+            lambda producer: producer.init_transactions(self._timeout), f"the transactions of {self.origin!r}"
+        )
+
+    def _new_sending(self) -> Sending:
+        settings = {"transactional.id": self.origin, "transaction.timeout.ms": int(self._timeout * 1000)}
+        sending = Sending(self._sink, **settings)
+        sending.client.meet(self._sink.marker_topic)
+        return sending
+
+    def _first_look(self, producer: Any) -> Any | None:
+        """What keeps a new producer from taking over, as far as a short wait tells."""
+        try:
+            producer.init_transactions(min(LOOK_SECONDS, self._timeout))
+        except library().KafkaException as error:
+            return error.args[0]
+        return None
+
+    def _try(self, prepared: list[Prepared]) -> None:
+        self.take_over()
+        if self._committed is None:
+            self._committed = self._markers.read(self.origin, self._timeout + 10)
+        open_ones = [one for one in prepared if one.id not in self._committed]
+        if not open_ones:
+            return
+        ids = [*self._committed, *(one.id for one in open_ones)][-MARKERS_KEPT:]
+        began = time.monotonic()
+        try:
+            self._write(open_ones, ids)
+        except library().KafkaException as error:
+            self._failed(error, time.monotonic() - began)
+        except ConnectorError:
+            self._start_anew()
+            raise
+        self._committed = ids
+
+    def _write(self, prepared: list[Prepared], ids: list[str]) -> None:
+        assert self._sending is not None
+        sending, producer = self._sending, self._sending.producer
+        producer.begin_transaction()
+        for one in prepared:
+            sending.send(one.records)
+        marker = json.dumps(ids).encode()
+        sending.send([(self._sink.marker_topic, marker, self.origin.encode(), 0, 0, None)])
+        self._again_while_told(lambda: producer.commit_transaction(self._timeout))
+
+    def _again_while_told(self, action: Callable[[], None]) -> None:
+        """Some calls may simply be made again, and say so."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                return action()
+            except library().KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > until:
+                    raise
+
+    def _failed(self, exception: Exception, seconds: float) -> None:
+        """Nobody knows whether it was committed. A new producer makes sure that it is over, and the marker tells."""
+        error, code = exception.args[0], library().KafkaError
+        assert self._sending is not None
+        sending = self._sending
+        sending.producer.poll(0)
+        undelivered = [why for why in sending.errors if not is_transient(library().KafkaException(why[0]))]
+        self._start_anew()
+        fenced = error.code() in (code._FENCED, code.PRODUCER_FENCED, code.INVALID_PRODUCER_EPOCH)
+        # Kafka fences a producer, too, whose transaction took too long.
+        if fenced and seconds < self._timeout:
+            raise ConnectorError(
+                f"the transactional id {self.origin!r} was taken over by someone else: this job runs a second time, or "
+                "another one has the same prefix (set_transactional_id_prefix). What was prepared is in the checkpoint"
+            ) from exception
+        sending.errors = undelivered
+        sending.check()
+        sending.client.refuse(error, f"a transaction of {self.origin!r}")
+        raise _NotCommitted(error.str()) from exception
+
+    def _start_anew(self) -> None:
+        """Leave the producer, and what it has under way: its successor ends that, or Kafka does in a while."""
+        sending, self._sending, self._committed = self._sending, None, None
+        if sending is None:
+            return
+        try:
+            sending.producer.abort_transaction(ABORT_SECONDS)
+        except library().KafkaException as error:
+            log.debug("nothing was aborted for %r: %s", self.origin, error)
+        sending.close()
+
+    def close(self) -> None:
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.close()
+
+
+class _NotCommitted(Exception):
+    """A transaction did not work out, or may have."""
+
+
+class Markers:
+    """The topic with the markers of all origins."""
+
+    def __init__(self, sink: KafkaSink) -> None:
+        self._topic = sink.marker_topic
+        self._retries = sink.retries
+        self._settings = connection_settings(sink.properties)
+        self.servers = str(self._settings.get("bootstrap.servers", ""))
+        self._reading = {
+            **self._settings,
+            "group.id": "penstock",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 10,
+            "fetch.queue.backoff.ms": 5,
+        }
+        self._create()
+
+    def _create(self) -> None:
+        confluent = library()
+        admin = Client("AdminClient", self._settings, self._retries)
+        topic = confluent.admin.NewTopic(self._topic, num_partitions=1, config=MARKER_CONFIG)
+        if self._topic in admin.topics():
+            self._check_policy(admin)
+            return
+
+        def create(client: Any) -> None:
+            try:
+                client.create_topics([topic])[self._topic].result(ANSWER_SECONDS)
+            except confluent.KafkaException as error:
+                if error.args[0].code() != confluent.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+        admin.call(create, f"making topic {self._topic!r}")
+        admin.partitions(self._topic)
+
+    def _check_policy(self, admin: Client) -> None:
+        """A topic that forgets its markers would let records through twice."""
+        kind = library().admin.ConfigResource
+        resource = kind(kind.Type.TOPIC, self._topic)
+        try:
+            found = admin.call(
+                lambda client: client.describe_configs([resource])[resource].result(ANSWER_SECONDS),
+                f"the settings of topic {self._topic!r}",
+            )
+        except AccessDenied as error:
+            log.info("whether topic %r is compacted is not known: %s", self._topic, error)
+            return
+        policy = found["cleanup.policy"].value
+        if policy != "compact":
+            raise SchemaMismatch(
+                f"topic {self._topic!r} in Kafka at {self.servers} has cleanup.policy={policy}, but must be compacted "
+                "only: it says what was committed, and must not forget"
+            )
+
+    def read(self, origin: str, patience: float) -> list[str]:
+        """The ids that were committed for an origin."""
+        until = time.monotonic() + patience
+        while True:
+            committed, stable = self._scan(origin, "read_committed", 0)
+            # Behind that, transactions of others may be open; a marker of ours there cannot be judged before they end.
+            unsettled, _ = self._scan(origin, "read_uncommitted", stable)
+            if unsettled is None:
+                return committed or []
+            if time.monotonic() > until:
+                raise ConnectorError(
+                    f"topic {self._topic!r} in Kafka at {self.servers} has a transaction that does not end, and behind "
+                    f"it the marker of {origin!r}"
+                )
+            time.sleep(0.1)
+
+    def _scan(self, origin: str, isolation: str, start: int) -> tuple[list[str] | None, int]:
+        """The last marker of an origin from an offset on, and the offset behind what can be read."""
+        consumer = Client("Consumer", {**self._reading, "isolation.level": isolation}, self._retries)
+        try:
+            consumer.client.assign([library().TopicPartition(self._topic, 0, start)])
+            return self._scan_to_end(consumer.client, origin.encode(), start)
+        finally:
+            consumer.close()
+
+    def _scan_to_end(self, consumer: Any, key: bytes, start: int) -> tuple[list[str] | None, int]:
+        confluent = library()
+        found: list[str] | None = None
+        until = time.monotonic() + READ_SECONDS
+        while time.monotonic() < until:
+            first = consumer.poll(0.1)
+            for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
+                error = message.error()
+                if error is None:
+                    found = json.loads(message.value()) if message.key() == key else found
+                elif error.code() == confluent.KafkaError._PARTITION_EOF:
+                    return found, max(start, message.offset())
+                elif not is_transient(confluent.KafkaException(error)):
+                    raise ConnectorError(f"topic {self._topic!r} in Kafka at {self.servers}: {error.str()}")
+        raise ConnectorError(
+            f"topic {self._topic!r} in Kafka at {self.servers} could not be read within {READ_SECONDS:.0f} s"
+        )
+
+    def close(self) -> None:
+        """Nothing stays open between two reads."""

@@ -1,0 +1,165 @@
+"""The names that came before KafkaSource and KafkaSink, for programs that still use them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.base import (
+    Boundedness,
+    Committer,
+    DeliveryGuarantee,
+    ReaderContext,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    WriterContext,
+)
+from penstock.connectors.kafka.builders import KafkaSinkBuilder, KafkaSourceBuilder
+from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
+from penstock.connectors.kafka.source import KafkaSource
+
+
+class FlinkKafkaConsumer(Source):
+    """Reads topics, by default from where the group was; use KafkaSource in new programs."""
+
+    def __init__(
+        self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]
+    ) -> None:
+        warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
+        builder = KafkaSourceBuilder().set_properties(properties)
+        builder.set_topics(*([topics] if isinstance(topics, str) else topics))
+        self._source = builder.set_value_only_deserializer(deserialization_schema).build()
+        self.set_start_from_group_offsets()
+
+    def set_start_from_group_offsets(self) -> FlinkKafkaConsumer:
+        """Start where the group was; without that, where `auto.offset.reset` says, which is latest unless set."""
+        reset = _reset(self._source.properties.get("auto.offset.reset", "latest"))
+        if self._source.group is not None:
+            return self._start(KafkaOffsetsInitializer.committed_offsets(reset))
+        earliest = reset is KafkaOffsetResetStrategy.EARLIEST
+        return self._start(KafkaOffsetsInitializer.earliest() if earliest else KafkaOffsetsInitializer.latest())
+
+    def set_start_from_earliest(self) -> FlinkKafkaConsumer:
+        return self._start(KafkaOffsetsInitializer.earliest())
+
+    def set_start_from_latest(self) -> FlinkKafkaConsumer:
+        return self._start(KafkaOffsetsInitializer.latest())
+
+    def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> FlinkKafkaConsumer:
+        return self._start(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
+
+    def _start(self, starting: KafkaOffsetsInitializer) -> FlinkKafkaConsumer:
+        self._source = replace(self._source, starting=starting)
+        return self
+
+    def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumer:
+        changed = {"commit.offsets.on.checkpoint": str(bool(commit_on_checkpoints)).lower()}
+        self._source = replace(self._source, properties={**self._source.properties, **changed})
+        return self
+
+    def disable_filter_restored_partitions_with_subscribed_topics(self) -> FlinkKafkaConsumer:
+        """Does nothing: restored partitions are always read on."""
+        return self
+
+    # --- a Source ---
+    def get_boundedness(self) -> Boundedness:
+        return self._source.get_boundedness()
+
+    def create_enumerator(self) -> SplitEnumerator:
+        return self._source.create_enumerator()
+
+    def create_reader(self, context: ReaderContext) -> SourceReader:
+        return self._source.create_reader(context)
+
+    def owner(self, split: Any, turn: int, parallelism: int) -> int:
+        return self._source.owner(split, turn, parallelism)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self._source.get_produced_type()
+
+    @property
+    def source(self) -> KafkaSource:
+        """The same as a KafkaSource."""
+        return self._source
+
+
+def _reset(name: str) -> KafkaOffsetResetStrategy:
+    known = {"earliest": "EARLIEST", "smallest": "EARLIEST", "latest": "LATEST", "largest": "LATEST", "none": "NONE"}
+    if name not in known:
+        raise ValueError(f"auto.offset.reset must be earliest, latest or none, but is {name!r}")
+    return KafkaOffsetResetStrategy[known[name]]
+
+
+class Semantic(Enum):
+    """What a FlinkKafkaProducer promises."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+class FlinkKafkaProducer(Sink):
+    """Writes to one topic; use KafkaSink in new programs."""
+
+    def __init__(
+        self,
+        topic: str,
+        serialization_schema: SerializationSchema,
+        producer_config: Mapping[str, str],
+        kafka_producer_pool_size: int = 5,
+        semantic: Semantic = Semantic.AT_LEAST_ONCE,
+    ) -> None:
+        """`kafka_producer_pool_size` means nothing here: a transaction is only open while it is committed."""
+        warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=2)
+        if not isinstance(semantic, Semantic):
+            raise TypeError(f"the semantic must be a Semantic, but is {semantic!r}")
+        schema = KafkaRecordSerializationSchema.builder().set_topic(topic)
+        schema.set_value_serialization_schema(serialization_schema).set_timestamp(None)
+        builder = KafkaSinkBuilder().set_record_serializer(schema.build())
+        for name, value in producer_config.items():
+            builder.set_property(name, value)
+        prefix = producer_config.get("transactional.id")
+        self._sink = replace(builder.build(), guarantee=DeliveryGuarantee[semantic.name], prefix=prefix)
+
+    def set_log_failures_only(self, log_failures_only: bool) -> FlinkKafkaProducer:
+        """Log records that were not delivered instead of failing the job."""
+        self._sink = replace(self._sink, logs_failures_only=bool(log_failures_only))
+        return self
+
+    def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> FlinkKafkaProducer:
+        """Whether checkpoints wait for what was written; without it, records may be lost."""
+        if self._sink.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
+            kept = DeliveryGuarantee.AT_LEAST_ONCE if flush_on_checkpoint else DeliveryGuarantee.NONE
+            self._sink = replace(self._sink, guarantee=kept)
+        return self
+
+    def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> FlinkKafkaProducer:
+        """Write event times as timestamps of the records; by default Kafka sets them."""
+        serializer = replace(self._sink.serializer, writes_timestamps=bool(write_timestamp_to_kafka))
+        self._sink = replace(self._sink, serializer=serializer)
+        return self
+
+    def ignore_failures_after_transaction_timeout(self) -> FlinkKafkaProducer:
+        """Does nothing: no transaction stays open between checkpoints, so none can time out."""
+        return self
+
+    # --- a Sink ---
+    def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
+        return self._sink.create_writer(context, restored)
+
+    def create_committer(self) -> Committer | None:
+        return self._sink.create_committer()
+
+    @property
+    def sink(self) -> KafkaSink:
+        """The same as a KafkaSink."""
+        return self._sink

@@ -1,0 +1,189 @@
+"""Where to start and where to stop reading the partitions of a topic."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from penstock.connectors.kafka.client import ANSWER_SECONDS, Client, library
+from penstock.errors import NotFound
+from penstock.persisted import persisted_in
+
+EARLIEST, LATEST = -2, -1
+"""Stand for timestamps in the question for an offset, as in Kafka's protocol."""
+
+
+@persisted_in("penstock.datastream.connectors.kafka")
+@dataclass(frozen=True, order=True)
+class KafkaTopicPartition:
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not self.topic:
+            raise TypeError(f"a topic is named by a string, not by {self.topic!r}")
+        if not isinstance(self.partition, int) or self.partition < 0:
+            raise ValueError(f"a partition is a number from 0, not {self.partition!r}")
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class KafkaOffsetResetStrategy(Enum):
+    """Where to start when there is no offset to start from."""
+
+    LATEST = 0
+    EARLIEST = 1
+    NONE = 2
+
+    @property
+    def timestamp(self) -> int | None:
+        return {"LATEST": LATEST, "EARLIEST": EARLIEST}.get(self.name)
+
+
+class OffsetFinder:
+    """Asks the servers for offsets, for many partitions at once."""
+
+    def __init__(self, client: Client, group: str | None) -> None:
+        self.client = client
+        self.group = group
+
+    def at(self, partitions: Sequence[KafkaTopicPartition], timestamp: int) -> dict[KafkaTopicPartition, int]:
+        """The first offset with at least this timestamp, EARLIEST or LATEST; without any, the end."""
+        found = self._at(partitions, timestamp)
+        beyond = [where for where, offset in found.items() if offset < 0]
+        return found | self._at(beyond, LATEST) if beyond else found
+
+    def _at(self, partitions: Sequence[KafkaTopicPartition], timestamp: int) -> dict[KafkaTopicPartition, int]:
+        made = library().TopicPartition
+        asked = [made(where.topic, where.partition, timestamp) for where in partitions]
+        answers = self.client.call(
+            lambda client: _checked(client.offsets_for_times(asked, timeout=ANSWER_SECONDS)), "offsets"
+        )
+        return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers}
+
+    def committed(self, partitions: Sequence[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
+        """What the group has committed, for those partitions where it has."""
+        if self.group is None:
+            raise ValueError("committed offsets are those of a group: call set_group_id()")
+        made = library().TopicPartition
+        asked = [made(where.topic, where.partition) for where in partitions]
+        answers = self.client.call(
+            lambda client: _checked(client.committed(asked, timeout=ANSWER_SECONDS)),
+            f"the committed offsets of group {self.group!r}",
+        )
+        return {KafkaTopicPartition(one.topic, one.partition): one.offset for one in answers if one.offset >= 0}
+
+
+def _checked(answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if answer.error is not None:
+            raise library().KafkaException(answer.error)
+    return answers
+
+
+class KafkaOffsetsInitializer(ABC):
+    """Says at which offset each partition starts, or stops."""
+
+    @staticmethod
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """What the group has committed; the strategy is for partitions where it has committed nothing."""
+        return _Committed(_strategy(offset_reset_strategy))
+
+    @staticmethod
+    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
+        """The first record with at least this timestamp, in epoch milliseconds; without any, the end."""
+        if not isinstance(timestamp, int) or timestamp < 0:
+            raise ValueError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
+        return _At(timestamp)
+
+    @staticmethod
+    def earliest() -> KafkaOffsetsInitializer:
+        """The first record that is still there."""
+        return _At(EARLIEST, KafkaOffsetResetStrategy.EARLIEST)
+
+    @staticmethod
+    def latest() -> KafkaOffsetsInitializer:
+        """The end, as it is when the job starts."""
+        return _At(LATEST, KafkaOffsetResetStrategy.LATEST)
+
+    @staticmethod
+    def offsets(
+        offsets: Mapping[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """These offsets; the strategy is for other partitions, and for offsets that are no longer there."""
+        for where, offset in offsets.items():
+            if not isinstance(where, KafkaTopicPartition):
+                raise TypeError(f"offsets are given by KafkaTopicPartition, not by {where!r}")
+            if not isinstance(offset, int) or offset < 0:
+                raise ValueError(f"the offset of {where} must be a number from 0, but is {offset!r}")
+        return _Given(dict(offsets), _strategy(offset_reset_strategy))
+
+    reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
+    """What to do at the start if the offset is not there."""
+    needs_group = False
+
+    @abstractmethod
+    def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
+        """Return the offset for each partition."""
+
+
+def _strategy(given: Any) -> KafkaOffsetResetStrategy:
+    if not isinstance(given, KafkaOffsetResetStrategy):
+        raise TypeError(f"the reset strategy must be a KafkaOffsetResetStrategy, but is {given!r}")
+    return given
+
+
+@dataclass(frozen=True)
+class _At(KafkaOffsetsInitializer):
+    when: int
+    reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
+
+    def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
+        return finder.at(partitions, self.when)
+
+
+@dataclass(frozen=True)
+class _Committed(KafkaOffsetsInitializer):
+    reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
+    needs_group = True
+
+    def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
+        what = f"group {finder.group!r} has committed nothing"
+        return _completed(finder.committed(partitions), partitions, finder, self.reset, what)
+
+
+@dataclass(frozen=True)
+class _Given(KafkaOffsetsInitializer):
+    given: dict[KafkaTopicPartition, int] = field(default_factory=dict)
+    reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST
+
+    def find(self, partitions: Sequence[KafkaTopicPartition], finder: OffsetFinder) -> dict[KafkaTopicPartition, int]:
+        known = {where: self.given[where] for where in partitions if where in self.given}
+        return _completed(known, partitions, finder, self.reset, "no offset was given")
+
+
+def _completed(
+    known: dict[KafkaTopicPartition, int],
+    partitions: Sequence[KafkaTopicPartition],
+    finder: OffsetFinder,
+    reset: KafkaOffsetResetStrategy,
+    what: str,
+) -> dict[KafkaTopicPartition, int]:
+    missing = [where for where in partitions if where not in known]
+    if not missing:
+        return known
+    if reset.timestamp is None:
+        names = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
+        raise NotFound(
+            f"{what} for {names}; give a KafkaOffsetResetStrategy (EARLIEST or LATEST) to say where to start then"
+        )
+    return known | finder.at(missing, reset.timestamp)

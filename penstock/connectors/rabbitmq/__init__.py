@@ -1,0 +1,1 @@
+"""RabbitMQ: queues as sources and sinks."""

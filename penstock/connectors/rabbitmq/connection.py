@@ -1,0 +1,278 @@
+"""Connections to RabbitMQ: how they are described, opened, and what their errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.connectors.retrying import Retries
+from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
+from penstock.libraries import optional_library
+
+DEFAULT_PORT = 5672
+
+
+def pika() -> Any:
+    """The client library."""
+    return optional_library("pika", "RabbitMQ needs the package pika", "rabbitmq")
+
+
+@dataclass(frozen=True)
+class RMQConnectionConfig:
+    """Where a broker is and how to talk to it. What is None, client and broker choose.
+
+    Times are in milliseconds, but the heartbeat is in seconds.
+    """
+
+    host: str | None = None
+    port: int = DEFAULT_PORT
+    virtual_host: str = "/"
+    user_name: str = "guest"
+    password: str = "guest"
+    uri: str | None = None
+    network_recovery_interval: int | None = None
+    automatic_recovery: bool = True
+    topology_recovery: bool = True
+    connection_timeout: int | None = None
+    requested_channel_max: int | None = None
+    requested_frame_max: int | None = None
+    requested_heartbeat: int | None = None
+    prefetch_count: int | None = None
+
+    def __repr__(self) -> str:
+        return f"RMQConnectionConfig({self.address})"
+
+    @property
+    def address(self) -> str:
+        """Where the broker is, without secrets."""
+        if self.uri is None:
+            return f"{self.host}:{self.port}{'' if self.virtual_host == '/' else '/' + self.virtual_host}"
+        parts = urlsplit(self.uri)
+        return f"{parts.hostname or 'localhost'}:{parts.port or DEFAULT_PORT}{parts.path}"
+
+    def get_host(self) -> str | None:
+        return self.host
+
+    def get_port(self) -> int:
+        return self.port
+
+    def get_virtual_host(self) -> str:
+        return self.virtual_host
+
+    def get_user_name(self) -> str:
+        return self.user_name
+
+    def get_password(self) -> str:
+        return self.password
+
+    def get_uri(self) -> str | None:
+        return self.uri
+
+    def get_network_recovery_interval(self) -> int | None:
+        return self.network_recovery_interval
+
+    def is_automatic_recovery(self) -> bool:
+        return self.automatic_recovery
+
+    def is_topology_recovery(self) -> bool:
+        return self.topology_recovery
+
+    def get_connection_timeout(self) -> int | None:
+        return self.connection_timeout
+
+    def get_requested_channel_max(self) -> int | None:
+        return self.requested_channel_max
+
+    def get_requested_frame_max(self) -> int | None:
+        return self.requested_frame_max
+
+    def get_requested_heartbeat(self) -> int | None:
+        return self.requested_heartbeat
+
+    def get_prefetch_count(self) -> int | None:
+        return self.prefetch_count
+
+    class Builder:
+        """Builds an RMQConnectionConfig: a host or a URI is needed, the rest has the broker's defaults."""
+
+        def __init__(self) -> None:
+            self._chosen: dict[str, Any] = {}
+
+        def set_host(self, host: str) -> RMQConnectionConfig.Builder:
+            return self._set("host", _text(host, "host"))
+
+        def set_port(self, port: int) -> RMQConnectionConfig.Builder:
+            if not 0 < port < 1 << 16:
+                raise ValueError(f"a port is between 1 and 65535, not {port!r}")
+            return self._set("port", port)
+
+        def set_virtual_host(self, vhost: str) -> RMQConnectionConfig.Builder:
+            return self._set("virtual_host", _text(vhost, "virtual host"))
+
+        def set_user_name(self, user_name: str) -> RMQConnectionConfig.Builder:
+            return self._set("user_name", user_name)
+
+        def set_password(self, password: str) -> RMQConnectionConfig.Builder:
+            return self._set("password", password)
+
+        def set_uri(self, uri: str) -> RMQConnectionConfig.Builder:
+            """An address such as amqp://user:password@host:port/virtual-host."""
+            if urlsplit(uri).scheme not in ("amqp", "amqps"):
+                raise ValueError("a RabbitMQ URI begins with amqp:// or amqps://")
+            return self._set("uri", uri)
+
+        def set_topology_recovery_enabled(self, topology_recovery_enabled: bool) -> RMQConnectionConfig.Builder:
+            """Whether the queue is declared again on a new connection."""
+            return self._set("topology_recovery", topology_recovery_enabled)
+
+        def set_requested_heartbeat(self, requested_heartbeat: int) -> RMQConnectionConfig.Builder:
+            """Seconds; 0 turns heartbeats off."""
+            return self._set("requested_heartbeat", _not_negative(requested_heartbeat, "heartbeat"))
+
+        def set_requested_frame_max(self, requested_frame_max: int) -> RMQConnectionConfig.Builder:
+            return self._set("requested_frame_max", _not_negative(requested_frame_max, "frame size"))
+
+        def set_requested_channel_max(self, requested_channel_max: int) -> RMQConnectionConfig.Builder:
+            return self._set("requested_channel_max", _not_negative(requested_channel_max, "number of channels"))
+
+        def set_network_recovery_interval(self, network_recovery_interval: int) -> RMQConnectionConfig.Builder:
+            """Milliseconds before a lost connection is opened again the first time; later tries wait longer."""
+            checked = _not_negative(network_recovery_interval, "network recovery interval")
+            return self._set("network_recovery_interval", checked)
+
+        def set_connection_timeout(self, connection_timeout: int) -> RMQConnectionConfig.Builder:
+            return self._set("connection_timeout", _not_negative(connection_timeout, "connection timeout"))
+
+        def set_automatic_recovery(self, automatic_recovery: bool) -> RMQConnectionConfig.Builder:
+            """Whether a lost connection is opened again; otherwise the job fails, and its restart strategy decides."""
+            return self._set("automatic_recovery", automatic_recovery)
+
+        def set_prefetch_count(self, prefetch_count: int) -> RMQConnectionConfig.Builder:
+            """How many messages the broker may send ahead of their acknowledgement: with checkpoints, the most that can
+            be read between two of them. 0 is no limit, and the default."""
+            return self._set("prefetch_count", _not_negative(prefetch_count, "prefetch count"))
+
+        def build(self) -> RMQConnectionConfig:
+            if "uri" not in self._chosen and "host" not in self._chosen:
+                raise ValueError("a connection to RabbitMQ needs set_host or set_uri")
+            if "uri" in self._chosen and "host" in self._chosen:
+                raise ValueError("set_host and set_uri exclude each other")
+            return RMQConnectionConfig(**self._chosen)
+
+        def _set(self, name: str, value: Any) -> RMQConnectionConfig.Builder:
+            self._chosen[name] = value
+            return self
+
+
+def _text(value: str, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"the {what} is a string that is not empty, not {value!r}")
+    return value
+
+
+def _not_negative(value: int, what: str) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"the {what} is a number of at least 0, not {value!r}")
+    return value
+
+
+class Link:
+    """One connection with one channel, opened when it is needed and again when it was lost.
+
+    `prepare` is called with every new channel, and told whether it is the first.
+    """
+
+    def __init__(self, config: RMQConnectionConfig, prepare: Callable[[Any, bool], None]) -> None:
+        self.config = config
+        self.channel: Any = None
+        self.connection: Any = None
+        self._prepare = prepare
+        self._first = True
+        delay = config.network_recovery_interval
+        attempts = 6 if config.automatic_recovery else 1
+        self._retries = Retries(attempts) if delay is None else Retries(attempts, delay / 1000)
+
+    def call(self, action: Callable[[], Any], what: str) -> Any:
+        """Do something with an open channel; if the connection gets lost, open another one and do it again."""
+
+        def attempt() -> Any:
+            if self.channel is None:
+                self._open()
+            return action()
+
+        return self._retries.call(lambda: self._explained(attempt), f"{what} at {self.config.address}", is_lost)
+
+    def _explained(self, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except Exception as error:
+            self.drop()
+            meaning = explained(error, self.config)
+            if meaning is not None:
+                raise meaning from error
+            raise
+
+    def _open(self) -> None:
+        client = pika()
+        self.connection = client.BlockingConnection(_parameters(client, self.config))
+        self.channel = self.connection.channel()
+        self._prepare(self.channel, self._first or self.config.topology_recovery)
+        self._first = False
+
+    def drop(self) -> None:
+        """Let go of a connection, which may be lost already."""
+        connection, self.connection, self.channel = self.connection, None, None
+        if connection is not None and connection.is_open:
+            try:
+                connection.close()
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+
+
+def _parameters(client: Any, config: RMQConnectionConfig) -> Any:
+    if config.uri is not None:
+        parameters = client.URLParameters(config.uri)
+    else:
+        parameters = client.ConnectionParameters(
+            config.host,
+            config.port,
+            config.virtual_host,
+            client.PlainCredentials(config.user_name, config.password),
+        )
+    if config.requested_heartbeat is not None:
+        parameters.heartbeat = config.requested_heartbeat
+    if config.requested_channel_max is not None:
+        parameters.channel_max = config.requested_channel_max
+    if config.requested_frame_max is not None:
+        parameters.frame_max = config.requested_frame_max
+    if config.connection_timeout is not None:
+        parameters.socket_timeout = config.connection_timeout / 1000
+        parameters.stack_timeout = config.connection_timeout / 1000 + 5
+    return parameters
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error means that the connection is gone, so that another one may do better."""
+    errors = pika().exceptions
+    return isinstance(error, (errors.AMQPError, OSError))
+
+
+_MEANINGS: dict[int, type[ConnectorError]] = {403: AccessDenied, 404: NotFound}
+
+
+def explained(error: Exception, config: RMQConnectionConfig) -> ConnectorError | None:
+    """What the broker refused, if trying again would not help."""
+    errors = pika().exceptions
+    if isinstance(error, (errors.ProbableAuthenticationError, errors.AuthenticationError)):
+        who = "the user of the URI" if config.uri else f"user {config.user_name!r}"
+        return AccessDenied(f"RabbitMQ at {config.address} does not let in {who}: {error}")
+    if isinstance(error, errors.ProbableAccessDeniedError) or getattr(error, "reply_code", 0) == 530:
+        kind = NotFound if "not found" in str(error) else AccessDenied
+        return kind(f"RabbitMQ at {config.address} refuses virtual host {config.virtual_host!r}: {error}")
+    if "inequivalent arg" in str(error):
+        return SchemaMismatch(f"RabbitMQ at {config.address} has such a queue with other properties: {error}")
+    meaning = _MEANINGS.get(getattr(error, "reply_code", 0))
+    return meaning(f"RabbitMQ at {config.address} says no: {error}") if meaning is not None else None

@@ -1,0 +1,54 @@
+"""Reads files that are made of blocks of records: row groups of Parquet, stripes of ORC, blocks of Avro."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.formats.contracts import FormatReader
+
+Block = tuple[int, Iterator[list[Any]]]
+"""A number that tells a block from the others of its file, and the records of the block in batches."""
+
+
+class BlocksReader(FormatReader):
+    """Reads blocks one after the other; a position is (the number of a block, how many of its records were read)."""
+
+    def __init__(self, blocks: Iterator[Block], position: tuple[int, int]) -> None:
+        """`blocks` begins with the block of the position; without such a block, there is nothing to read."""
+        self._blocks = blocks
+        self._batches: Iterator[list[Any]] = iter(())
+        self._block, self._taken = position
+        self._skip = self._taken
+        self._records: list[Any] = []
+        self._next = 0
+        self._fill()
+
+    def read(self, most: int) -> list[Any]:
+        records = self._records[self._next : self._next + most]
+        self._next += len(records)
+        self._taken += len(records)
+        self._fill()
+        return records
+
+    def position(self) -> tuple[int, int]:
+        return self._block, self._taken
+
+    def _fill(self) -> None:
+        """Have at least one record at hand, or be finished."""
+        while self._next >= len(self._records) and not self.finished:
+            batch = next(self._batches, None)
+            if batch is None:
+                self._begin_block()
+            else:
+                self._records, self._next = batch, min(self._skip, len(batch))
+                self._skip -= self._next
+
+    def _begin_block(self) -> None:
+        block = next(self._blocks, None)
+        if block is None:
+            self._records, self._next, self.finished = [], 0, True
+            return
+        number, self._batches = block
+        if number != self._block:
+            self._block, self._taken, self._skip = number, 0, 0

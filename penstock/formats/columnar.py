@@ -1,0 +1,199 @@
+"""What Parquet and ORC have in common: files of groups of rows, read and written as batches of Arrow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from penstock.common.composite_types import RowTypeInfo, required_row_type
+from penstock.common.serialization import BulkWriter
+from penstock.common.type_information import TypeInformation
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row, rows_from_columns
+from penstock.errors import SchemaMismatch, TypeMismatch
+from penstock.formats.arrow_types import (
+    arrow_type_of,
+    converted,
+    from_arrow,
+    readable_as,
+    to_arrow,
+    type_from,
+    values_as,
+)
+from penstock.formats.blocks import BlocksReader
+from penstock.formats.contracts import BulkFormat, FormatReader, Reject
+from penstock.formats.decimals import produced_type
+from penstock.formats.libraries import pyarrow
+
+BATCH_ROWS = 8192
+GROUP_BYTES = 32 << 20
+
+
+def checked_row_type(row_type: Any) -> RowTypeInfo:
+    """The type of rows that a columnar file can hold."""
+    checked = required_row_type(row_type)
+    if not checked.field_types:
+        raise ValueError("a columnar file needs at least one column")
+    arrow_type_of(checked)
+    return checked
+
+
+# --- reading ---
+class Projection:
+    """Which columns of a file are read, and as what."""
+
+    def __init__(self, schema: Any, row_type: RowTypeInfo | None, case_sensitive: bool = True) -> None:
+        declared = row_type or _type_of_file(schema)
+        self._names = tuple(declared.get_field_names())
+        fields = _fields_by_name(schema, case_sensitive)
+        self.columns: list[str] = []
+        self._casts: list[Any] = []
+        for name, wanted in zip(self._names, declared.field_types, strict=True):
+            field = fields.get(name if case_sensitive else name.lower())
+            if field is None:
+                raise SchemaMismatch(
+                    f"column '{name}': not there, wanted {wanted.notation}; found {', '.join(schema.names)}"
+                )
+            self.columns.append(field.name)
+            self._casts.append(readable_as(field.type, wanted, name))
+        self._converts = [from_arrow(part) for part in declared.field_types]
+
+    def rows(self, batch: Any) -> list[Row]:
+        """The rows of a batch that has the columns in `columns`."""
+        columns = [
+            converted(values_as(batch.column(name), cast), convert)
+            for name, cast, convert in zip(self.columns, self._casts, self._converts, strict=True)
+        ]
+        return rows_from_columns((self._names, None, columns))
+
+
+def _type_of_file(schema: Any) -> RowTypeInfo:
+    return Types.ROW_NAMED(schema.names, [type_from(field.type, field.name) for field in schema])
+
+
+def _fields_by_name(schema: Any, case_sensitive: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for field in schema:
+        name = field.name if case_sensitive else field.name.lower()
+        if name in fields:
+            raise SchemaMismatch(f"column '{field.name}': found more than once")
+        fields[name] = field
+    return fields
+
+
+class ColumnarFile(ABC):
+    """A file whose metadata has been read. Its groups of rows have numbers, from 0 on."""
+
+    schema: Any
+
+    @abstractmethod
+    def groups(self, start: int, end: int) -> list[int]:
+        """The groups that belong to the piece of the file between two bytes."""
+
+    @abstractmethod
+    def batches(self, group: int, columns: list[str], most: int) -> Iterator[Any]:
+        """Some columns of a group, as batches of Arrow with at most so many rows."""
+
+    def reader(self, projection: Projection, groups: list[int], position: Any, batch_size: int) -> FormatReader:
+        """Reads the rows of some groups; a position is (the group, how many of its rows were read)."""
+        first, taken = (groups[0] if groups else 0, 0) if position is None else position
+        blocks = ((group, self._rows(group, projection, batch_size)) for group in groups if group >= first)
+        return BlocksReader(blocks, (first, taken))
+
+    def _rows(self, group: int, projection: Projection, batch_size: int) -> Iterator[list[Row]]:
+        return map(projection.rows, self.batches(group, projection.columns, batch_size))
+
+
+@dataclass(frozen=True)
+class ColumnarFormat(BulkFormat):
+    """Files as rows with the columns of a row type; all columns, if none is given.
+
+    `hadoop_config` and `is_utc_timestamp` are there for PyFlink programs and change nothing: there is no Hadoop, and no
+    time is ever converted to a local zone.
+    """
+
+    row_type: RowTypeInfo | None = None
+    hadoop_config: Any = None
+    batch_size: int = 2048
+    is_utc_timestamp: bool = False
+    is_case_sensitive: bool = True
+    splittable = True
+
+    def __post_init__(self) -> None:
+        if self.row_type is not None:
+            self.check_type(self.row_type)
+        if self.batch_size < 1:
+            raise ValueError(f"the batch size must be at least 1, but is {self.batch_size}")
+
+    def check_type(self, row_type: RowTypeInfo) -> None:
+        """Raise if files of this format cannot hold such rows."""
+        checked_row_type(row_type)
+
+    @abstractmethod
+    def read_metadata(self, file: IO[bytes]) -> ColumnarFile: ...
+
+    def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
+        opened = self.read_metadata(file)
+        projection = Projection(opened.schema, self.row_type, self.is_case_sensitive)
+        return opened.reader(projection, opened.groups(start, end), position, self.batch_size)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return None if self.row_type is None else produced_type(self.row_type)
+
+
+# --- writing ---
+class ColumnarWriter(BulkWriter):
+    """Gathers rows into batches, and batches into groups."""
+
+    def __init__(self, row_type: RowTypeInfo, schema: Any) -> None:
+        self._row_type = row_type
+        self._converts = [to_arrow(part) for part in row_type.field_types]
+        self._schema = schema
+        self._rows: list[Any] = []
+        self._batches: list[Any] = []
+        self._bytes = 0
+
+    @abstractmethod
+    def write_group(self, table: Any) -> None:
+        """Write a table into the file."""
+
+    def add_element(self, element: Any) -> None:
+        self._rows.append(element)
+        if len(self._rows) >= BATCH_ROWS:
+            self._make_batch()
+            if self._bytes >= GROUP_BYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        self._make_batch()
+        if self._batches:
+            batches, self._batches, self._bytes = self._batches, [], 0
+            self.write_group(pyarrow().Table.from_batches(batches))
+
+    def _make_batch(self) -> None:
+        if not self._rows:
+            return
+        rows, self._rows = self._rows, []
+        columns = zip(*self._row_type.fit(rows), strict=True)
+        arrays = [
+            self._array(field, converted(column, convert))
+            for field, column, convert in zip(self._schema, columns, self._converts, strict=True)
+        ]
+        batch = pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+
+    @staticmethod
+    def _array(field: Any, values: Sequence[Any]) -> Any:
+        arrow = pyarrow()
+        try:
+            return arrow.array(values, field.type)
+        except (arrow.ArrowException, OverflowError, ValueError, TypeError) as error:
+            raise TypeMismatch(f"column '{field.name}' cannot be written as {field.type}: {error}") from None
+
+
+def schema_of(row_type: RowTypeInfo, utc: bool = False) -> Any:
+    fields = zip(row_type.get_field_names(), row_type.field_types, strict=True)
+    return pyarrow().schema([(name, arrow_type_of(declared, utc)) for name, declared in fields])

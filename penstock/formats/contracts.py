@@ -1,0 +1,59 @@
+"""How the bytes of a file become records: what a FileSource asks of a format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import IO, Any
+
+from penstock.common.typeinfo import TypeInformation
+
+Reject = Callable[[Any, Exception, str], None]
+"""Called with a record that cannot be decoded, the error, and where it is; it raises, or lets the record be skipped."""
+
+
+class FormatReader(ABC):
+    """Reads the records of one piece of a file."""
+
+    finished = False
+    """Becomes true with the last record."""
+
+    @abstractmethod
+    def read(self, most: int) -> list[Any]:
+        """Return the next records, at most `most` of them; none only if there are no more, or all were rejected."""
+
+    @abstractmethod
+    def position(self) -> Any:
+        """Return from where another reader of the same piece would go on, as plain data."""
+
+    def close(self) -> None:  # noqa: B027 - the file is closed by its owner
+        """Let go of what is held beside the file."""
+
+
+class FileFormat(ABC):
+    """A format as plain data."""
+
+    splittable = False
+    """Whether a file may be read in pieces: a record then belongs to the piece in which its first byte lies."""
+
+    @abstractmethod
+    def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
+        """Read the bytes from `start` to `end` of a file, from the beginning if `position` is None."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return None
+
+
+class StreamFormat(FileFormat):
+    """A format that is read record by record."""
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """One record a line, without its line end."""
+        from penstock.formats.text import TextLineFormat
+
+        return TextLineFormat(charset_name)
+
+
+class BulkFormat(FileFormat):
+    """A format that is read in batches of records."""

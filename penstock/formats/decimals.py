@@ -1,0 +1,77 @@
+"""Decimals with a fixed number of digits, for the columns of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Context, Decimal
+from operator import is_
+from typing import Any, TypeVar
+
+from penstock.common.basic_types import BigDecimalTypeInfo
+from penstock.common.composite_types import ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.type_information import TypeInformation
+from penstock.common.typeinfo import Types
+
+__all__ = ["DECIMAL", "DecimalTypeInfo"]
+
+MOST_DIGITS = 38
+_EXACT = Context(prec=3 * MOST_DIGITS, rounding=ROUND_HALF_UP)
+
+AnyType = TypeVar("AnyType", bound=TypeInformation)
+
+
+def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N802
+    """Decimals of at most `precision` digits, `scale` of them behind the point: PyFlink's `DataTypes.DECIMAL`."""
+    if not 1 <= precision <= MOST_DIGITS:
+        raise ValueError(f"the precision of a decimal must be between 1 and {MOST_DIGITS}, but is {precision}")
+    if not 0 <= scale <= precision:
+        raise ValueError(f"the scale of a decimal must be between 0 and its precision {precision}, but is {scale}")
+    return DecimalTypeInfo(f"DECIMAL({precision}, {scale})", Decimal, precision, scale)
+
+
+@dataclass(frozen=True, repr=False)
+class DecimalTypeInfo(BigDecimalTypeInfo):
+    """A Decimal with exactly `scale` digits behind the point, made by `DECIMAL`.
+
+    As in Flink, others are rounded, half away from zero, and a number that has too many digits then becomes None.
+    """
+
+    precision: int
+    scale: int
+
+    def rounded(self, value: Decimal) -> Decimal | None:
+        """The value in the form of this type. Raises ValueError for one that is not a number."""
+        if not value.is_finite():
+            raise ValueError(f"{value} is not a number")
+        if value and value.adjusted() >= MOST_DIGITS:
+            return None
+        if value.as_tuple().exponent != -self.scale or not value:
+            value = _EXACT.plus(value.quantize(Decimal(1).scaleb(-self.scale), context=_EXACT))  # `plus` leaves no -0
+        return None if value and value.adjusted() >= self.precision - self.scale else value
+
+    def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
+        rounded = [self.rounded(value) for value in super()._fit_all(column)]
+        return column if all(map(is_, rounded, column)) else rounded
+
+
+def without_zeros(value: Decimal) -> str:
+    """A decimal as Flink writes it into CSV: without zeros at its end, even those in front of the point (1E+2)."""
+    return str(value.normalize(_EXACT))
+
+
+def produced_type(declared: AnyType) -> AnyType:
+    """The type of a stream of values that were read as a type; there, as in PyFlink, every decimal is a BIG_DEC."""
+    return _plain(declared)  # type: ignore[return-value]
+
+
+def _plain(declared: TypeInformation) -> TypeInformation:
+    if isinstance(declared, DecimalTypeInfo):
+        return Types.BIG_DEC()
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        return replace(declared, field_types=tuple(map(_plain, declared.field_types)))
+    if isinstance(declared, ListTypeInfo):
+        return replace(declared, elem_type=_plain(declared.elem_type))
+    if isinstance(declared, MapTypeInfo):
+        return replace(declared, key_type=_plain(declared.key_type), value_type=_plain(declared.value_type))
+    return declared

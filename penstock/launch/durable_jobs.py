@@ -1,0 +1,176 @@
+"""From the settings of an environment to what lets its job outlive failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from penstock.checkpoint.archive import Archive
+from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.checkpoint.metadata import Metadata
+from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
+from penstock.checkpoint.recovery import fit_plan, is_continued
+from penstock.checkpoint.rules import is_finished, line
+from penstock.checkpoint.store import CheckpointStore, FolderStore, MemoryStore, read_snapshot
+from penstock.errors import ConfigurationError, StorageError
+from penstock.graph.plan import Plan
+from penstock.job.durability import Durability
+from penstock.job.restarts import restarts_of
+from penstock.launch.environment_settings import (
+    EnvironmentSettings,
+    checkpoint_directory,
+    checkpoint_storage,
+    incremental_checkpoints,
+    inline_threshold,
+    state_backend,
+)
+from penstock.runtime.core.messages import CheckpointSettings
+from penstock.vocabulary.settings.checkpoint_config import ExternalizedCheckpointRetention
+from penstock.vocabulary.settings.checkpoint_storage import JobManagerCheckpointStorage
+
+_WHOLLY_INLINE = 1 << 62
+
+
+@dataclass
+class _Start:
+    """Where a job starts from."""
+
+    snapshot: Metadata | None = None
+    continued: bool = False
+    earlier: tuple[Metadata, ...] = ()
+    """Complete checkpoints of the same job, which go when it has taken a new one."""
+    claimed: str | None = None
+
+
+def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
+    """Whether checkpoints are taken: BATCH jobs need none, as they start again from the beginning."""
+    return settings.checkpoints.is_checkpointing_enabled() and not plan.batch
+
+
+def has_ended(settings: EnvironmentSettings) -> bool:
+    """Whether the job that shall be recovered came to its end before: then there is nothing to do."""
+    if not settings.recover_latest or settings.restore_path is not None:
+        return False
+    return is_finished(last_start(_own_folder(settings).url()))
+
+
+def fit_to_start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> None:
+    """Let the plan take over the max parallelism of what the job starts from; raises if it cannot start from there."""
+    _start(settings, plan, job_id)
+
+
+def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
+    """The right to act for the job. From now on no other driver has it, unless that one takes it in turn."""
+    directory = checkpoint_directory(settings)
+    if directory is None or (settings.job_id is None and not is_checkpointed(settings, plan)):
+        return NoOwnership()
+    limit = settings.patience.heartbeat_timeout
+    owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
+    with given_back_on_failure(owner):
+        owner.take(settings.takeover)
+    return owner
+
+
+@contextmanager
+def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
+    """If the job cannot be started after all, the next driver need not ask who runs it."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception):
+            with suppress(StorageError):
+                owner.end(finished=False)
+        owner.let_go()
+        raise
+
+
+def durability(
+    settings: EnvironmentSettings, plan: Plan, job_id: str, collecting: set[str], owner: NoOwnership
+) -> Durability:
+    """Checkpoints, restarts and the start of a job."""
+    checkpointed = is_checkpointed(settings, plan)
+    directory = checkpoint_directory(settings)
+    store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
+    start = _start(settings, plan, job_id)
+    coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store.folder, _first_number(store))
+    coordinator.adopt(start.earlier, start.claimed, everything=settings.recover_latest)
+    retention = settings.checkpoints.get_externalized_checkpoint_retention()
+    return Durability(
+        coordinator,
+        Archive(store, owner),
+        restarts_of(settings.restart, checkpointed, job_id),
+        start=start.snapshot,
+        start_continued=start.continued,
+        seals=checkpointed,
+        marks_end=checkpointed and settings.job_id is not None,
+        keep_when_cancelled=retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION,
+        held=frozenset(collecting if checkpointed or (plan.batch and settings.restart is not None) else ()),
+        owner=owner,
+    )
+
+
+def checkpoint_settings(settings: EnvironmentSettings, plan: Plan) -> CheckpointSettings | None:
+    """What the slots need to know; None without checkpoints."""
+    if not is_checkpointed(settings, plan):
+        return None
+    storage = checkpoint_storage(settings)
+    in_driver = isinstance(storage, JobManagerCheckpointStorage)
+    return CheckpointSettings(
+        incremental=incremental_checkpoints(settings),
+        compress=settings.config.is_use_snapshot_compression(),
+        inline_below=_WHOLLY_INLINE if in_driver else inline_threshold(settings),
+        largest_inline=storage.get_max_state_size() if isinstance(storage, JobManagerCheckpointStorage) else None,
+        asynchronous=state_backend(settings).asynchronous_snapshots,
+        local_copies=settings.checkpoints.is_local_recovery_enabled(),
+    )
+
+
+def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules:
+    config = settings.checkpoints
+    return CheckpointRules(
+        interval=config.get_checkpoint_interval() if checkpointed else None,
+        timeout=config.get_checkpoint_timeout(),
+        min_pause=config.get_min_pause_between_checkpoints(),
+        max_concurrent=config.get_max_concurrent_checkpoints(),
+        tolerable_failures=config.get_tolerable_checkpoint_failure_number(),
+        retained=config.get_max_retained_checkpoints(),
+    )
+
+
+def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
+    """The job's own newest checkpoint if it shall be recovered, else the snapshot it shall start from, else nothing."""
+    if settings.recover_latest:
+        earlier = _recoverable(_own_folder(settings))
+        if earlier:
+            newest = earlier[-1]
+            fit_plan(plan, newest, f"checkpoint {newest.number} of job {job_id}", settings.allow_non_restored)
+            return _Start(newest, is_continued(plan, job_id, newest), tuple(earlier))
+    path = settings.restore_path
+    if path is None:
+        return _Start()
+    snapshot = read_snapshot(path)
+    kind = "savepoint" if snapshot.savepoint else "checkpoint"
+    fit_plan(plan, snapshot, f"the {kind} at '{path}'", settings.allow_non_restored)
+    return _Start(snapshot, claimed=path if settings.claim else None)
+
+
+def _recoverable(folder: FolderStore) -> list[Metadata]:
+    """The checkpoints from which a job that has not come to its end can go on, oldest first."""
+    last = last_start(folder.url())
+    return [] if is_finished(last) else line(folder.complete(), last)
+
+
+def _own_folder(settings: EnvironmentSettings) -> FolderStore:
+    directory = checkpoint_directory(settings)
+    if directory is None or settings.job_id is None:
+        missing = "execution.checkpointing.dir" if directory is None else "pipeline.job-id"
+        raise ConfigurationError(
+            f"execution.recover=latest looks for checkpoints of an earlier run, and {missing} is not set: both runs "
+            "need the same checkpoint directory and the same job id"
+        )
+    return FolderStore(directory, settings.job_id)
+
+
+def _first_number(store: CheckpointStore) -> int:
+    return store.next_number() if isinstance(store, FolderStore) else 1

@@ -1,0 +1,155 @@
+"""The settings of an environment: typed, validated, and readable from a Configuration under Flink's option names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.errors import ConfigurationError, InvalidParallelism
+from penstock.job.cluster import Patience
+from penstock.job.epochs import EpochOptions
+from penstock.launch.options import OPTIONS, Option, RestartOptions, StorageOptions
+from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
+from penstock.vocabulary.settings.checkpoint_storage import (
+    FLINKS_FILE_STATE_THRESHOLD,
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
+from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
+from penstock.vocabulary.settings.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+
+MASTER_VARIABLE = "PENSTOCK_MASTER"
+
+_OPTIONS = {spelling: option for option in OPTIONS for spelling in option.spellings()}
+
+
+@dataclass
+class EnvironmentSettings:
+    """Everything that is not a transformation.
+
+    What several options or the program and an option say together is answered by the functions below: where
+    checkpoints and savepoints go, and how state is kept.
+    """
+
+    config: ExecutionConfig = field(default_factory=ExecutionConfig)
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+    mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
+    sort_memory: int = 128 << 20
+    buffer_timeout: int = 100
+    chaining: bool = True
+    master: str | None = None
+    job_name: str | None = None
+    job_id: str | None = None
+    max_records: int = EpochOptions.max_records
+    max_millis: int = EpochOptions.max_millis
+    spark: dict[str, str] = field(default_factory=dict)
+    reads_frames: bool = False
+    """Whether the program has frames of the active Spark session, which would be lost with it."""
+    patience: Patience = field(default_factory=Patience)
+    state_backend: StateBackend | None = None
+    rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
+    """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    savepoint_directory: str | None = None
+    restart: RestartStrategyConfiguration | None = None
+    """The strategy, by a program or by options; None leaves it to whether there are checkpoints."""
+    restart_options: RestartOptions = field(default_factory=RestartOptions)
+    restore_path: str | None = None
+    allow_non_restored: bool = False
+    claim: bool = False
+    recover_latest: bool = False
+    takeover: bool = False
+    """Whether to take the job from a driver that still runs it."""
+    given: Configuration = field(default_factory=Configuration, compare=False)
+    """Every option as it was given, also those that mean nothing here."""
+
+    def read(self, configuration: Configuration) -> None:
+        """Take over every option that is known; options of other parts of Flink are left alone."""
+        self.given.add_all(configuration)
+        values = configuration.to_dict()
+        for name, value in values.items():
+            if name in _OPTIONS:
+                self._read(_OPTIONS[name], name, values)
+            elif name.startswith("spark."):
+                self.spark[name] = value
+        if any(name.startswith("restart-strategy") for name in values):
+            self.restart = self.restart_options.strategy() or self.restart
+
+    def _read(self, option: Option, name: str, values: Mapping[str, str]) -> None:
+        """Apply an option, unless it is there under a better name as well."""
+        if name != next(spelling for spelling in option.spellings() if spelling in values):
+            return
+        try:
+            option.apply(self, values[name])
+        except (ValueError, ConfigurationError, InvalidParallelism) as error:
+            raise ConfigurationError(f"option {name} cannot be {values[name]!r}: {error}") from None
+
+    def parallelism(self) -> int:
+        """The job's parallelism: as set, else the number of cores that a local master uses."""
+        chosen = self.config.get_parallelism()
+        return chosen if chosen > 0 else default_parallelism()
+
+    def max_parallelism(self) -> int | None:
+        chosen = self.config.get_max_parallelism()
+        return chosen if chosen > 0 else None
+
+    def spark_master(self) -> str:
+        """Where to run: as set, else what PENSTOCK_MASTER says, else all local cores."""
+        return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
+
+    def epochs(self) -> EpochOptions:
+        gathering = self.max_millis if self.buffer_timeout < 0 else self.buffer_timeout
+        return EpochOptions(self.max_records, self.max_millis, gathering)
+
+
+def default_parallelism() -> int:
+    """As many subtasks as this machine has cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def state_backend(settings: EnvironmentSettings) -> StateBackend:
+    """How state is kept: as set, else in memory. Options fill in what the program left open in a RocksDB backend."""
+    chosen = settings.state_backend or HashMapStateBackend()
+    return chosen.completed_by(settings.rocksdb) if isinstance(chosen, EmbeddedRocksDBStateBackend) else chosen
+
+
+def incremental_checkpoints(settings: EnvironmentSettings) -> bool:
+    """Whether a checkpoint holds only what changed: as the RocksDB backend says, else as the CheckpointConfig does."""
+    backend = settings.state_backend
+    said = backend.get_incremental_checkpoints() if isinstance(backend, EmbeddedRocksDBStateBackend) else None
+    return settings.checkpoints.is_incremental_checkpoints_enabled() if said is None else said
+
+
+def checkpoint_storage(settings: EnvironmentSettings) -> CheckpointStorage:
+    """Where checkpoints go: as the CheckpointConfig says, else a Flink 1.x state backend, else the options."""
+    of_backend = settings.state_backend.checkpoint_storage if settings.state_backend else None
+    return settings.checkpoints.get_checkpoint_storage() or of_backend or settings.storage.storage()
+
+
+def checkpoint_directory(settings: EnvironmentSettings) -> str | None:
+    """The directory or URL of the checkpoints; None keeps them in the memory of the driver."""
+    storage = checkpoint_storage(settings)
+    if isinstance(storage, (FileSystemCheckpointStorage, JobManagerCheckpointStorage)):
+        return storage.get_checkpoint_path()
+    raise ConfigurationError(f"checkpoints are written to a directory or kept by the driver, and not by {storage!r}")
+
+
+def inline_threshold(settings: EnvironmentSettings) -> int:
+    """The size in bytes below which state is written into the metadata: as the storage says, else the option."""
+    storage = checkpoint_storage(settings)
+    own = storage.get_min_file_size_threshold() if isinstance(storage, FileSystemCheckpointStorage) else None
+    if own not in (None, FLINKS_FILE_STATE_THRESHOLD):
+        return own
+    option = settings.storage.inline_threshold
+    return FLINKS_FILE_STATE_THRESHOLD if option is None else option
+
+
+def savepoint_directory(settings: EnvironmentSettings) -> str | None:
+    """Where savepoints go that name no place: as set, else as a Flink 1.x state backend says; None if nothing does."""
+    of_backend = settings.state_backend.savepoint_path if settings.state_backend else None
+    return settings.savepoint_directory or of_backend

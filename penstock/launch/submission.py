@@ -1,0 +1,248 @@
+"""From an environment to a running job: plan, deployment, cluster, driver."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.common.configuration import Configuration
+from penstock.common.job import JobID
+from penstock.common.types import Row
+from penstock.connectors import base
+from penstock.errors import UnsupportedOperation
+from penstock.graph.plan import Plan, Settings, compile_plan
+from penstock.graph.transformations import Transformation, reachable
+from penstock.job.clock import WallClock
+from penstock.job.cluster import Cluster
+from penstock.job.deploying import deployment_of
+from penstock.job.driver import EndedJob, JobDriver
+from penstock.job.handle import JobHandle
+from penstock.launch.collecting import CloseableIterator
+from penstock.launch.durable_jobs import (
+    checkpoint_settings,
+    durability,
+    fit_to_start,
+    given_back_on_failure,
+    has_ended,
+    owned,
+)
+from penstock.launch.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
+from penstock.runtime.core.messages import Deployment
+from penstock.runtime.sinks.sink_operators import PrintSink
+from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
+from penstock.runtime.sources.source_operator import Enumerator, SourceOperator
+from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+log = logging.getLogger("penstock.job")
+
+
+class ClusterFactory(Protocol):
+    """Makes the cluster of a job. There is one on Spark; the testing kit has another."""
+
+    def __call__(self, settings: EnvironmentSettings, deployment: Deployment) -> Cluster: ...
+
+
+def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
+    """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    from penstock.spark.batch import SparkBatchCluster
+    from penstock.spark.cached_files import shipped
+    from penstock.spark.cluster import SparkCluster
+    from penstock.spark.session import session
+
+    spark = session(
+        settings.spark_master(),
+        deployment.plan.job_name,
+        settings.spark,
+        0 if deployment.plan.batch else deployment.plan.slots,
+        keep=settings.reads_frames,
+    )
+    deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
+    if deployment.plan.batch:
+        return SparkBatchCluster(spark.sparkContext)
+    return SparkCluster(spark.sparkContext, settings.patience)
+
+
+@dataclass(frozen=True, eq=False)
+class Defaults:
+    """What new environments and jobs start from, where the program does not say it."""
+
+    configuration: Configuration | None = None
+    cluster: ClusterFactory = spark_cluster
+    clock: Callable[[], WallClock] = WallClock
+    max_records: int | None = None
+
+
+_in_force = [Defaults()]
+"""Innermost block last. A context variable would not do: programs make environments in threads, which inherit none."""
+
+
+def defaults() -> Defaults:
+    """The defaults that the innermost `with` block set, or those of the package."""
+    return _in_force[-1]
+
+
+@contextmanager
+def with_defaults(**changes: Any) -> Iterator[Defaults]:
+    """Within this block, in every thread, what is named is another; for the command line and the testing kit."""
+    changed = replace(defaults(), **changes)
+    _in_force.append(changed)
+    try:
+        yield changed
+    finally:
+        _in_force.remove(changed)
+
+
+def apply_defaults(settings: EnvironmentSettings) -> None:
+    """Give a new environment what was asked for outside the program."""
+    given = defaults()
+    if given.configuration is not None:
+        settings.read(given.configuration)
+    if given.max_records is not None:
+        settings.max_records = given.max_records
+
+
+def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
+    """Compile what has been defined since the last execute()."""
+    settings = environment._settings
+    return compile_plan(
+        environment._sinks,
+        Settings(
+            parallelism=settings.parallelism(),
+            max_parallelism=settings.max_parallelism(),
+            chaining=settings.chaining,
+            batch=_is_batch(settings, environment._sinks),
+        ),
+        job_name or settings.job_name or "Penstock job",
+    )
+
+
+def start(
+    environment: StreamExecutionEnvironment,
+    job_name: str | None,
+    collecting: dict[Transformation, CloseableIterator] | None = None,
+) -> JobHandle:
+    """Submit the program. The environment is then empty, ready for the next one."""
+    collecting = collecting or {}
+    settings = environment._settings
+    plan = plan_of(environment, job_name)
+    job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
+    if has_ended(settings):
+        return _ended(environment, job_id, collecting)
+    fit_to_start(settings, plan, job_id.hex)
+    dependencies = environment._dependencies
+    deployment = deployment_of(
+        plan,
+        job_id.hex,
+        watermark_interval=settings.config.get_auto_watermark_interval(),
+        job_parameters=dict(settings.config.get_global_job_parameters()),
+        working_directory=dependencies.working_directory(),
+        cached_files=dict(dependencies.cached),
+        checkpoints=checkpoint_settings(settings, plan),
+        state_backend=state_backend(settings),
+        sort_memory=settings.sort_memory,
+    )
+    deployment.search_path[:0] = dependencies.search_path()
+    owner = owned(settings, plan, job_id.hex)
+    with given_back_on_failure(owner):
+        if has_ended(settings):
+            owner.end(finished=False)
+            owner.let_go()
+            return _ended(environment, job_id, collecting)
+        durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
+        cluster = defaults().cluster(settings, deployment)
+    driver = JobDriver(
+        plan,
+        deployment,
+        cluster,
+        options=settings.epochs(),
+        on_results=_results(plan, collecting),
+        durability=durable,
+        clock=defaults().clock(),
+        patience=settings.patience,
+    )
+    environment._sinks.clear()
+    handle = JobHandle(job_id, driver, cluster, lambda: _end(collecting), savepoint_directory(settings))
+    return handle.start()
+
+
+def _ended(
+    environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
+) -> JobHandle:
+    """A job of which nothing is left to be done."""
+    log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
+    environment._sinks.clear()
+    ended = EndedJob(job_id.hex, defaults().clock().now())
+    return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
+
+
+def _end(collecting: dict[Transformation, CloseableIterator]) -> None:
+    for results in collecting.values():
+        results.end()
+
+
+def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
+    """Where each sink's payloads go in this process."""
+    handlers: dict[str, Callable[[Any], None]] = {
+        n.uid: _print for n in plan.nodes if isinstance(n.operator, PrintSink)
+    }
+    by_operator = {id(node.operator): results for node, results in collecting.items()}
+    for node in plan.nodes:
+        if id(node.operator) in by_operator:
+            handlers[node.uid] = by_operator[id(node.operator)].put
+    return handlers
+
+
+def _collecting_uids(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> set[str]:
+    operators = {id(node.operator) for node in collecting}
+    return {node.uid for node in plan.nodes if id(node.operator) in operators}
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> bool:
+    if settings.mode is RuntimeExecutionMode.STREAMING:
+        return False
+    unbounded = [
+        node.name
+        for node in reachable(roots)
+        if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
+    ]
+    if unbounded and settings.mode is RuntimeExecutionMode.BATCH:
+        raise UnsupportedOperation(
+            f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"
+        )
+    return not unbounded
+
+
+def data_frame_source(data_frame: Any) -> FedSource:
+    """Rows of a DataFrame, read by the driver partition by partition and dealt out to the subtasks."""
+
+    def enumerator() -> Enumerator:
+        return IteratorEnumerator(_rows(data_frame))
+
+    return FedSource(enumerator)
+
+
+def streaming_frame_source(data_frame: Any, staging: str | None, trigger: dict[str, Any] | None) -> base.Source:
+    """What a streaming DataFrame gives, staged by Spark's own query."""
+    from penstock.spark.streaming_source import SparkStreamSource
+
+    return SparkStreamSource(data_frame, staging, trigger)
+
+
+def _rows(data_frame: Any) -> Iterator[Row]:
+    names = list(data_frame.columns)
+    for fields in data_frame.toLocalIterator():
+        row = Row(*fields)
+        row.set_field_names(names)
+        yield row

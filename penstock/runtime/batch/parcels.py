@@ -1,0 +1,97 @@
+"""What the tasks of a BATCH job send to each other, and how a task gets it in an order that is always the same."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from penstock.graph.plan import Plan
+
+
+class Origin(NamedTuple):
+    """The task that a parcel comes from."""
+
+    stage: int
+    slot: int
+
+
+class Parcel(NamedTuple):
+    """A part of what one task sends to one slot for one later stage. The driver counts as the stage behind the last."""
+
+    stage: int
+    origin: Origin
+    number: int
+    is_last: bool
+    contents: Any
+    """Frames with the addresses of their channels; for the driver a report."""
+
+
+def senders(plan: Plan, stage: int) -> list[Origin]:
+    """The tasks that send to a stage, in the order in which it takes their parcels."""
+    stages = sorted({source for source, target in _exchanges(plan) if target == stage})
+    return [Origin(before, slot) for before in stages for slot in range(plan.slots)]
+
+
+def receivers(plan: Plan, stage: int) -> list[int]:
+    """The stages that a stage sends to."""
+    return sorted({target for source, target in _exchanges(plan) if source == stage})
+
+
+def _exchanges(plan: Plan) -> Iterator[tuple[int, int]]:
+    """From which stage to which."""
+    return ((plan.nodes[e.source].stage, plan.nodes[e.target].stage) for e in plan.edges if not e.local)
+
+
+class Arrivals:
+    """Brings the parcels of a stage into the order of their senders; those that come early wait on disk.
+
+    A shuffle delivers what its senders wrote in any order. A task that is run again must do exactly what it did before,
+    or those that took its first output and those that take its second would not fit together.
+    """
+
+    def __init__(self, origins: list[Origin], folder: str | None = None) -> None:
+        self._awaited = deque(origins)
+        self._number = 0
+        self._folder = folder
+        self._file: BinaryIO | None = None
+        self._early: dict[tuple[Origin, int], tuple[int, int]] = {}
+
+    def take(self, parcel: Parcel) -> Iterator[Parcel]:
+        """Take a parcel that has come, and return those whose turn it is now."""
+        if not self._awaited or (self._awaited[0], self._number) != (parcel.origin, parcel.number):
+            self._keep(parcel)
+            return
+        due: Parcel | None = parcel
+        while due is not None:
+            self._number += 1
+            if due.is_last:
+                self._awaited.popleft()
+                self._number = 0
+            yield due
+            due = self._kept()
+
+    def missing(self) -> list[Origin]:
+        """The senders that have not sent everything."""
+        return list(self._awaited)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _keep(self, parcel: Parcel) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="penstock-parcels-", dir=self._folder)  # noqa: SIM115
+        body = pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL)
+        self._early[parcel.origin, parcel.number] = (self._file.seek(0, 2), len(body))
+        self._file.write(body)
+
+    def _kept(self) -> Parcel | None:
+        place = self._early.pop((self._awaited[0], self._number), None) if self._awaited else None
+        if place is None or self._file is None:
+            return None
+        self._file.seek(place[0])
+        kept: Parcel = pickle.loads(self._file.read(place[1]))
+        return kept

@@ -1,0 +1,71 @@
+"""Whether an attempt of a job may still act for it: as long as its token lies in the job's folder.
+
+Every attempt of every driver has a token of its own, with a number that grows. Whoever takes a job over makes the next
+token and deletes those before it (`penstock.checkpoint.ownership`), so that one look at one file answers the question.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import JobDisplaced
+from penstock.storage import Storage
+
+FOLDER = "owner"
+"""The folder of the tokens inside a job's folder."""
+
+
+def token_name(number: int) -> str:
+    """The name of a token inside that folder."""
+    return f"{number:08d}"
+
+
+def number_of(name: str) -> int | None:
+    """The number of a token, by its name; None for other files."""
+    return int(name) if name.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Token:
+    """The right of one attempt to publish, commit and delete. Plain data, for every slot of the attempt."""
+
+    folder: str
+    """URL of the folder that the tokens of the job lie in."""
+    number: int
+    text: bytes
+    """What the file of the token holds: no other driver's token has the same."""
+
+    def check(self) -> None:
+        """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
+        storage = Storage(self.folder)
+        if read_or_none(storage, token_name(self.number)) != self.text:
+            raise JobDisplaced(_displaced(storage, self))
+
+
+def read_or_none(storage: Storage, name: str) -> bytes | None:
+    """What a file holds; None if it is not there."""
+    try:
+        return storage.read(name)
+    except FileNotFoundError:
+        return None
+
+
+def describe_holder(text: bytes) -> str:
+    """Who holds a token, for an error message."""
+    try:
+        holder: dict[str, Any] = json.loads(text)
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "someone who cannot be identified, since the token cannot be read"
+
+
+def _displaced(storage: Storage, token: Token) -> str:
+    ended = "This driver ends and changes nothing more"
+    numbers = [number for name in storage.names() if (number := number_of(name)) is not None]
+    newest = max(numbers, default=0)
+    text = read_or_none(storage, token_name(newest)) if newest > token.number else None
+    if text is None:
+        return f"token {token.number} of the job is gone from '{storage.url()}', and there is no newer one. {ended}"
+    return f"the job has a new owner: {describe_holder(text)} (token {newest}; this driver had {token.number}). {ended}"

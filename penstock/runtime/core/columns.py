@@ -1,0 +1,218 @@
+"""Records as columns: an Arrow record batch, with the event time of its rows beside it.
+
+Neither Arrow nor what knows its types is imported before there are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.type_information import TypeInformation
+from penstock.common.types import Row, rows_to_columns
+from penstock.errors import SchemaMismatch, TypeMismatch
+from penstock.formats.libraries import pyarrow
+from penstock.runtime.core.elements import Timestamps, Values
+from penstock.vocabulary.functions.key_selectors import FieldKey
+
+if TYPE_CHECKING:
+    from penstock.formats.columnar import Projection
+
+RecordBatch = Any
+"""A pyarrow.RecordBatch."""
+Array = Any
+"""A pyarrow.Array."""
+
+
+class Keys(NamedTuple):
+    """The keys of some rows."""
+
+    distinct: Sequence[Any]
+    which: Array
+    """For each row, which of them it has."""
+
+    def spread(self, of_distinct: list[int]) -> Array:
+        """For each row, the entry of this list that belongs to the key of the row."""
+        return pyarrow().array(of_distinct).take(self.which)
+
+
+class Columns:
+    """A record batch that is never changed, the timestamps of its rows, and what is declared of these.
+
+    Where rows are wanted they are Rows, with the names of the columns.
+    """
+
+    __slots__ = ("batch", "row_type", "times")
+
+    def __init__(self, batch: RecordBatch, times: Array | None = None, row_type: RowTypeInfo | None = None) -> None:
+        """`times` are 64-bit milliseconds, null for a row without a timestamp; None if no row has one."""
+        self.batch = batch
+        self.times = times
+        self.row_type = row_type
+
+    @classmethod
+    def of_rows(cls, rows: Values, timestamps: Timestamps, row_type: RowTypeInfo) -> Columns:
+        """Columns of values that fit a row type. Rows that retract others have no such form."""
+        from penstock.formats.arrow_types import converted, to_arrow
+        from penstock.formats.columnar import schema_of
+
+        arrow = pyarrow()
+        packed = rows_to_columns(row_type.fit(rows))
+        if packed is None or packed[1] is not None:
+            raise TypeMismatch(f"only rows of one form that insert can become columns of {row_type.notation}")
+        schema = schema_of(row_type)
+        arrays = [
+            arrow.array(converted(column, to_arrow(declared)), field.type)
+            for column, declared, field in zip(packed[2], row_type.field_types, schema, strict=True)
+        ]
+        times = None if timestamps is None else arrow.array(timestamps, arrow.int64())
+        return cls(arrow.RecordBatch.from_arrays(arrays, schema=schema), times, row_type)
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    # --- as rows ---
+    def rows(self) -> list[Row]:
+        """The rows, in their declared form if one is declared."""
+        return _rows(self.batch, self.row_type)
+
+    def timestamps(self) -> Timestamps:
+        if self.times is None or self.times.null_count == len(self.times):
+            return None
+        stamps: list[int | None] = self.times.to_pylist()
+        return stamps
+
+    def latest(self) -> int | None:
+        """The latest timestamp; None if there is a row without one."""
+        if self.times is None or self.times.null_count:
+            return None
+        latest: int = pyarrow("pyarrow.compute").max(self.times).as_py()
+        return latest
+
+    def declared_as(self, declared: TypeInformation) -> Columns | None:
+        """The same columns, whose rows have the form of a type; None if it is not a type of these columns."""
+        if declared == self.row_type:
+            return self
+        if not isinstance(declared, RowTypeInfo) or declared.get_field_names() != self.batch.schema.names:
+            return None
+        try:
+            _projection(self.batch.schema, declared)
+        except SchemaMismatch:
+            return None
+        return Columns(self.batch, self.times, declared)
+
+    # --- parts ---
+    def take(self, positions: Array) -> Columns:
+        """The rows at these positions."""
+        times = None if self.times is None else self.times.take(positions)
+        return Columns(self.batch.take(positions), times, self.row_type)
+
+    def filter(self, mask: Array) -> Columns:
+        """The rows for which the mask is true."""
+        times = None if self.times is None else self.times.filter(mask)
+        return Columns(self.batch.filter(mask), times, self.row_type)
+
+    def slice(self, first: int, count: int) -> Columns:
+        """Neighbouring rows, without copying them."""
+        times = None if self.times is None else self.times.slice(first, count)
+        return Columns(self.batch.slice(first, count), times, self.row_type)
+
+    def with_batch(self, batch: RecordBatch) -> Columns:
+        """Other columns for the same rows."""
+        return Columns(batch, self.times)
+
+    def scattered(self, targets: Sequence[int] | Array) -> Iterator[tuple[int, Columns]]:
+        """For each target that a row has: the target, and its rows in their order."""
+        compute, targets = pyarrow("pyarrow.compute"), pyarrow().array(targets)
+        found = sorted(compute.value_counts(targets).to_pylist(), key=lambda counted: counted["values"])
+        if len(found) == 1:
+            yield found[0]["values"], self
+            return
+        in_order, first = self.take(compute.array_sort_indices(targets)), 0
+        for counted in found:
+            yield counted["values"], in_order.slice(first, counted["counts"])
+            first += counted["counts"]
+
+    # --- keys ---
+    def keys(self, selector: Callable[[Any], Any]) -> Keys | None:
+        """The keys of the rows; None if the selector does not name a column."""
+        index = self._column_of(selector)
+        if index is None:
+            return None
+        encoded = self.batch.column(index).dictionary_encode("encode")
+        declared = None if self.row_type is None else self.row_type.field_types[index]
+        return Keys(_values(encoded.dictionary, declared), encoded.indices)
+
+    def _column_of(self, selector: Callable[[Any], Any]) -> int | None:
+        if not isinstance(selector, FieldKey) or len(selector.path) != 1:
+            return None
+        step, schema = selector.path[0], self.batch.schema
+        index = step if isinstance(step, int) else schema.get_field_index(step)
+        return index if 0 <= index < len(schema) and not _is_encoded(schema.field(index).type) else None
+
+
+def _is_encoded(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_dictionary(kind) or types.is_nested(kind))
+
+
+@lru_cache(maxsize=128)
+def _projection(schema: Any, row_type: RowTypeInfo | None) -> Projection:
+    from penstock.formats.columnar import Projection
+
+    return Projection(schema, row_type)
+
+
+def _rows(batch: RecordBatch, row_type: RowTypeInfo | None) -> list[Row]:
+    rows = _projection(batch.schema, row_type).rows(batch)
+    return rows if row_type is None else row_type.fit(rows)
+
+
+def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
+    """What the rows would have in this column."""
+    from penstock.formats.arrow_types import converted, from_arrow, readable_as, type_from, values_as
+
+    wanted = type_from(column.type, "key") if declared is None else declared
+    values = converted(values_as(column, readable_as(column.type, wanted, "key")), from_arrow(wanted))
+    return values if declared is None else declared.fit_column(values)
+
+
+# --- on their way to another slot ---
+def packed(columns: Sequence[Columns]) -> bytes:
+    """Neighbouring columns that go together, in Arrow's format and mostly as one; timestamps are the last column."""
+    arrow, ipc = pyarrow(), pyarrow("pyarrow.ipc")
+    batches = [_with_times(one) for one in columns]
+    if len(batches) > 1:
+        batches = arrow.Table.from_batches(batches).combine_chunks().to_batches()
+    stream = arrow.BufferOutputStream()
+    with ipc.new_stream(stream, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    made: bytes = stream.getvalue().to_pybytes()
+    return made
+
+
+def go_together(left: Columns, right: Columns) -> bool:
+    """Whether they can be packed into one."""
+    same_form = left.row_type == right.row_type and (left.times is None) is (right.times is None)
+    return same_form and bool(left.batch.schema.equals(right.batch.schema, check_metadata=True))
+
+
+def unpacked(data: bytes, timed: bool, row_type: RowTypeInfo | None) -> Iterator[Columns]:
+    """The columns that `packed` put into these bytes."""
+    reader = pyarrow("pyarrow.ipc").open_stream(data)
+    schema = reader.schema.remove(len(reader.schema) - 1) if timed else reader.schema
+    for batch in reader:
+        arrays = batch.columns
+        times = arrays.pop() if timed else None
+        yield Columns(pyarrow().RecordBatch.from_arrays(arrays, schema=schema), times, row_type)
+
+
+def _with_times(columns: Columns) -> RecordBatch:
+    if columns.times is None:
+        return columns.batch
+    arrow, batch = pyarrow(), columns.batch
+    schema = batch.schema.append(arrow.field("event time", arrow.int64()))
+    return arrow.RecordBatch.from_arrays([*batch.columns, columns.times], schema=schema)

@@ -1,0 +1,111 @@
+"""What flows between operators: chunks of records, watermarks, idleness and the end, all through one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from penstock.runtime.core.columns import Columns
+
+MIN_TIMESTAMP = -(2**63)
+MAX_TIMESTAMP = 2**63 - 1
+
+
+def whole_millis(time: Any) -> int:
+    """A number of milliseconds without its fraction, as PyFlink takes it; what is no number is an error."""
+    if not isinstance(time, (Real, Decimal)):
+        raise TypeError(f"{time!r} is no number")
+    return int(time)  # type: ignore[arg-type]
+
+
+Values = list[Any]
+Timestamps = list[int | None] | None
+
+
+class Chunk:
+    """Neighbouring records of a stream, in one of two forms: a list of values beside a list of timestamps, or columns.
+
+    Whoever wants values gets them in both cases. A chunk of columns makes them when they are first asked for, and keeps
+    them for whoever asks next.
+    """
+
+    __slots__ = ("columns", "timestamps", "values")
+    values: Values
+    timestamps: Timestamps
+    """None: no record has one."""
+    columns: Columns | None
+    """None: it was made of values."""
+
+    def __init__(self, values: Values, timestamps: Timestamps = None) -> None:
+        self.values = values
+        self.timestamps = timestamps
+        self.columns = None
+
+    @classmethod
+    def of(cls, columns: Columns) -> Chunk:
+        """A chunk whose values nobody has asked for yet."""
+        chunk = cls.__new__(cls)
+        chunk.columns = columns
+        return chunk
+
+    def __getattr__(self, name: str) -> Any:
+        """Reached only for what is not there yet: `values` and `timestamps` of columns."""
+        if name == "values":
+            assert self.columns is not None
+            self.values = self.columns.rows()
+            return self.values
+        if name == "timestamps":
+            assert self.columns is not None
+            self.timestamps = self.columns.timestamps()
+            return self.timestamps
+        raise AttributeError(f"a chunk has no attribute {name!r}")
+
+    def __len__(self) -> int:
+        return len(self.values) if self.columns is None else len(self.columns)
+
+
+class Receiver(Protocol):
+    """Takes a stream in order."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Records, which the receiver may keep but not change."""
+
+    def watermark(self, timestamp: int) -> None:
+        """No record at or before `timestamp` is expected any more."""
+
+    def status(self, idle: bool) -> None:
+        """The stream became idle, and no longer holds back event time, or active again."""
+
+    def end(self) -> None:
+        """Nothing follows. The watermark has become MAX before."""
+
+
+class Tee:
+    """Hands a stream to several receivers, in the order of their definition."""
+
+    def __init__(self, receivers: Sequence[Receiver]) -> None:
+        self._receivers = list(receivers)
+
+    def chunk(self, chunk: Chunk) -> None:
+        for receiver in self._receivers:
+            receiver.chunk(chunk)
+
+    def watermark(self, timestamp: int) -> None:
+        for receiver in self._receivers:
+            receiver.watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        for receiver in self._receivers:
+            receiver.status(idle)
+
+    def end(self) -> None:
+        for receiver in self._receivers:
+            receiver.end()
+
+
+def joined(receivers: Sequence[Receiver]) -> Receiver:
+    """One receiver for all of them."""
+    return receivers[0] if len(receivers) == 1 else Tee(receivers)

@@ -1,0 +1,156 @@
+"""What the driver says to the slots, and what they answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.plan import Plan
+from penstock.runtime.checkpoints.owner_token import Token
+from penstock.runtime.core.failures import Failure
+from penstock.state.snapshot_file import Restore, SlotSnapshot
+from penstock.vocabulary.settings.state_backend import StateBackend
+
+
+@dataclass
+class Deployment:
+    """Everything a slot needs to come alive. Operators and partitionings stay pickled until a slot opens them."""
+
+    job_id: str
+    plan: Plan
+    operators: dict[int, bytes]
+    partitionings: dict[int, bytes]
+    attempt: int = 0
+    now: int = 0
+    watermark_interval: int = 200
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    search_path: list[str] = field(default_factory=list)
+    """Folders in which the program's own modules may lie."""
+    pyflink: bool = False
+    """Whether `import pyflink` finds Penstock in the program's process, and so in its slots."""
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own."""
+    working_directory: str | None = None
+    """Where slots run, if the program brought archives."""
+    checkpoints: CheckpointSettings | None = None
+    """How checkpoints are taken; None if they are not."""
+    state_backend: StateBackend | None = None
+    """Where keyed state is kept; None for the slot's memory."""
+    restore: Restore | None = None
+    """What to restore before opening; None for a fresh start."""
+    sort_memory: int = 128 << 20
+    """In BATCH mode: bytes that a keyed operator may hold back in memory; the rest waits on disk."""
+    spill_folder: str | None = None
+    """Where, in a slot; None for the folder that Python uses for temporary files."""
+    owner: Token | None = None
+    """The right of this attempt to commit; None if nobody can take it away."""
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """What slots need to know about checkpoints."""
+
+    incremental: bool = True
+    compress: bool = False
+    inline_below: int = 20 * 1024
+    """Bytes; a slot's share that is smaller goes into the metadata instead of a file of its own."""
+    largest_inline: int | None = None
+    """Bytes; for a storage that is the driver's memory, more than this is an error."""
+    asynchronous: bool = True
+    local_copies: bool = False
+    """Whether slots keep a copy on local disk, to recover from without the storage."""
+
+
+@dataclass(frozen=True)
+class CheckpointOrder:
+    """Take a checkpoint at the end of this epoch."""
+
+    number: int
+    timestamp: int
+    folder: str
+    """URL of the folder for its files."""
+    savepoint: bool = False
+    """Complete and by itself: later checkpoints do not build on it."""
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What became of a checkpoint."""
+
+    number: int
+    complete: bool
+    savepoint: bool = False
+
+
+@dataclass
+class Acknowledgement:
+    """A slot's share of a checkpoint is durable, or has failed."""
+
+    number: int
+    slot: int
+    snapshot: SlotSnapshot | None = None
+    failure: Failure | None = None
+    written: int = 0
+    """Bytes that were new in this checkpoint."""
+    sync_millis: float = 0.0
+    async_millis: float = 0.0
+
+
+@dataclass
+class Command:
+    """One epoch's orders, the same for all slots."""
+
+    epoch: int
+    attempt: int
+    now: int
+    """Processing time in milliseconds; frozen for the epoch."""
+    max_records: int
+    max_millis: int
+    wait_millis: int = 0
+    """How long a source that finds nothing may wait for a first record."""
+    assignments: dict[int, list[Any]] = field(default_factory=dict)
+    """By source node: a payload per subtask."""
+    alignment: dict[str, int] = field(default_factory=dict)
+    """By alignment group: how far event time may go."""
+    checkpoint: CheckpointOrder | None = None
+    notices: list[Notice] = field(default_factory=list)
+    drain: bool = False
+    """Sources end here, and event time with them."""
+    paused: bool = False
+    """Sources read nothing: the epoch only takes a checkpoint, or tells of one."""
+
+
+@dataclass
+class Report:
+    """One slot's answer at the end of an epoch."""
+
+    slot: int
+    epoch: int
+    process: int = 0
+    """The process id that served every stage of the epoch."""
+    finished: bool = False
+    backlog: bool = False
+    """A source stopped at its budget, not for lack of input."""
+    read: int = 0
+    """How many records the busiest source of the slot has read."""
+    news: bool = False
+    """Something has come while the epoch ran, too late for it."""
+    rings: bool = False
+    """Whether the slot tells by itself when something comes, so that the driver need not look."""
+    waits_for_input: bool = False
+    next_due: int | None = None
+    results: list[tuple[str, Any]] = field(default_factory=list)
+    committables: list[tuple[str, int, list[Any]]] = field(default_factory=list)
+    """For the driver's committers: sink uid, checkpoint, what to commit."""
+    watermarks: dict[str, int] = field(default_factory=dict)
+    alignment: dict[tuple[str, str], int] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    combining: dict[str, str] = field(default_factory=dict)
+    """How metrics of several slots become one, where they are not added up."""
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
+    uploading: bool = False
+    """Whether a checkpoint is still being written."""
+    failure: Failure | None = None
+    lost: str = ""
+    """Why this process cannot go on: it does not hold the slot's live state."""

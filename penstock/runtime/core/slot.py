@@ -1,0 +1,534 @@
+"""A slot: the operators of one subtask index, alive from epoch to epoch, run stage by stage.
+
+Knows nothing of Spark or of the driver's loop: bytes in, bytes out.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import JobDisplaced, PenstockError, StorageError
+from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
+from penstock.graph.plan import Edge, Node
+from penstock.metrics import MetricGroup
+from penstock.pickling import adopt_main_classes
+from penstock.runtime.batch.batch_operator import batched
+from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
+from penstock.runtime.checkpoints.local_copies import LocalCopies
+from penstock.runtime.checkpoints.restore import RestoredOperator, SlotRestore
+from penstock.runtime.checkpoints.writing import SlotCheckpoints
+from penstock.runtime.core.bell import Bell
+from penstock.runtime.core.elements import MIN_TIMESTAMP, Chunk, Receiver, joined
+from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.core.messages import CheckpointOrder, Command, Deployment, Notice, Report
+from penstock.runtime.core.operator import (
+    Alignment,
+    Channel,
+    Clock,
+    Fitting,
+    Gate,
+    GateState,
+    Operator,
+    OperatorContext,
+)
+from penstock.runtime.core.table_choice import tables_for
+from penstock.runtime.exchange.frames import deliver
+from penstock.runtime.exchange.writers import (
+    BroadcastWriter,
+    CustomWriter,
+    KeyCheck,
+    KeyGroupWriter,
+    Owner,
+    RoundRobinWriter,
+    ShuffleWriter,
+    SingleWriter,
+    Writer,
+)
+from penstock.runtime.sinks.committing import Begun
+from penstock.runtime.sources.source_operator import Budget
+from penstock.state.backend import KeyedStateBackend
+from penstock.state.snapshot_file import State
+from penstock.state.tables import Tables
+
+_NOTHING = b""
+"""A blob in which nothing travels."""
+Address = tuple[int, int]
+"""A channel's sender: (edge, upstream subtask)."""
+
+
+class Slot:
+    """Subtask `index` of every operator that has one; of one stage only, where every stage has a process of its own."""
+
+    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None, stage: int | None = None) -> None:
+        self.index = index
+        self._stage = stage
+        self.bell = bell or Bell()
+        self.deployment = deployment
+        self.plan = deployment.plan
+        self.clock = Clock(deployment.now)
+        self.alignment = Alignment()
+        self.operators: dict[int, Operator] = {}
+        self.gates: dict[int, Gate] = {}
+        self.channels: dict[Address, Channel] = {}
+        self.writers: dict[int, Writer] = {}
+        self.metrics = MetricGroup()
+        self.command: Command | None = None
+        self.failure: Failure | None = None
+        self.epoch = -1
+        self._results: list[tuple[str, Any]] = []
+        self._committables: list[tuple[str, int, list[Any]]] = []
+        self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
+        self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
+        keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
+        self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
+        self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
+        self.checkpoints = SlotCheckpoints(index, deployment, self._copies, self.bell)
+
+    # --- opening and closing ---
+    def open(self) -> None:
+        """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
+        self._check_owner()
+        loaded = {node.id: self._loaded(node) for node in self._nodes()}
+        adopt_main_classes()
+        for node in reversed(self._nodes()):
+            self._open(node, loaded[node.id])
+        if self._restore is not None:
+            self._resume()
+            self._restore.close()
+
+    def _resume(self) -> None:
+        """Take up event time and turns where they were."""
+        for node in self._nodes():
+            restored = self.operators[node.id].context.restored
+            if restored is None or restored.drained:
+                continue
+            if restored.continued:
+                own = restored.own() or {}
+                if node.id in self.gates:
+                    self.gates[node.id].restore(GateState(*own["_gate"]))
+                for edge, turn in own["_turns"].items():
+                    self.writers[edge].resume(turn)
+            elif node.id in self.gates:
+                watermarks = [GateState(*own["_gate"]).watermark for own in restored.all_own() if "_gate" in own]
+                self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
+
+    def _nodes(self) -> list[Node]:
+        there = [node for node in self.plan.nodes if self.index < node.parallelism]
+        return [node for node in there if self._stage in (None, node.stage)]
+
+    def _loaded(self, node: Node) -> Operator:
+        try:
+            operator: Operator = pickle.loads(self.deployment.operators[node.id])
+        except USER_ERRORS as error:
+            raise OperatorFailed(failure_of(error, node.name, node.uid, self.index)) from error
+        return batched(operator) if self.plan.batch else operator
+
+    def _open(self, node: Node, operator: Operator) -> None:
+        outputs = self._outputs(node, operator)
+        deployment = self.deployment
+        # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
+        self.operators[node.id] = operator
+        operator.open(
+            OperatorContext(
+                name=node.name,
+                uid=node.uid,
+                subtask=self.index,
+                parallelism=node.parallelism,
+                max_parallelism=node.max_parallelism,
+                output=joined(outputs.pop(None, [_NOBODY])),
+                side_outputs={tag: joined(receivers) for tag, receivers in outputs.items() if tag is not None},
+                clock=self.clock,
+                job_id=deployment.job_id,
+                job_name=self.plan.job_name,
+                attempt=deployment.attempt,
+                batch=self.plan.batch,
+                watermark_interval=deployment.watermark_interval,
+                tracks_changes=deployment.checkpoints is not None and not self.plan.batch,
+                tables=self.tables,
+                restored=self._restored(node),
+                job_parameters=deployment.job_parameters,
+                cached_files=deployment.cached_files,
+                metrics=self.metrics.add_group(node.uid),
+                alignment=self.alignment,
+                aligned=node.aligned,
+                bell=self.bell,
+                results=lambda uid, payload: self._results.append((uid, payload)),
+                to_global_committer=lambda number, items: self._committables.append((node.uid, number, items)),
+                owner=deployment.owner,
+                sort_memory=deployment.sort_memory,
+                spill_folder=deployment.spill_folder,
+            )
+        )
+        if not operator.is_source:
+            self._open_gate(node, operator)
+
+    def _restored(self, node: Node) -> RestoredOperator | None:
+        return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
+
+    def _open_gate(self, node: Node, operator: Operator) -> None:
+        gate = self.gates[node.id] = Gate(operator)
+        for edge in self.plan.incoming[node.id]:
+            for sender in range(self.plan.nodes[edge.source].parallelism):
+                if self.index in edge.connects(self.plan, sender):
+                    self.channels[edge.id, sender] = gate.channel(edge.input_index)
+
+    def _outputs(self, node: Node, operator: Operator) -> dict[str | None, list[Receiver]]:
+        """Receivers by tag. A side output carries watermarks and ends as the main output does, through its own edge."""
+        outputs: dict[str | None, list[Receiver]] = {}
+        for edge in self.plan.outgoing[node.id]:
+            receiver = self._receiver(node, edge)
+            if operator.output_type is not None and edge.tag is None and self._leaves_chain(node, edge):
+                receiver = Fitting(operator, receiver)
+            outputs.setdefault(edge.tag, []).append(receiver)
+            if edge.tag is not None:
+                outputs.setdefault(None, []).append(_ControlOnly(receiver))
+        return outputs
+
+    def _leaves_chain(self, node: Node, edge: Edge) -> bool:
+        """Where PyFlink would hand a record to Java. Between two functions of a chain it stays as it is."""
+        target = self.plan.nodes[edge.target]
+        if node.kind == "source" or target.chain != node.chain:
+            return True
+        return self.operators[target.id].wants_declared_form
+
+    def _receiver(self, node: Node, edge: Edge) -> Receiver:
+        partitioning = pickle.loads(self.deployment.partitionings[edge.id])
+        if edge.local:
+            channel = self.channels[edge.id, self.index]
+            target = self.plan.nodes[edge.target]
+            if isinstance(partitioning, ByKey):
+                return KeyCheck(Owner(f"key_by of {target.name}", target.uid), channel, partitioning.selector)
+            return channel
+        writer = self.writers[edge.id] = _writer(self, node, edge, partitioning)
+        return writer
+
+    def release(self) -> list[Failure]:
+        """The job has ended: close, and leave nothing behind. Local copies may be those of a new owner by now."""
+        if self._copies is not None:
+            with suppress(PenstockError):
+                self._check_owner()
+                self._copies.delete()
+        return self.close()
+
+    def _check_owner(self) -> None:
+        """Raise JobDisplaced if this attempt may not commit any more."""
+        if self.deployment.owner is not None:
+            self.deployment.owner.check()
+
+    def close(self) -> list[Failure]:
+        """Close every operator, upstream first; a failing close does not keep the others from closing."""
+        failures = []
+        for node in self._nodes():
+            operator = self.operators.pop(node.id, None)
+            try:
+                if operator is not None:
+                    operator.close()
+            except USER_ERRORS as error:
+                failures.append(failure_of(error, node.name, node.uid, self.index))
+        self.checkpoints.close()
+        self.tables.close()
+        return failures
+
+    # --- one epoch ---
+    def begin(self, command: Command) -> None:
+        """Take the orders of a new epoch."""
+        self.bell.disarm()
+        self.command = command
+        self.epoch = command.epoch
+        self.clock.now = command.now
+        self.alignment.limits = command.alignment
+        self.failure = None
+        self._waiting.clear()
+        try:
+            for notice in command.notices:
+                self._notify(notice)
+        except OperatorFailed as failed:
+            self.failure = failed.failure
+        except PenstockError as error:
+            self.failure = failure_of(error, "the engine", "-", self.index)
+
+    def _notify(self, notice: Notice) -> None:
+        """Tell every operator what became of a checkpoint: of one that is complete they may commit what it holds."""
+        if notice.complete:
+            self._check_owner()
+        if notice.complete and not notice.savepoint:
+            self.checkpoints.complete(notice.number)
+            for backend in self._backends():
+                for table in backend.tables.values():
+                    table.confirm(notice.number)
+        for operator in self._ordered():
+            try:
+                if notice.complete:
+                    operator.checkpoint_complete(notice.number)
+                else:
+                    operator.checkpoint_aborted(notice.number)
+            except USER_ERRORS as error:
+                raise operator.failed(error, []) from error
+
+    def _ordered(self) -> list[Operator]:
+        return [self.operators[node.id] for node in self._nodes()]
+
+    def _backends(self) -> list[KeyedStateBackend]:
+        return [backend for operator in self.operators.values() for backend in operator.backends().values()]
+
+    def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
+        """Run one stage on what the previous one sent and return a blob for every slot."""
+        for blob in filter(None, blobs):
+            for address, frames in pickle.loads(blob):
+                self._hold(address, frames)
+        if self.failure is None:
+            try:
+                self._drive(stage)
+                return self._outgoing(stage)
+            except OperatorFailed as failed:
+                self.failure = replace(failed.failure, stage=stage)
+            except USER_ERRORS as error:
+                self.failure = replace(failure_of(error, "the engine", "-", self.index), stage=stage)
+        return [_NOTHING] * self.plan.slots
+
+    def _hold(self, address: Address, frames: list[bytes]) -> None:
+        """Keep frames unopened until the stage of their target."""
+        target = self.plan.nodes[self.plan.edges[address[0]].target]
+        self._waiting.setdefault(target.stage, []).append((address, frames))
+
+    def _drive(self, stage: int) -> None:
+        assert self.command is not None
+        operators = [self.operators[node.id] for node in self._nodes() if node.stage == stage]
+        for operator in operators:
+            operator.advance_processing_time(self.command.now)
+        if stage == 0 and self.command.drain:
+            for _, source in self._sources():
+                source.drain()
+        elif stage == 0 and self.command.paused:
+            for _, source in self._sources():
+                source.settle()
+        elif stage == 0:
+            self._run_sources(self.command)
+        self._deliver(self._waiting.pop(stage, []))
+        if self._stage is None:
+            while self.step():
+                pass
+        for operator in operators:
+            operator.end_epoch()
+
+    def _run_sources(self, command: Command) -> None:
+        sources = self._sources()
+        deadline = time.monotonic() + command.max_millis / 1000
+        for node, operator in sources:
+            assigned = command.assignments.get(node)
+            operator.run(
+                Budget(
+                    records=max(1, command.max_records // len(sources)),
+                    deadline=deadline,
+                    wait=command.wait_millis / 1000,
+                    settles=command.checkpoint is not None,
+                    payload=None if assigned is None else assigned[self.index],
+                )
+            )
+
+    def _sources(self) -> list[tuple[int, Operator]]:
+        return [(i, o) for i, o in sorted(self.operators.items()) if o.is_source]
+
+    def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
+        """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
+        queues = deque((self.channels[address], deque(frames)) for address, frames in sorted(arrived))
+        while queues:
+            channel, frames = queues.popleft()
+            deliver(frames.popleft(), channel)
+            if frames:
+                queues.append((channel, frames))
+
+    def step(self) -> bool:
+        """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
+        return any(gate.step() for _, gate in sorted(self.gates.items()))
+
+    # --- one stage by itself ---
+    def run_epoch(self, command: Command, arrived: Sequence[tuple[Address, list[bytes]]] = ()) -> None:
+        """An epoch of a slot that has one stage. What operators hold back to the end is left to `step`."""
+        assert self._stage is not None
+        self.begin(command)
+        for address, frames in arrived:
+            self._hold(address, frames)
+        self._drive(self._stage)
+
+    def has_read(self) -> bool:
+        """Whether every source has come to its end."""
+        return all(source.finished for _, source in self._sources())
+
+    def waiting(self) -> int:
+        """How many records, about, stand at the exits."""
+        return sum(writer.waiting() for writer in self.writers.values())
+
+    def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:
+        """The frames to be sent, by the stage and the slot that they go to."""
+        taken: dict[tuple[int, int], list[tuple[Address, list[bytes]]]] = {}
+        for edge, writer in self.writers.items():
+            stage = self.plan.nodes[self.plan.edges[edge].target].stage
+            for target, frames in writer.take().items():
+                taken.setdefault((stage, target), []).append(((edge, self.index), frames))
+        return taken
+
+    def begun(self) -> list[Begun]:
+        """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint tells."""
+        return [(each.context.uid, begun) for each in self._ordered() if (begun := each.begun()) is not None]
+
+    def take_results(self) -> list[tuple[str, Any]]:
+        """What sinks have for the driver."""
+        results, self._results = self._results, []
+        return results
+
+    def _outgoing(self, stage: int) -> list[bytes]:
+        """One blob per slot. What stays in this slot for a later stage does not travel."""
+        parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
+        for edge_id, writer in self.writers.items():
+            edge = self.plan.edges[edge_id]
+            if self.plan.nodes[edge.source].stage != stage:
+                continue
+            for target, frames in writer.take().items():
+                if isinstance(edge.partitioning, Forward):
+                    self._hold((edge_id, self.index), frames)
+                else:
+                    parcels[target].append(((edge_id, self.index), frames))
+        return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) if parcel else _NOTHING for parcel in parcels]
+
+    def report(self) -> Report:
+        """The answer to the command, after the last stage."""
+        self._take_checkpoint()
+        results = self.take_results()
+        committables, self._committables = self._committables, []
+        metrics = self._metrics()
+        operators = list(self.operators.values())
+        due = [when for operator in operators if (when := operator.next_due()) is not None]
+        sources = [source for _, source in self._sources()]
+        self.bell.arm()
+        if self.command is not None and not self.command.paused:
+            for source in sources:
+                source.watch()
+        answers = self.checkpoints.answers()
+        return Report(
+            slot=self.index,
+            epoch=self.epoch,
+            process=os.getpid(),
+            finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
+            backlog=any(source.backlog for source in sources),
+            news=self.bell.works
+            and (self.checkpoints.has_answers() or any(operator.has_news() for operator in operators)),
+            rings=self.bell.works,
+            read=max((source.read for source in sources), default=0),
+            waits_for_input=any(source.waits_for_input() for source in sources),
+            next_due=min(due, default=None),
+            results=results,
+            committables=committables,
+            watermarks={o.context.uid: o.current_watermark for o in operators},
+            alignment=dict(self.alignment.reached),
+            metrics=metrics,
+            combining=dict(self.metrics.combining),
+            acknowledgements=answers,
+            uploading=self.checkpoints.uploading(),
+            failure=self.failure,
+        )
+
+    def _take_checkpoint(self) -> None:
+        if self.command is not None and self.command.checkpoint is not None and self.failure is None:
+            order = self.command.checkpoint
+            try:
+                self.checkpoints.take(order, lambda extent: self._snapshots(order, extent))
+            except JobDisplaced as displaced:
+                self.failure = failure_of(displaced, "the engine", "-", self.index)
+
+    def _snapshots(self, order: CheckpointOrder, extent: Extent) -> list[State]:
+        """What every operator of this slot must remember, upstream first."""
+        states: list[State] = []
+        for node in self._nodes():
+            operator = self.operators[node.id]
+            into = SubtaskSnapshot(node.uid, order.number, order.timestamp, extent)
+            try:
+                operator.snapshot(into)
+                if node.id in self.gates:
+                    into.own("_gate", tuple(self.gates[node.id].snapshot()))
+                edges = [edge.id for edge in self.plan.outgoing[node.id] if edge.id in self.writers]
+                into.own("_turns", {edge: self.writers[edge].turn() for edge in edges})
+                states.extend(into.finished())
+            except USER_ERRORS as error:
+                raise operator.failed(error, []) from error
+        self._check_prepared(order.number)
+        return states
+
+    def _check_prepared(self, checkpoint: int) -> None:
+        """What was prepared before the job had a new owner is known to it. What is prepared later has to go again."""
+        committing = [operator for operator in self._ordered() if operator.commits]
+        if not committing:
+            return
+        try:
+            self._check_owner()
+        except JobDisplaced:
+            for operator in committing:
+                operator.abandon(checkpoint)
+            raise
+        except StorageError as error:
+            raise OperatorFailed(failure_of(error, "the checkpoint's storage", "-", self.index)) from error
+
+    def _metrics(self) -> dict[str, Any]:
+        """A gauge is user code, and may fail as any other."""
+        try:
+            return self.metrics.snapshot()
+        except USER_ERRORS as error:
+            self.failure = self.failure or failure_of(error, "a gauge", "-", self.index)
+            return {}
+
+
+class _Nobody:
+    """The output of an operator that nobody reads."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        pass
+
+    def watermark(self, timestamp: int) -> None:
+        pass
+
+    def status(self, idle: bool) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
+class _ControlOnly(_Nobody):
+    """Lets a side output's receiver follow the main output's watermarks, without its records."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self.watermark = receiver.watermark  # type: ignore[method-assign]
+        self.status = receiver.status  # type: ignore[method-assign]
+        self.end = receiver.end  # type: ignore[method-assign]
+
+
+_SIMPLE_WRITERS: dict[type, type[Writer]] = {
+    Forward: SingleWriter,
+    Global: SingleWriter,
+    Rebalance: RoundRobinWriter,
+    Rescale: RoundRobinWriter,
+    Shuffle: ShuffleWriter,
+    Broadcast: BroadcastWriter,
+}
+
+
+def _writer(slot: Slot, node: Node, edge: Edge, partitioning: Any) -> Writer:
+    targets = edge.connects(slot.plan, slot.index)
+    target = slot.plan.nodes[edge.target]
+    if isinstance(partitioning, ByKey):
+        owner = Owner(f"key_by of {target.name}", target.uid)
+        return KeyGroupWriter(owner, slot.index, targets, partitioning.selector, target.max_parallelism)
+    if isinstance(partitioning, Custom):
+        owner = Owner(f"partition_custom before {target.name}", target.uid)
+        return CustomWriter(owner, slot.index, targets, partitioning.partitioner, partitioning.selector)
+    return _SIMPLE_WRITERS[type(partitioning)](Owner(node.name, node.uid), slot.index, targets)

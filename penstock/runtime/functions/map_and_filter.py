@@ -1,0 +1,122 @@
+"""map, filter, flat_map and their kin: whole chunks at a time, no context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import compress
+from typing import Any
+
+from penstock.runtime.core.elements import Chunk, Timestamps, Values
+from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.function_operator import FunctionOperator
+from penstock.runtime.core.operator import OperatorContext
+
+
+class PerRecordOperator(FunctionOperator):
+    """Base of map, filter and flat_map: on a keyed stream the function may hold keyed state."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        plain = self.call()
+        self.function_call = self._with_key(plain) if self.key_selector is not None else plain
+
+    def _with_key(self, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        assert self.keyed is not None and self.key_selector is not None
+        scope, key_of = self.keyed.scope, self.key_selector
+
+        def call(value: Any) -> Any:
+            scope.key = key_of(value)
+            return plain(value)
+
+        return call
+
+
+class MapOperator(PerRecordOperator):
+    """Turns each value into exactly one other."""
+
+    method = "map"
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        call, feed = self.function_call, iter(values)
+        try:
+            mapped = [call(value) for value in feed]
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        self.emit(mapped, timestamps)
+
+
+class FilterOperator(PerRecordOperator):
+    """The values for which the function says true."""
+
+    method = "filter"
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        call, feed = self.function_call, iter(values)
+        try:
+            kept = [call(value) for value in feed]
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        try:
+            passed = list(compress(values, kept))
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+        if passed:
+            self.emit(passed, None if timestamps is None else list(compress(timestamps, kept)))
+
+
+class FlatMapOperator(PerRecordOperator):
+    """Any number of values for each: the function returns an iterable, yields, or returns None."""
+
+    method = "flat_map"
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        feed = iter(values)
+        try:
+            if timestamps is None:
+                flat, stamps = self._flat(feed), None
+            else:
+                flat, stamps = self._flat_timed(feed, timestamps)
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        if flat:
+            self.emit(flat, stamps)
+
+    def _flat(self, feed: Iterator[Any]) -> Values:
+        call, flat = self.function_call, list[Any]()
+        for value in feed:
+            results = call(value)
+            if results is not None:
+                flat.extend(results)
+        return flat
+
+    def _flat_timed(self, feed: Iterator[Any], timestamps: list[int | None]) -> tuple[Values, list[int | None]]:
+        call, flat, stamps = self.function_call, list[Any](), list[int | None]()
+        for value, timestamp in zip(feed, timestamps, strict=True):
+            results = call(value)
+            if results is not None:
+                before = len(flat)
+                flat.extend(results)
+                stamps.extend([timestamp] * (len(flat) - before))
+        return flat, stamps
+
+
+class SplitOperator(FunctionOperator):
+    """Sends each record to the outputs that an OutputSelector names."""
+
+    method = "select"
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        select, feed = self.call(), iter(values)
+        sides: dict[str, tuple[Values, list[int | None]]] = {}
+        try:
+            for position, value in enumerate(feed):
+                for name in select(value):
+                    chosen = sides.setdefault(name, ([], []))
+                    chosen[0].append(value)
+                    chosen[1].append(None if timestamps is None else timestamps[position])
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        for name, (chosen_values, stamps) in sides.items():
+            if name in self.context.side_outputs:
+                self.context.side_outputs[name].chunk(Chunk(chosen_values, None if timestamps is None else stamps))
+        self.emit(values, timestamps)

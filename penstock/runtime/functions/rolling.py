@@ -1,0 +1,144 @@
+"""Rolling aggregation on keyed streams: reduce, and sum, min, max, min_by, max_by as reduce functions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.errors import RecordError
+from penstock.runtime.core.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.function_operator import FunctionOperator
+from penstock.runtime.core.operator import OperatorContext
+from penstock.state.key_groups import shortened
+from penstock.vocabulary.functions.element_functions import Function
+from penstock.vocabulary.state.descriptors import ValueStateDescriptor
+
+_ABSENT = object()
+
+
+class ReduceOperator(FunctionOperator):
+    """Folds each record into its key's value and emits it; BATCH mode emits a key's last value only."""
+
+    method = "reduce"
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        assert self.key_selector is not None
+        self.table = self.keyed.table(ValueStateDescriptor("_reduce_state"))
+        # Only a function object can hold state of its own; a lambda is spared the current key.
+        has_state = isinstance(self.function, Function)
+        self._key_of = self.keyed.scope.entering(self.key_selector) if has_state else self.key_selector
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        feed = iter(values)
+        try:
+            reduced = self._fold(feed)
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+        if not self.context.batch:
+            self.emit(reduced, timestamps)
+
+    def _fold(self, feed: Any) -> Values:
+        entries, mark, key_of, reduce = self.table.entries, self.table.changed.add, self._key_of, self.call()
+        reduced = []
+        for value in feed:
+            key = key_of(value)
+            held = entries.get(key, _ABSENT)
+            if held is not _ABSENT:
+                value = reduce(held, value)
+            entries[key] = value
+            mark(key)
+            reduced.append(value)
+        return reduced
+
+    def finish_key(self, key: Any) -> None:
+        """BATCH: the key is complete."""
+        self.emit([self.table.entries[key]], [MAX_TIMESTAMP])
+        super().finish_key(key)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of a record: a position or name in a tuple, list, row, dict or dataclass, or the record itself."""
+
+    position: int | str
+
+    def get(self, record: Any) -> Any:
+        if isinstance(record, (tuple, list, Row, dict)):
+            return self._item(record)
+        if isinstance(self.position, str) and hasattr(record, self.position):
+            return getattr(record, self.position)
+        if dataclasses.is_dataclass(record) and isinstance(self.position, int):
+            return getattr(record, dataclasses.fields(record)[self.position].name)
+        if self.position == 0:
+            return record
+        raise RecordError(f"{shortened(record)} has no field {self.position!r}")
+
+    def _item(self, record: Any) -> Any:
+        try:
+            if isinstance(self.position, str) and hasattr(record, "_replace"):
+                return getattr(record, self.position)
+            return record[self.position]
+        except (IndexError, KeyError, TypeError, AttributeError, ValueError):
+            raise RecordError(f"{shortened(record)} has no field {self.position!r}") from None
+
+    def replaced(self, record: Any, value: Any) -> Any:
+        """A copy of the record with this field changed."""
+        position = self.position
+        if isinstance(record, tuple):
+            if hasattr(record, "_replace"):
+                name = position if isinstance(position, str) else record._fields[position]  # type: ignore[attr-defined]
+                return record._replace(**{name: value})
+            assert isinstance(position, int)
+            return (*record[:position], value, *record[position:][1:])
+        if isinstance(record, (list, Row, dict)):
+            copy: Any = record.copy() if not isinstance(record, Row) else _copied(record)
+            copy[position] = value
+            return copy
+        if dataclasses.is_dataclass(record) and not isinstance(record, type):
+            name = position if isinstance(position, str) else dataclasses.fields(record)[position].name
+            return dataclasses.replace(record, **{name: value})
+        return value
+
+
+def _copied(row: Row) -> Row:
+    copy = Row.of_kind(row.get_row_kind(), *row)
+    names = row.get_field_names()
+    if names is not None:
+        copy.set_field_names(names)
+    return copy
+
+
+@dataclasses.dataclass(frozen=True)
+class Accumulate:
+    """sum, min or max of a field; the other fields keep the values of the key's first record."""
+
+    field: Field
+    combine: Callable[[Any, Any], Any]
+
+    def __call__(self, held: Any, value: Any) -> Any:
+        return self.field.replaced(held, self.combine(self.field.get(held), self.field.get(value)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Choose:
+    """min_by or max_by: the whole record with the extreme field; of equal ones the first, or the last if asked."""
+
+    field: Field
+    largest: bool
+    first: bool = True
+
+    def __call__(self, held: Any, value: Any) -> Any:
+        old, new = self.field.get(held), self.field.get(value)
+        if old == new:
+            return held if self.first else value
+        return value if (new > old) is self.largest else held
+
+
+def add(left: Any, right: Any) -> Any:
+    """The combine function of sum."""
+    return left + right

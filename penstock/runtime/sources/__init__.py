@@ -1,0 +1,1 @@
+"""Sources inside a slot: readers, their splits and watermarks, and the threads that wait for input."""

@@ -1,0 +1,1 @@
+"""The operators of windows and joins."""

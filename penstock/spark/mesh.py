@@ -1,0 +1,161 @@
+"""The links among the slots of an attempt, over which a stage's output goes from everyone to everyone.
+
+A few slots send to each other directly. Of many slots one is the hub: everyone gives it one letter, in which what is
+small rides along, and gets one from it. What is large goes directly, and the letter says so. A quiet epoch, in which
+nearly nobody has anything for anybody, so takes two messages for every slot instead of two for every pair.
+"""
+
+from __future__ import annotations
+
+import pickle
+import selectors
+import socket
+from collections.abc import Mapping, Sequence
+
+from penstock.spark.links import Inlet, LinkLost, Outlet, Tag
+
+FEW_SLOTS = 4
+"""Up to so many slots, everyone sends to everyone directly."""
+MOST_RIDING = 1 << 12
+"""The bytes of a message that rides along in letters; a larger one is not worth a second way."""
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+Body = bytes | bytearray
+Letter = dict[int, Body | None]
+"""By slot, what it gets or what it sent, if anything; None stands for what goes directly."""
+
+
+def mesh_of(own: int, peers: dict[int, socket.socket]) -> Mesh:
+    """The links of slot `own` to all others."""
+    if len(peers) < FEW_SLOTS:
+        return Mesh(peers)
+    return Hub(peers) if own == len(peers) else Spoke(peers)
+
+
+class Mesh:
+    """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
+
+    So two that send to each other do not wait for each other, and nobody can be more than one message ahead of a slot
+    that is slow: what waits is one stage's output on each link. Once everything is sent, messages are awaited one after
+    the other: a slot that waits for all at once would be woken by each.
+    """
+
+    def __init__(self, peers: dict[int, socket.socket]) -> None:
+        self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
+        self._at = -1
+        """The slot that is being talked to."""
+
+    def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        """Send everyone their message of a stage, and return those of the others by their numbers. Raises LinkLost."""
+        try:
+            return self._exchanged(tag, outgoing)
+        except LinkLost as error:
+            raise LinkLost(f"the link to slot {self._at}: {error}") from None
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        self._send(tag, {peer: [outgoing[peer]] for peer in self._inlets})
+        return [self._next(peer, tag) for peer in self._inlets]
+
+    def _send(self, tag: Tag, messages: Mapping[int, Sequence[bytes]]) -> None:
+        unsent = {}
+        for peer, bodies in messages.items():
+            self._at = peer
+            outlet = Outlet(self._inlets[peer].sock, tag, bodies)
+            if not outlet.write():
+                unsent[peer] = outlet
+        if unsent:
+            self._send_and_read(unsent)
+
+    def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
+        """Until everything is sent, also read whatever comes: the others may wait for that."""
+        with selectors.DefaultSelector() as selector:
+            for peer, inlet in self._inlets.items():
+                selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
+            while unsent:
+                for key, events in selector.select():
+                    self._at = peer = key.data
+                    inlet = self._inlets[peer]
+                    if events & _WRITE and unsent[peer].write():
+                        del unsent[peer]
+                    # One message of each is enough: nobody who waits for this slot waits to send a second one.
+                    reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
+                    _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
+
+    def _next(self, peer: int, tag: Tag) -> bytearray:
+        """The next message of a slot, which must be one of this stage."""
+        self._at = peer
+        inlet = self._inlets[peer]
+        inlet.read()
+        found, body = inlet.message()
+        if found != tag:
+            raise LinkLost(f"it sent {found} instead of {tag}")
+        return body
+
+    def close(self) -> None:
+        for inlet in self._inlets.values():
+            inlet.sock.close()
+
+
+def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, events: int) -> None:
+    """Wait for these events on a socket, or for none any more."""
+    if events:
+        selector.modify(sock, events, peer)
+    else:
+        selector.unregister(sock)
+
+
+class _WithHub(Mesh):
+    """The links of one of many slots.
+
+    The hub is the last slot: it gets the driver's orders last, so that most letters are there when it looks for them,
+    and it has no operators whose parallelism is one.
+    """
+
+    def __init__(self, peers: dict[int, socket.socket]) -> None:
+        super().__init__(peers)
+        self._hub = len(peers)
+
+    def _letter(self, outgoing: Sequence[bytes]) -> Letter:
+        """What this slot has for the others."""
+        has = {peer: body for peer in self._inlets if (body := outgoing[peer])}
+        return {peer: body if len(body) <= MOST_RIDING else None for peer, body in has.items()}
+
+    def _complete(self, letter: Letter, tag: Tag) -> list[Body]:
+        """The messages of all others, out of a letter and from those who send directly."""
+        given = ((peer, letter.get(peer, b"")) for peer in self._inlets)
+        return [self._next(peer, tag) if body is None else body for peer, body in given]
+
+
+class Spoke(_WithHub):
+    """The links of a slot that is not the hub."""
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        letter = self._letter(outgoing)
+        messages = {self._hub: [pickle.dumps(letter)]}
+        for peer, body in letter.items():
+            if body is None:
+                messages.setdefault(peer, []).append(outgoing[peer])
+        self._send(tag, messages)
+        return self._complete(pickle.loads(self._next(self._hub, tag)), tag)
+
+
+class Hub(_WithHub):
+    """The links of the hub. It sends nothing before it has everyone's letter, so that letters never wait for it."""
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        letters = self._sorted(tag, outgoing)
+        messages = {}
+        for peer in self._inlets:
+            direct = [outgoing[peer]] if letters[peer].get(self._hub, b"") is None else []
+            messages[peer] = [pickle.dumps(letters[peer]), *direct]
+        self._send(tag, messages)
+        return self._complete(letters[self._hub], tag)
+
+    def _sorted(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Letter]:
+        """The letters to all slots, out of those from all."""
+        letters: list[Letter] = [{} for _ in outgoing]
+        for peer, body in self._letter(outgoing).items():
+            letters[peer][self._hub] = body
+        for sender in reversed(self._inlets):
+            for peer, body in pickle.loads(self._next(sender, tag)).items():
+                letters[peer][sender] = body
+        return letters

@@ -1,0 +1,1 @@
+"""The state processor on Spark: savepoints as DataFrames, and back."""

@@ -1,0 +1,1 @@
+"""The functions that users write, and the contexts that they are given."""

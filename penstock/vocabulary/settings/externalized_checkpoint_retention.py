@@ -1,0 +1,5 @@
+"""What becomes of checkpoints, under the name of PyFlink's module."""
+
+from penstock.vocabulary.settings.checkpoint_config import ExternalizedCheckpointRetention
+
+__all__ = ["ExternalizedCheckpointRetention"]

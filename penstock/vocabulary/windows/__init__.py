@@ -1,0 +1,1 @@
+"""Windows, and what users can say about them: assigners, triggers, evictors."""

@@ -1,0 +1,98 @@
+"""Two real drivers of one job, with every exactly-once sink: one is stopped, the other takes over, the first goes on.
+
+The first then ends and says who has the job, its processes are gone, and every system holds every record once.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+
+import psutil
+import psycopg
+import pytest
+
+from tests.services.fixtures import started
+from tests.services.kafka import Kafka
+from tests.services.postgres import Postgres
+from tests.spark.kill_job import KEYS
+from tests.spark.kills import PATIENCE, Victim
+from tests.spark.sinks_kills import TOPIC, held, prepare
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    yield from started(Kafka())
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    yield from started(Postgres())
+
+
+@pytest.fixture
+def drivers(tmp_path):
+    """The one that is displaced, and the one that displaces it. Nothing of them survives the test."""
+    first = Victim(tmp_path, "local[2]", "sinks_kill_job", log_name="log of the first")
+    second = Victim(tmp_path, "local[2]", "sinks_kill_job", {"TAKEOVER": "true"}, log_name="log of the second")
+    yield first, second
+    for victim in (first, second):
+        if victim.process is not None and victim.process.poll() is None:
+            victim.kill_driver()
+
+
+def send(processes, what):
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(what)
+
+
+def stopped(first, postgres, everything):
+    """Stop the driver's process, or all processes of the job, and return them.
+
+    One that is stopped within a transaction keeps its locks, and the other driver would wait for them; to end that is
+    up to the database. So another moment is chosen then.
+    """
+    while True:
+        chosen = first.processes() if everything else first.processes()[:1]
+        send(chosen, signal.SIGSTOP)
+        time.sleep(0.2)
+        with psycopg.connect(postgres.dsn) as database:
+            query = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+            (transactions,) = database.execute(query).fetchone()
+        if not transactions:
+            return chosen
+        send(chosen, signal.SIGCONT)
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["the driver alone", "all its processes"])
+def test_a_driver_that_was_stopped_and_goes_on_does_no_harm(drivers, kafka, postgres, tmp_path, everything):
+    prepare(tmp_path, kafka, postgres)
+    first, second = drivers
+    first.start()
+    first.await_checkpoint(2)
+    family = first.processes()
+    stopped_ones = stopped(first, postgres, everything)
+    newest = first.checkpoint()
+    second.start()
+    second.await_checkpoint(newest + 2)
+    send(stopped_ones, signal.SIGCONT)
+    assert first.process.wait(PATIENCE) != 0, first.log()
+    assert (
+        f"JobDisplaced: the job has a new owner: process {second.process.pid} on {os.uname().nodename}" in first.log()
+    )
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
+    assert alive == [], "its slots and its Spark are gone"
+    second.await_checkpoint(second.checkpoint() + 2)
+    second.finish()
+    second.check(KEYS)
+    expected = Counter(second.emitted())
+    for name, found in held(tmp_path, kafka, postgres).items():
+        assert found == expected, f"{name}: {len(found - expected)} too many, {len(expected - found)} too few"
+    with psycopg.connect(postgres.dsn) as database:
+        assert database.execute("SELECT gid FROM pg_prepared_xacts").fetchall() == []
+    assert kafka.stable_offsets(TOPIC) == kafka.end_offsets(TOPIC), "a transaction is open"
