@@ -66,7 +66,7 @@ class Victim:
 
     def progress(self) -> object:
         """How far it has come: its processes, its checkpoints, and what it has written."""
-        written = (self.folder / "log").stat().st_size
+        written = (self.folder / self.log_name).stat().st_size
         return self.checkpoint(), written, sorted(child.pid for child in self._children())
 
     def log(self) -> str:
