@@ -12,6 +12,11 @@ SPARK_SECONDS = 300.0
 LONGEST_STEP_SECONDS = 1.0
 
 
+def without_waits(said: str) -> str:
+    """A program's standard error without what is told when slots are slow to start, as they are on a busy machine."""
+    return "".join(line for line in said.splitlines(keepends=True) if "slots at once" not in line)
+
+
 class Patience:
     """How long nothing has moved. A test that hits the limit has failed: nothing may depend on the figure.
 

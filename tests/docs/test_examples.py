@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from penstock.testing import in_process
+from tests.waiting import without_waits
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -185,4 +186,4 @@ def test_example_on_spark(name):
         timeout=240,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, EXPECTED[name], "")
+    assert (done.returncode, done.stdout, without_waits(done.stderr)) == (0, EXPECTED[name], "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -51,8 +52,20 @@ class Victim:
         found = (self.folder / "checkpoints").glob("*/chk-*/_metadata")
         return max((int(path.parent.name.removeprefix("chk-")) for path in found), default=0)
 
-    def await_checkpoint(self, after: int) -> None:
-        self.until(lambda: self.checkpoint() > after or self.has_ended(), f"no checkpoint after {after}")
+    def ordered_at(self) -> int:
+        """When the newest complete checkpoint was ordered, in milliseconds since 1970."""
+        times = []
+        for path in (self.folder / "checkpoints").glob("*/chk-*/_metadata"):
+            with suppress(FileNotFoundError):
+                times.append(json.loads(path.read_text().partition("\n")[2])["timestamp"])
+        return max(times, default=0)
+
+    def await_checkpoint(self, after: int, ordered_after: int = 0) -> None:
+        """Wait for a checkpoint with a later number, and, if a time is given, one that was ordered later than that."""
+        self.until(
+            lambda: (self.checkpoint() > after and self.ordered_at() > ordered_after) or self.has_ended(),
+            f"no checkpoint after {after}",
+        )
 
     def until(self, condition: Callable[[], Any], missing: str) -> Any:
         """Wait for something, for as long as the job gets anywhere."""
@@ -66,7 +79,7 @@ class Victim:
 
     def progress(self) -> object:
         """How far it has come: its processes, its checkpoints, and what it has written."""
-        written = (self.folder / "log").stat().st_size
+        written = (self.folder / self.log_name).stat().st_size
         return self.checkpoint(), written, sorted(child.pid for child in self._children())
 
     def log(self) -> str:
@@ -74,17 +87,18 @@ class Victim:
 
     # --- what can be killed ---
     def slots(self) -> list[psutil.Process]:
-        """A slot's process bears its name."""
-        return [child for child in self._children() if _name(child).startswith("slot")]
+        return _slots(self._children())
 
     def executors(self) -> list[psutil.Process]:
         return [child for child in self._children() if any("CoarseGrainedExecutor" in a for a in _arguments(child))]
 
+    def hosts(self) -> list[psutil.Process]:
+        """The executors that have a slot."""
+        return [executor for executor in self.executors() if _slots(_descendants(executor.pid))]
+
     def _children(self) -> list[psutil.Process]:
         assert self.process is not None
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
+        return _descendants(self.process.pid)
 
     def processes(self) -> list[psutil.Process]:
         """The driver and everything that it has started."""
@@ -110,16 +124,19 @@ class Victim:
         if what == "driver":
             began = time.monotonic()
             self.kill_driver()
-            newest = self.checkpoint()
+            killed_at = _millis()
             self.start()
         else:
-            find = self.slots if what == "slot" else self.executors
+            find = self.slots if what == "slot" else self.hosts
             chosen = chance.choice(self.until(find, "there is nothing to kill"))
+            orphans = _slots(_descendants(chosen.pid))
             began = time.monotonic()
             chosen.kill()
-            # One that was on its way may still become complete.
-            newest = self.checkpoint() + 1
-        self.await_checkpoint(newest)
+            # Slots outlive their executor for a moment, in which they may still take part in a checkpoint.
+            psutil.wait_procs(orphans, SPARK_SECONDS)
+            killed_at = _millis()
+        # One that was ordered before may still become complete, and says nothing of the recovery.
+        self.await_checkpoint(0, ordered_after=killed_at)
         self.recoveries.append(time.monotonic() - began)
 
     def finish(self) -> None:
@@ -156,6 +173,21 @@ def session_of(leader: int) -> list[psutil.Process]:
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def _millis() -> int:
+    return int(1000 * time.time())
+
+
+def _descendants(process: int) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(process).children(recursive=True)
+    return []
+
+
+def _slots(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """A slot's process bears its name."""
+    return [process for process in processes if _name(process).startswith("slot")]
 
 
 def _name(process: psutil.Process) -> str:

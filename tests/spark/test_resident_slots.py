@@ -19,7 +19,7 @@ from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SlotLost
-from tests.waiting import SPARK_SECONDS, until
+from tests.waiting import SPARK_SECONDS, until, without_waits
 
 PROGRAM = textwrap.dedent(
     """
@@ -55,8 +55,7 @@ def test_twenty_epochs_of_three_stages_meet_the_same_processes(master: str, slot
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(20 * 10 * slots), *[str(slots)] * 4]
-    # On a busy machine slots may be so slow to start that it is told.
-    assert [line for line in done.stderr.splitlines() if "slots at once" not in line] == []
+    assert without_waits(done.stderr) == ""
 
 
 def test_a_killed_worker_fails_the_job_with_slot_lost(env: StreamExecutionEnvironment, slot_processes) -> None:
@@ -188,8 +187,9 @@ def test_a_driver_that_is_stopped_for_a_while_goes_on(tmp_path) -> None:
     finally:
         driver.kill()
     numbers = [int(line.split("> ")[1]) for line in seen]
-    sums = {sum(range(start, last + 1, 2)) for start in (0, 1) for last in range(start, 300, 2)}
-    assert set(numbers) <= sums and len(set(numbers)) >= 215
+    even, odd = ([sum(range(start, last + 1, 2)) for last in range(start, 1000, 2)] for start in (0, 1))
+    evens, odds = [n for n in numbers if n in set(even)], [n for n in numbers if n not in set(even)]
+    assert (evens, odds) == (even[: len(evens)], odd[: len(odds)]), "one of the sums came twice, or not at all"
 
 
 @pytest.mark.soak

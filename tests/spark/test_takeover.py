@@ -17,8 +17,9 @@ from tests.services.fixtures import started
 from tests.services.kafka import Kafka
 from tests.services.postgres import Postgres
 from tests.spark.kill_job import KEYS
-from tests.spark.kills import PATIENCE, Victim
+from tests.spark.kills import Victim
 from tests.spark.sinks_kills import TOPIC, held, prepare
+from tests.waiting import SPARK_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -81,11 +82,11 @@ def test_a_driver_that_was_stopped_and_goes_on_does_no_harm(drivers, kafka, post
     second.start()
     second.await_checkpoint(newest + 2)
     send(stopped_ones, signal.SIGCONT)
-    assert first.process.wait(PATIENCE) != 0, first.log()
+    assert first.process.wait(SPARK_SECONDS) != 0, first.log()
     assert (
         f"JobDisplaced: the job has a new owner: process {second.process.pid} on {os.uname().nodename}" in first.log()
     )
-    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
+    _, alive = psutil.wait_procs(family, timeout=SPARK_SECONDS)
     assert alive == [], "its slots and its Spark are gone"
     second.await_checkpoint(second.checkpoint() + 2)
     second.finish()

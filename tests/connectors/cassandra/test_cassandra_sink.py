@@ -226,7 +226,7 @@ def test_a_node_that_restarts_in_the_middle(node, session, table, builder):
     """Records go on coming while the node is away."""
 
     def restart():
-        if GOING.wait(30):
+        if GOING.wait(300):
             node.kill()
             node.start()
 

@@ -229,7 +229,7 @@ def slowly(n):
 
 def test_a_server_that_restarts_in_the_middle(server, indices, index):
     def restart():
-        if GOING.wait(30):
+        if GOING.wait(300):
             server.kill()
             server.start()
 

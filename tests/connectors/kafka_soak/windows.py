@@ -38,6 +38,7 @@ from tests.connectors.kafka_soak.window_job import (
 )
 from tests.services.kafka import Kafka
 from tests.spark.kills import ROOT, Victim
+from tests.waiting import Patience, until
 
 SECONDS = 600
 RATE = 300
@@ -174,20 +175,19 @@ class Run:
         """Close all windows, wait for them, and stop the job."""
         self.readings.finish()
         self._tell("the producer has ended")
-        deadline = time.monotonic() + PATIENCE
-        while self.results.count < len(self.readings.expected) and time.monotonic() < deadline:
+        patience = Patience(PATIENCE)
+        while self.results.count < len(self.readings.expected) and not patience.spent(self.results.count):
             time.sleep(0.2)
-        self._tell("all windows are out" if time.monotonic() < deadline else "not all windows came")
+        came = self.results.count >= len(self.readings.expected)
+        self._tell("all windows are out" if came else "not all windows came")
         self.checkpoints = self.job.checkpoint()
         (self.folder / "enough").touch()
-        assert self.job.process is not None
-        try:
-            code = self.job.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"the job does not end:\n{self.job.log()}") from None
+        process = self.job.process
+        assert process is not None
+        self.job.until(lambda: process.poll() is not None, "the job does not end")
         self.results.finish()
-        if code != 0:
-            self.wrong.append(f"the job ended with {code}:\n{self.job.log()}")
+        if process.returncode != 0:
+            self.wrong.append(f"the job ended with {process.returncode}:\n{self.job.log()}")
         self._tell("the job has ended")
 
     def _tell(self, what: str = "") -> None:
@@ -250,11 +250,7 @@ class Run:
         self._kill_slot()
 
     def _await(self, condition: Callable[[], bool], complaint: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{complaint} for {PATIENCE:.0f} s:\n{self.job.log()}")
-            time.sleep(0.2)
+        until(condition, progress=lambda: self.results.count, patience=PATIENCE, every=0.2, told=lambda: complaint)
 
     def _kill_slot(self) -> None:
         slots = self.job.slots()

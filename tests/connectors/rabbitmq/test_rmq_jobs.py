@@ -13,6 +13,7 @@ from penstock.datastream.functions import MapFunction
 from penstock.testing import in_process
 from penstock.testing.crashes import StoreSink, crash_point, simulate
 from tests.connectors.rabbitmq.queues import END, UntilEnd, sever
+from tests.waiting import until
 
 SEEDS = range(1, 13)
 
@@ -50,10 +51,7 @@ def test_a_broker_that_restarts_in_the_middle(broker, queues, queue, tmp_path):
     queues.publish(queue, *first)
 
     def restart():
-        for _ in range(300):
-            if queues.ready(f"{queue}-out"):
-                break
-            threading.Event().wait(0.1)
+        until(lambda: queues.ready(f"{queue}-out"), every=0.1)
         broker.stop()
         broker.start()
         queues.publish(queue, *second, END)

@@ -323,6 +323,7 @@ CASES = [
         ["STEAL"],
     ),
     ("execution.recover", [], {"latest": True, "none": False}, the("recover_latest"), ["first"]),
+    ("execution.takeover", [], {"true": True, "false": False}, the("takeover"), ["perhaps"]),
 ]
 
 
