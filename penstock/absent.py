@@ -10,7 +10,7 @@ __all__ = ["absent", "absent_object"]
 
 
 class _Absent(type):
-    """A class that can be named, in hints or as a base, but of which there are no objects."""
+    """A class that can be named, in hints or as a base, but cannot be instantiated."""
 
     advice: str
 
@@ -29,7 +29,7 @@ def absent(name: str, advice: str) -> Any:
 
 
 class absent_object:  # noqa: N801 - stands where a function would return something
-    """An object that is there, and says what to do instead as soon as it is asked for anything."""
+    """An object that exists, and says what to do instead as soon as any attribute is used."""
 
     def __init__(self, name: str, advice: str) -> None:
         self.__dict__.update(_name=name, _advice=advice)

@@ -102,7 +102,7 @@ class StorageError(PenstockError):
 
 
 class AlreadyThere(StorageError):
-    """A file that must not be overwritten exists, made by someone else."""
+    """A file that must not be overwritten already exists."""
 
     lasting = True
 

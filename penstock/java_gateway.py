@@ -15,5 +15,5 @@ ADVICE = (
 
 
 def get_gateway() -> Any:
-    """An object that can be passed around; whoever uses it is told what to do instead."""
+    """An object that can be passed around; using it raises an error that says what to do instead."""
     return absent_object("the Java gateway", ADVICE)

@@ -9,7 +9,7 @@ from penstock.errors import MissingDependency
 
 
 def optional_library(module: str, need: str, extra: str) -> Any:
-    """A module. Without it, the error says who needs what, and the extra of Penstock that installs it."""
+    """Import a module. If it is missing, the error says what needs it, and which of Penstock's extras installs it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -109,7 +109,7 @@ class Archive:
         if order.savepoint_folder is None:
             return self._publish_checkpoint(order.metadata)
         write_savepoint(order.metadata, order.savepoint_folder)
-        # Nobody may go on from a savepoint that a new owner has not seen coming.
+        # No job may start from a savepoint that a new owner does not know of.
         self._owner.check()
         return order.savepoint_folder
 
@@ -162,7 +162,7 @@ class Archive:
 
 
 def reply(answer: Reply) -> None:
-    """Tell whoever waits for a savepoint."""
+    """Answer the client that waits for a savepoint."""
     if answer.error is not None:
         answer.request.done.set_exception(answer.error)
     elif answer.path is not None:

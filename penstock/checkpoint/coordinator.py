@@ -83,7 +83,7 @@ class Coordinator:
         self._ended: int | None = None
         self._undeleted: list[Metadata] = []
         self._doubtful: list[Discard] = []
-        """Checkpoints of which nobody knows whether they were published."""
+        """Checkpoints for which it is unknown whether they were published."""
         self._claimed: str | None = None
         self.agenda: deque[StorageOrder | Reply | Covered] = deque()
         """What is to be done next, in this order."""
@@ -92,7 +92,7 @@ class Coordinator:
         self.last_savepoint: Metadata | None = None
         """The savepoint with which the job was stopped, once it is complete."""
         self.last_epoch = -1
-        """The epoch that it covers: what comes later belongs to whoever goes on from it."""
+        """The epoch that it covers: everything later belongs to the job that continues from it."""
         self.history: tuple[CheckpointRecord, ...] = ()
         """The newest that are complete."""
         self._failed: tuple[CheckpointRecord, ...] = ()
@@ -118,7 +118,7 @@ class Coordinator:
         self._begun = now
 
     def restored(self, snapshot: Metadata, now: int) -> None:
-        """The attempt that begins now goes on from this snapshot."""
+        """The attempt that begins now continues from this snapshot."""
         self._restored = Restored(snapshot.number, snapshot.savepoint, now)
         self._restored_in_all += 1
 
@@ -136,7 +136,7 @@ class Coordinator:
         return bool(self._notices or self._pending)
 
     def line(self) -> list[Metadata]:
-        """The complete checkpoints that this job goes on from, oldest first."""
+        """The complete checkpoints that this job continues from, oldest first."""
         return [*self._undeleted, *self.kept]
 
     def awaits_slots(self) -> bool:
@@ -179,7 +179,7 @@ class Coordinator:
         return max((metadata.number for metadata in self.line()), default=0)
 
     def take_notices(self) -> list[Notice]:
-        """What became of checkpoints since the last command."""
+        """The outcomes of checkpoints since the last command."""
         notices, self._notices = self._notices, []
         return notices
 
@@ -243,7 +243,8 @@ class Coordinator:
         self.agenda.append(Covered(metadata.number, pending.epoch))
 
     def unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
-        """Storage refused, or a driver that was displaced at that moment has taken the number, which counts no more."""
+        """Storage refused, or a driver that was displaced at that moment has used the number, which can no longer be
+        used."""
         taken = isinstance(error, AlreadyThere)
         refused = isinstance(error, StorageError) and error.lasting
         self._give_up(self._pending[metadata.number], str(error), now, count=not taken, uncertain=not refused)
@@ -285,7 +286,8 @@ class Coordinator:
             self._claimed = None
 
     def _give_up(self, pending: _Pending, why: str, now: int, *, count: bool = True, uncertain: bool = False) -> None:
-        """Forget a checkpoint. If it may have been published all the same, its files go once there is a newer one."""
+        """Forget a checkpoint. If it may have been published nevertheless, its files are deleted once there is a newer
+        one."""
         number = pending.order.number
         self._pending.pop(number, None)
         self._failed = _remembered(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
@@ -338,7 +340,7 @@ class Coordinator:
 
     # --- the end ---
     def close(self, why: str, now: int) -> None:
-        """The job is over: whoever waits for a savepoint waits in vain."""
+        """The job is over: pending requests for savepoints fail."""
         self._give_up_all(why, now)
 
     def abandon(self, why: str) -> None:

@@ -151,7 +151,7 @@ def _slot_in(slot: dict[str, Any], folder: str) -> SlotSnapshot:
 
 
 def _joined(folder: str, path: str) -> str:
-    """A path relative to a URL. Only the part behind the protocol is a path."""
+    """A path relative to a URL. Only the part after the protocol is a path."""
     protocol, separator, root = folder.rpartition("://")
     return f"{protocol}{separator}{posixpath.normpath(posixpath.join(root, path))}"
 

@@ -50,13 +50,14 @@ class NoOwnership:
         """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
 
     def renew(self) -> None:
-        """Become the next owner, so that what the last attempt left behind can do nothing any more."""
+        """Become the next owner, so that what the last attempt left behind can no longer do anything."""
 
     def begin(self, line: Iterable[Metadata]) -> None:
         """An attempt begins. Of all checkpoints there are, only these count, and those that it will publish."""
 
     def decide(self) -> None:
-        """All is done that can be done again: from now on nobody can take the job. Raises as `check` does."""
+        """Everything that can be repeated is done: from now on no driver can take over the job. Raises as `check`
+        does."""
 
     def watch(self, seconds: float, on_displaced: Callable[[JobDisplaced], None]) -> None:
         """Show now and then that this driver lives, and tell when the job has another owner."""
@@ -65,7 +66,7 @@ class NoOwnership:
         """The job is over: whether it is not to be recovered, and which checkpoints stay, None for all."""
 
     def forget(self) -> None:
-        """Delete all traces of a job that nobody can find again."""
+        """Delete all traces of a job that cannot be found again."""
 
     def let_go(self) -> None:
         """This driver does nothing more."""
@@ -85,7 +86,7 @@ class Ownership(NoOwnership):
         self._over = self._decided = False
         self._stopped = threading.Event()
         self._changing = threading.Lock()
-        """Held while the token is exchanged for the next: whoever looks meanwhile would not find it."""
+        """Held while the token is replaced by the next one: a check in the meantime would not find it."""
         self._holder: dict[str, Any] = {
             **Whereabouts.here().described(),
             "driver": self._driver,
@@ -96,7 +97,8 @@ class Ownership(NoOwnership):
 
     # --- taking ---
     def take(self, takeover: bool) -> None:
-        """Become the owner: of a job that nobody runs, or with `takeover` of any. Raises JobRunning otherwise."""
+        """Become the owner of a job that no driver runs or, with `takeover`, of any job. Raises JobRunning
+        otherwise."""
         for _ in range(TRIES):
             tokens = self._tokens()
             if not takeover:
@@ -151,7 +153,7 @@ class Ownership(NoOwnership):
         texts = {number: read_or_none(self._storage, token_name(number)) for number in self._numbers()}
         return {number: text for number, text in texts.items() if text is not None}
 
-    # --- who else ---
+    # --- other drivers ---
     def _refuse_if_running(self, tokens: dict[int, bytes]) -> None:
         for number, text in tokens.items():
             if self._runs(number, text):

@@ -54,5 +54,5 @@ def _keyed(metadata: Metadata) -> set[str]:
 
 
 def is_continued(plan: Plan, job_id: str, metadata: Metadata) -> bool:
-    """Whether the job that wrote a checkpoint simply goes on."""
+    """Whether the job that wrote a checkpoint simply continues."""
     return not metadata.savepoint and metadata.job_id == job_id and metadata.fingerprint == fingerprint(plan)

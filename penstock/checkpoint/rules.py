@@ -27,7 +27,7 @@ class Start:
 
     owner: int
     inherited: frozenset[tuple[int, int]] = frozenset()
-    """Owner and number of the checkpoints that it took over; none if the job starts anew."""
+    """Owner and number of the checkpoints that it took over; none if the job starts from the beginning."""
     ending: Ending | None = None
     """How it ended, if it did."""
 
@@ -62,8 +62,8 @@ def is_finished(last: Start | None) -> bool:
 def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata]:
     """The checkpoints that count, oldest first: those of the last owner that began, and those that it took over.
 
-    Others are there by the grace of a moment: their driver was displaced while it published them, and nobody has
-    committed or will commit what they hold.
+    Others exist only by coincidence: their driver was displaced while it published them, and what they hold has not
+    been and will not be committed.
     """
     if last is None:
         return list(complete_ones)

@@ -32,9 +32,9 @@ class CheckpointStore(Protocol):
         """Delete files of a checkpoint that never became complete."""
 
     def retract(self, number: int) -> bool:
-        """Make sure that a checkpoint whose publication failed is not there; False if that cannot be known.
+        """Make sure that a checkpoint whose publication failed does not exist; False if that is unknown.
 
-        Only for one that is not the newest: someone may have gone on from that.
+        Only for a checkpoint that is not the newest: a job may have continued from the newest one.
         """
 
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
@@ -82,7 +82,7 @@ class FolderStore:
 
     # --- deleting ---
     def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
-        """Metadata goes first: a checkpoint is there as a whole or not at all."""
+        """Metadata is deleted first: a checkpoint exists completely or not at all."""
         for metadata in dropped:
             self._delete(f"{protocol.folder_of(metadata.number)}/{FILE}")
         files = sorted(protocol.superseded(dropped, kept))

@@ -41,7 +41,7 @@ class Whereabouts:
         return (self.machine, self.pid, self.started) == (_machine(), os.getpid(), _stat(os.getpid())[1])
 
     def lives(self) -> bool | None:
-        """Whether the process is there; None if it cannot be seen from here. One that is stopped lives."""
+        """Whether the process exists; None if that cannot be seen from here. A stopped process counts as alive."""
         if self.machine != _machine():
             return None
         state, started = _stat(self.pid)

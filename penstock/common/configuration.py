@@ -88,7 +88,7 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
-        """Settings of its own, or, with what `get_j_env_configuration` gives, those of an environment."""
+        """Its own settings, or those of an environment if `get_j_env_configuration` returned it."""
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
         self._follow: Callable[[str, Any], None] | None = None
         if j_configuration is not None:

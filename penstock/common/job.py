@@ -50,7 +50,7 @@ class JobStatus(Enum):
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the job is over here; a suspended one may go on elsewhere."""
+        """Whether the job is over here; a suspended job may continue elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
 
 
@@ -97,7 +97,7 @@ class RunningJob(Protocol):
     def accumulators(self) -> dict[str, Any]: ...
 
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
-        """Write a savepoint and return its path. With `stop` the job ends behind it; `drain` fires timers first."""
+        """Write a savepoint and return its path. With `stop` the job ends after it; `drain` fires timers first."""
         ...
 
 
@@ -119,12 +119,12 @@ class JobClient:
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job behind a savepoint; advancing first fires every event-time timer that is left."""
+        """End the job after a savepoint; advancing to the end of time first fires every remaining event-time timer."""
         stop = partial(self._job.trigger_savepoint, savepoint_directory, True, bool(advance_to_end_of_event_time))
         return CompletableFuture.submit(stop)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Write a savepoint while the job goes on; the result is its path."""
+        """Write a savepoint while the job continues; the result is its path."""
         return CompletableFuture.submit(partial(self._job.trigger_savepoint, savepoint_directory, False, False))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:

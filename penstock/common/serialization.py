@@ -113,7 +113,7 @@ class Encoder(ABC):
         """The bytes of a value; its declared type, when the sink knows it, decides how it is printed."""
 
     def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
-        """The bytes of many values, one behind the other."""
+        """The bytes of many values, one after the other."""
         encode = self.encode
         return b"".join([encode(value, type_info) for value in values])
 

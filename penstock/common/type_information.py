@@ -1,4 +1,4 @@
-"""The contract of a type: it checks whole chunks of values, brings them into its form, and prints them."""
+"""The contract of a type: it checks, converts and prints whole chunks of values."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class WatermarkGenerator(ABC):
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for every record; may emit a watermark right behind it."""
+        """Called for every record; may emit a watermark right after it."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
@@ -289,14 +289,14 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
-    """Flink 1.x: one object that gives timestamps and decides behind every record whether a watermark is due."""
+    """Flink 1.x: one object that gives timestamps and decides after every record whether a watermark is due."""
 
     @abstractmethod
     def extract_timestamp(self, element: Any, record_timestamp: int) -> int: ...
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | None:
-        """Called right behind each record; None when no watermark is due."""
+        """Called right after each record; None when no watermark is due."""
 
     def to_strategy(self) -> WatermarkStrategy:
         return WatermarkStrategy(_FromAssigner(_PunctuatedGenerator, self), self)
@@ -340,7 +340,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC):
 
 
 class AssignerWithPeriodicWatermarksWrapper:
-    """Flink 1.x: holds an assigner that someone else made."""
+    """Flink 1.x: holds an existing assigner."""
 
     def __init__(self, assigner_with_periodic_watermarks: AssignerWithPeriodicWatermarks) -> None:
         self._assigner = assigner_with_periodic_watermarks

@@ -1,8 +1,8 @@
 """What every connector is made of.
 
 A source is plain data with two halves. Its enumerator lives with the driver and finds splits: the partitions of a
-topic, the pieces of a file. Its readers live in the slots and read the splits that fell to them; where they are in each
-is part of every checkpoint.
+topic, the pieces of a file. Its readers live in the slots and read the splits assigned to them; the position in each
+split is part of every checkpoint.
 
 A sink is plain data with a writer in every slot. The writer writes during an epoch and prepares at a checkpoint; the
 committer makes visible what was prepared once the checkpoint is complete.
@@ -94,7 +94,7 @@ class SourceReader(ABC):
 
     @abstractmethod
     def snapshot_state(self) -> Sequence[Any]:
-        """Return every split that is not read to its end, each at the place behind what was fetched last."""
+        """Return every split that is not read to its end, each at the position after the last fetched record."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:  # noqa: B027 - few tell the outside system
         """The state of that checkpoint is safe."""
@@ -119,7 +119,7 @@ class SplitReader(ABC):
 
     @abstractmethod
     def position(self) -> Any:
-        """Return the split, at the place behind what was read last."""
+        """Return the split, at the position after the last record read."""
 
     def close(self) -> None:  # noqa: B027 - many hold nothing
         """Stop reading."""
@@ -170,7 +170,8 @@ class SplitEnumerator(ABC):
     discovery_interval: float | None = None
     """Seconds after which to look again; None to look only once."""
     news: Callable[[], None] = staticmethod(lambda: None)
-    """Set by the engine. Who knows before the time that there is something to find may call it, from any thread."""
+    """Set by the engine. An enumerator that learns of new splits before the interval is over may call it, from any
+    thread."""
 
     @abstractmethod
     def discover(self) -> Sequence[Any]:
@@ -206,7 +207,7 @@ class ReaderContext(ABC):
     @property
     @abstractmethod
     def runtime(self) -> RuntimeContext:
-        """Who this subtask is: its name, index and metrics."""
+        """This subtask: its name, index and metrics."""
 
     @property
     @abstractmethod
@@ -304,7 +305,7 @@ class WriterContext(ABC):
     @property
     @abstractmethod
     def runtime(self) -> RuntimeContext:
-        """Who this subtask is: its job, name, index and metrics."""
+        """This subtask: its job, name, index and metrics."""
 
     @property
     @abstractmethod
@@ -325,14 +326,14 @@ class WriterContext(ABC):
     def owner(self) -> int:
         """A number that grows with every attempt of every driver of the job; 0 if its attempts cannot be told apart.
 
-        What a writer leaves in the outside world under a lower number than its own belongs to nobody any more.
+        What was left in the external system under a lower number no longer belongs to any writer.
         """
         return 0
 
     @property
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the job goes on from a checkpoint."""
+        """Whether the job continues from a checkpoint."""
 
     @property
     @abstractmethod
@@ -367,7 +368,7 @@ class SinkWriter(ABC):
         return False
 
     def begun(self) -> list[Any]:
-        """Return what someone else has to undo if this writer is lost, as plain data: asked at the start in BATCH mode.
+        """Return what has to be undone if this writer is lost, as plain data; called at the start in BATCH mode.
 
         There no checkpoint tells a successor. The driver keeps it, and hands it to `Committer.abort`.
         """
@@ -403,14 +404,14 @@ class Committer(ABC):
         """Commit what a complete checkpoint holds. It may come again after a failure, and then must change nothing."""
 
     def abort(self, begun: list[Any]) -> None:  # noqa: B027 - many leave nothing behind
-        """Undo what writers have begun and nobody will commit; what equals something committed is left out.
+        """Undo what writers have begun and what will not be committed; what equals something committed is left out.
 
         Called on the driver in BATCH mode: after the commit if tasks were run more than once, and after a failure. Some
         of it may not be there.
         """
 
     def discard(self, committables: list[Any]) -> None:  # noqa: B027 - most leave it to whoever recovers
-        """Throw away what the writer has just prepared, for a checkpoint that nobody will ever hear of.
+        """Throw away what the writer has just prepared for a checkpoint that will never become known.
 
         It happens when another driver has taken over the job before it was prepared, and so does not know of it. What
         earlier checkpoints hold, the new driver may need.

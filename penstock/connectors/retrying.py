@@ -1,4 +1,4 @@
-"""Tries again, a little later each time, while the outside system is away."""
+"""Retries with growing pauses while an external system does not answer."""
 
 from __future__ import annotations
 

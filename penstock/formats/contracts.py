@@ -24,10 +24,10 @@ class FormatReader(ABC):
 
     @abstractmethod
     def position(self) -> Any:
-        """Return from where another reader of the same piece would go on, as plain data."""
+        """Return the position from which another reader of the same piece would continue, as plain data."""
 
     def close(self) -> None:  # noqa: B027 - the file is closed by its owner
-        """Let go of what is held beside the file."""
+        """Release everything except the file itself."""
 
 
 class FileFormat(ABC):

@@ -167,7 +167,7 @@ class CsvSchemaBuilder:
         return self._with_dialect(escape=None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
-        """Take the character behind this one as it is."""
+        """Take the character after this one literally."""
         return self._with_dialect(escape=one_character("escape character", char))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
@@ -188,7 +188,7 @@ class CsvSchemaBuilder:
         return self._with_dialect(quote=one_character("quote character", char))
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
-        """Pass over the first record of each file, behind the header if there is one."""
+        """Skip the first record of each file, after the header if there is one."""
         return self._with(skip_first_data_row=skip)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
@@ -353,7 +353,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self._with_dialect(delimiter=one_character("field delimiter", c))
 
         def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            r"""Set what stands behind each record: `\n` unless said otherwise, `\r\n`, `\r`, or nothing."""
+            r"""Set what ends each record: `\n` unless set otherwise, `\r\n`, `\r`, or nothing."""
             if delimiter not in ("\n", "\r", "\r\n", ""):
                 raise ValueError(f"the line delimiter must be a line end or empty, not {delimiter!r}")
             return self._with(line_end=delimiter)
@@ -379,7 +379,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         )
 
     def deserialize(self, message: bytes | None) -> Row | None:
-        """The row of a message; None for a comment, an empty message, or one that shall be passed over."""
+        """The row of a message; None for a comment, an empty message, or one that is to be skipped."""
         if message is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Reading CSV: records of one line or, where a quoted field goes on, of more."""
+"""Reading CSV: records of one line or, where a quoted field continues, of several."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def parse_options(dialect: Dialect) -> dict[str, Any]:
 class Records:
     """Cuts some lines into records of fields.
 
-    The csv module asks for as many lines as a record has. If the last record goes on behind the lines at hand, more are
-    taken, so that the place of `source` is always between two records.
+    The csv module asks for as many lines as a record has. If the last record continues after the given lines, more
+    lines are taken, so that the position of `source` is always between two records.
     """
 
     def __init__(self, lines: list[bytes], source: Lines, dialect: Dialect) -> None:

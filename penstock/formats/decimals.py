@@ -22,7 +22,7 @@ AnyType = TypeVar("AnyType", bound=TypeInformation)
 
 
 def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N802
-    """Decimals of at most `precision` digits, `scale` of them behind the point: PyFlink's `DataTypes.DECIMAL`."""
+    """Decimals of at most `precision` digits, `scale` of them after the point: PyFlink's `DataTypes.DECIMAL`."""
     if not 1 <= precision <= MOST_DIGITS:
         raise ValueError(f"the precision of a decimal must be between 1 and {MOST_DIGITS}, but is {precision}")
     if not 0 <= scale <= precision:
@@ -32,7 +32,7 @@ def DECIMAL(precision: int = 10, scale: int = 0) -> DecimalTypeInfo:  # noqa: N8
 
 @dataclass(frozen=True, repr=False)
 class DecimalTypeInfo(BigDecimalTypeInfo):
-    """A Decimal with exactly `scale` digits behind the point, made by `DECIMAL`.
+    """A Decimal with exactly `scale` digits after the point, made by `DECIMAL`.
 
     As in Flink, others are rounded, half away from zero, and a number that has too many digits then becomes None.
     """

@@ -81,7 +81,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """JSON objects as rows. Fields that the row type lacks are passed over, missing ones are None."""
+    """JSON objects as rows. Fields that the row type lacks are ignored, missing ones are None."""
 
     def __init__(
         self, type_info: TypeInformation, *, fail_on_missing_field: bool = False, ignore_parse_errors: bool = False
@@ -99,7 +99,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         return JsonRowDeserializationSchema.Builder()
 
     def deserialize(self, message: bytes | None) -> Row | None:
-        """The row of a message; None for a message that shall be passed over."""
+        """The row of a message; None for a message that is to be skipped."""
         if message is None:
             return None
         try:
@@ -176,7 +176,7 @@ def _parser(decimals: bool) -> Callable[[str], Any]:
 # --- files ---
 @dataclass(frozen=True)
 class JsonLinesFormat(StreamFormat):
-    """Files with one JSON value a line, in UTF-8; empty lines are passed over.
+    """Files with one JSON value per line, in UTF-8; empty lines are skipped.
 
     With a row type, lines are objects that become rows. Without a type, they become what `json` makes of them.
     """

@@ -27,7 +27,7 @@ class Lines:
         file.seek(self.at)
 
     def _first_line(self, start: int) -> int:
-        """Where the first line at or behind `start` begins: there, if a line ends right before it."""
+        """Where the first line at or after `start` begins: at `start`, if a line ends right before it."""
         if start == 0:
             return 0
         self._file.seek(start - 1)
@@ -72,7 +72,7 @@ class Lines:
         return [b"".join(parts) + self._rest_of_line()] if parts else []
 
     def _rest_of_line(self) -> bytes:
-        """What a line that began before the end still has behind it."""
+        """The rest, after the end, of a line that began before it."""
         parts: list[bytes] = []
         while block := self._file.read(_SEARCH_BYTES):
             head, line_feed, _ = block.partition(b"\n")
@@ -105,7 +105,7 @@ class LinesReader(FormatReader):
     def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
         """The records of some lines, the first of which begins at byte `begin`.
 
-        A record that goes on behind the lines takes more of them from `_lines`.
+        A record that continues after these lines takes more of them from `_lines`.
         """
 
     def decoded_one_by_one(

@@ -3,7 +3,8 @@
 A file is read in pieces of whole stripes: of n stripes, the i-th belongs to the piece that holds the byte i/n of the
 way through the file. ORC has no type for a time of day.
 
-Some versions of Arrow lose the values behind a row that is None inside another row. There such rows are refused.
+Some versions of Arrow lose the values after a row that is None inside another row. With these versions such rows are
+refused.
 """
 
 from __future__ import annotations

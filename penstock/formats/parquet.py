@@ -1,8 +1,8 @@
 """Parquet files, as rows or as generic Avro records.
 
 A file is read in pieces: a group of rows belongs to the piece in which its first byte lies. Decimals have up to 38
-digits, 18 of them behind the point, unless a `DECIMAL` says otherwise. Times are written as they are; a time with a
-zone is written and read as of UTC.
+digits, 18 of them after the point, unless a `DECIMAL` says otherwise. Times are written as they are; a time with a zone
+is written and read as of UTC.
 """
 
 from __future__ import annotations

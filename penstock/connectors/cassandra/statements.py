@@ -50,7 +50,7 @@ class MapperOptions:
         return self
 
     def if_not_exists(self, enabled: bool) -> MapperOptions:
-        """Whether a row that is there stays as it is."""
+        """Whether an existing row stays as it is."""
         self._if_not_exists = enabled
         return self
 

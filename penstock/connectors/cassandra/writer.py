@@ -202,7 +202,7 @@ class WritingSink(Sink):
 
 
 class LoggingSink(GenericWriteAheadSink):
-    """Keeps records in checkpoints and writes those of a complete one, each with a time that is the same every time."""
+    """Keeps records in checkpoints and writes those of a complete one, with the same write time on every attempt."""
 
     def __init__(self, settings: Settings, committer: CassandraCommitter) -> None:
         super().__init__(committer)
@@ -239,7 +239,7 @@ class CassandraCommitter(CheckpointCommitter):
 
     @staticmethod
     def default_checkpoint_committer(builder: ClusterBuilder, key_space: str | None = None) -> CassandraCommitter:
-        """Return a committer; it makes its key space and table if they are not there."""
+        """Return a committer; it creates its key space and table if they do not exist."""
         return CassandraCommitter(builder) if key_space is None else CassandraCommitter(builder, key_space)
 
     def create_resource(self) -> None:

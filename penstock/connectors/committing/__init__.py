@@ -1,1 +1,1 @@
-"""Sinks of users' own that commit behind checkpoints: in two phases, prepared, or written ahead."""
+"""Base classes for users' own sinks that commit after checkpoints: in two phases, prepared, or written ahead."""

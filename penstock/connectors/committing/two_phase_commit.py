@@ -55,7 +55,7 @@ class TwoPhaseCommitSinkFunction(Function):
 
     @abstractmethod
     def pre_commit(self, transaction: Any) -> None:
-        """Make a transaction such that `commit` cannot fail, whoever calls it."""
+        """Prepare a transaction so that `commit` cannot fail, in whatever process it is called."""
 
     @abstractmethod
     def commit(self, transaction: Any) -> None:
@@ -70,7 +70,7 @@ class TwoPhaseCommitSinkFunction(Function):
         self.commit(transaction)
 
     def recover_and_abort(self, transaction: Any) -> None:
-        """Abort a transaction of an earlier attempt, if it is there; it may have been aborted, or got nowhere."""
+        """Abort a transaction of an earlier attempt, if it exists; it may have been aborted already, or never begun."""
         self.abort(transaction)
 
     def finish_recovering_context(self, handled_transactions: Collection[Any]) -> None:
@@ -91,9 +91,8 @@ class TwoPhaseCommitSinkFunction(Function):
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction:
-        """Go on when a transaction of an earlier attempt cannot be committed and is older than the timeout.
-
-        Its records are lost; without this, the job could not be started any more.
+        """Continue when a transaction of an earlier attempt cannot be committed and is older than the timeout. Its
+        records are lost; without this setting, the job could no longer be started.
         """
         self._ignores_failures_after_timeout = True
         return self

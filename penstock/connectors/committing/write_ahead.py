@@ -52,7 +52,7 @@ class CheckpointCommitter(ABC):
         self.operator_id = id
 
     def create_resource(self) -> None:  # noqa: B027 - many need none
-        """Make what is needed to remember, unless it is there; called by every subtask, before `open`."""
+        """Create the place where commits are recorded, unless it exists; called by every subtask, before `open`."""
 
     def open(self) -> None:  # noqa: B027
         """Connect."""
@@ -145,9 +145,9 @@ class _Log:
     sink: GenericWriteAheadSink
     waiting: dict[Any, _Section] = field(default_factory=dict)
     complete: set[Any] = field(default_factory=set)
-    """Those whose checkpoint is complete."""
+    """Batches of records whose checkpoint is complete."""
     doubtful: set[Any] = field(default_factory=set)
-    """Those that may have been sent already."""
+    """Batches of records that may have been sent already."""
     is_open: bool = False
     ended: bool = False
     committer_for: tuple[str, str] | None = None
@@ -315,7 +315,8 @@ class FileCheckpointCommitter(CheckpointCommitter):
 
 
 class DatabaseCheckpointCommitter(CheckpointCommitter):
-    """Remembers in a table of PostgreSQL or SQLite, which is made if it is not there; the last few are kept."""
+    """Records commits in a table of PostgreSQL or SQLite, which is created if it does not exist; the last few are
+    kept."""
 
     def __init__(self, connection_options: JdbcConnectionOptions, table: str = "penstock_checkpoints") -> None:
         self.connection_options = connection_options

@@ -45,7 +45,7 @@ class FlushBackoffType(Enum):
 
 
 class ElasticsearchEmitter(ABC):
-    """Says what becomes of a record. Override `emit` for more than one document a record, or for deletes."""
+    """Turns a record into requests. Override `emit` for more than one document per record, or for deletes."""
 
     @abstractmethod
     def emit(self, element: Any) -> Iterable[dict[str, Any]]:
@@ -56,8 +56,8 @@ class ElasticsearchEmitter(ABC):
     def static_index(index: str, key_field: str | None = None, doc_type: str | None = None) -> ElasticsearchEmitter:
         """Return an emitter that writes every record to one index.
 
-        Records are dicts, rows with names, or dataclasses. With a `key_field`, its value is the document's id, and a
-        document that is there is updated.
+        Records are dicts, rows with names, or dataclasses. With a `key_field`, its value is the document's id, and an
+        existing document is updated.
         """
         return _Documents(_named(index, "index"), False, key_field, doc_type)
 

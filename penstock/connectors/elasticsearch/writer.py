@@ -1,4 +1,4 @@
-"""Sends documents to Elasticsearch in bulk requests, and deals with those that it does not take."""
+"""Sends documents to Elasticsearch in bulk requests, and handles those that it rejects."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class BulkWriter(SinkWriter):
 
 
 class _Busy(Exception):
-    """The cluster has too much to do, or is not there in full."""
+    """The cluster is overloaded, or not fully available."""
 
 
 def is_transient(error: Exception) -> bool:
@@ -203,7 +203,7 @@ def _accepted(action: Action) -> tuple[int, ...]:
 
 
 def _again(actions: list[Action], failed: list[bool]) -> list[Action]:
-    """Those that failed, and those behind them about the same documents, so that the last one still wins."""
+    """The requests that failed, and later ones for the same documents, so that the last one still wins."""
     again, documents = [], set()
     for action, has_failed in zip(actions, failed, strict=True):
         document = (action.index, action.id)

@@ -1,4 +1,4 @@
-"""Makes few large files of many small ones, before readers see any of them."""
+"""Combines many small files into few large ones, before readers see any of them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FileCompactor(ABC):
     """Makes one file of several."""
 
     merges = True
-    """Whether files become one; otherwise each goes on as it is."""
+    """Whether files are combined; otherwise each is kept as it is."""
 
     @abstractmethod
     def compact(self, inputs: Iterable[IO[bytes]], output: IO[bytes], write_all: WriteAll) -> None:
@@ -90,7 +90,7 @@ class FileCompactor(ABC):
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """The bytes of one file behind those of the other, with a delimiter between them: for row formats."""
+        """Concatenates the bytes of the files, with a delimiter between them: for row formats."""
         if file_delimiter is not None and not isinstance(file_delimiter, bytes):
             raise TypeError(f"the delimiter between files is bytes, not {file_delimiter!r}")
         return ConcatFileCompactor(file_delimiter or b"")
@@ -102,7 +102,7 @@ class FileCompactor(ABC):
 
     @staticmethod
     def record_wise_file_compactor(file_format: FileFormat) -> FileCompactor:
-        """Read the records of every file and write them again: for formats that cannot be put together otherwise."""
+        """Read the records of every file and write them again: for formats that cannot be combined otherwise."""
         if not isinstance(file_format, FileFormat):
             raise TypeError(f"records are read from a StreamFormat or BulkFormat, not from {file_format!r}")
         return RecordWiseFileCompactor(file_format)

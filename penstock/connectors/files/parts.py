@@ -2,7 +2,7 @@
 
 A file in progress has a hidden name, which says whose it is. Closed, it waits, still hidden, for the checkpoint that
 knows about it; when that is complete it is renamed, and readers see it. What a checkpoint says about a file is plain
-data, so that whoever recovers can do the next step, or find it done.
+data, so that a job that recovers can do the next step, or find it done.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ class Names:
         return match is not None and match["sink"] == self._sink
 
     def may_delete(self, url: str) -> bool:
-        """Whether a hidden file, if nobody needs it, is this subtask's to delete: its own, or nobody's any more.
+        """Whether this subtask should delete a hidden file that is not needed: its own, or one that has no owner any
+        more.
 
         A later owner of the job may be at work already, if this one has not noticed yet that it was displaced.
         """
@@ -286,7 +287,7 @@ class PartFile:
         self.last_update_time = now
 
     def fill(self, by: Callable[[Any, Callable[[list[Any]], None]], None], new_content: NewContent) -> None:
-        """Let someone write bytes into the file, or values in the sink's format."""
+        """Give access to the file for writing bytes, or values in the sink's format."""
         by(self._stream, lambda values: self.write(values, new_content, self.last_update_time))
 
     def snapshot(self) -> InProgress:
@@ -311,5 +312,5 @@ class PartFile:
             self._named = True
 
     def abandon(self) -> None:
-        """Let go of the file as it is. It stays for whoever knows how much of it counts."""
+        """Close the file as it is. It stays for a recovery, which knows how much of it counts."""
         self._closing.close()

@@ -126,7 +126,7 @@ class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
 
     @classmethod
     def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
-        """Start to build a sink whose files are one encoded record behind the other."""
+        """Start to build a sink whose files contain one encoded record after the other."""
         return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
 
     @classmethod

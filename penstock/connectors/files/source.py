@@ -49,7 +49,7 @@ class FileSplit:
 
 
 class FileProcessingMode(Enum):
-    """Whether `read_file` reads what is there, or also what comes later."""
+    """Whether `read_file` reads only existing files, or also later ones."""
 
     PROCESS_ONCE = "once"
     PROCESS_CONTINUOUSLY = "continuously"
@@ -87,7 +87,7 @@ class FileSplitAssignerProvider:
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """Records of files, each once: the files that are there at the start, or also those that come later."""
+    """The records of files, each once: of the files that exist at the start, or also of later ones."""
 
     format: FileFormat
     paths: tuple[str, ...]
@@ -220,7 +220,8 @@ class FileEnumerator(SplitEnumerator):
 
 
 class FileSplitReader(SplitReader):
-    """Reads one piece of a file. If reading fails for a passing reason, the file is opened again at the last place."""
+    """Reads one piece of a file. If reading fails for a temporary reason, the file is opened again at the last
+    position."""
 
     def __init__(self, split: FileSplit, file_format: FileFormat, context: ReaderContext) -> None:
         self._split = split

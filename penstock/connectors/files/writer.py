@@ -66,8 +66,8 @@ class FileSettings:
 class FileWriter(SinkWriter):
     """Writes the records of one subtask into hidden files, and says at a checkpoint which of them are whole.
 
-    At a savepoint all of them are: someone may start from it when this job has long gone on, so its files
-    are marked, and nobody deletes them.
+    At a savepoint all of them are: another job may start from it much later, so its files are marked, and are not
+    deleted.
     """
 
     is_savepoint = False
@@ -93,7 +93,7 @@ class FileWriter(SinkWriter):
             self._take_up(item)
 
     def _take_up(self, item: InProgress | Closed) -> None:
-        """Go on where a former writer was. What another job has written is copied: it may still need it.
+        """Continue where an earlier writer stopped. What another job has written is copied: it may still need it.
 
         What counts of an open file is copied even if it is this job's, since more may have been written behind it.
         """
@@ -273,7 +273,7 @@ class RecordContext(SinkFunction.Context):
 
 # --- the content of files ---
 class RowContent(Content):
-    """Records one behind the other."""
+    """Records one after the other."""
 
     def __init__(self, stream: Any, encoder: Encoder, input_type: TypeInformation | None) -> None:
         self._stream = stream

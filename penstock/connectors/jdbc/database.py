@@ -47,7 +47,7 @@ _BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
     (r"NOT NULL constraint|CHECK constraint|cannot store|type '.*' is not supported|cannot adapt", SchemaMismatch),
     (r"too large to convert|number of bindings|Incorrect number|ON CONFLICT clause does not match", SchemaMismatch),
 ]
-"""For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL lets nobody in."""
+"""For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL accepts no connections."""
 
 _PASSING_STATES = ("08", "40", "53", "55P03", "57P")
 _PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.IGNORECASE)
@@ -106,7 +106,7 @@ class Database:
 
     # --- tables of our own ---
     def own_table(self, full_name: str, columns: Callable[[], list[Column[Any]]]) -> Table:
-        """A table, made if it is not there. Its columns are asked for once SQLAlchemy is known to be installed."""
+        """A table, created if it does not exist. Its columns are asked for once SQLAlchemy is known to be installed."""
         require_sqlalchemy()
         import sqlalchemy
 
@@ -116,7 +116,7 @@ class Database:
         return table
 
     def _make(self, table: Table) -> None:
-        """Create a table unless it is there. Several may try at the same time, and all succeed."""
+        """Create a table unless it exists. Several subtasks may try at the same time, and all succeed."""
         from sqlalchemy.schema import CreateTable
 
         if self._has(table):

@@ -130,7 +130,7 @@ class JdbcSink(Sink):
         records = Records(self.statement, self.type_info)
         if self.exactly_once_options is None:
             return BatchingWriter(records, self.connection_options, self.execution_options, context)
-        # So that a database that lets nobody in is known at the start, not at the first checkpoint.
+        # So that a database that refuses connections is noticed at the start, not at the first checkpoint.
         committer = OnceCommitter(self.statement, self.connection_options, self.exactly_once_options)
         committer.markers()
         committer.close()

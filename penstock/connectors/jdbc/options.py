@@ -13,7 +13,7 @@ _NAMED = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """Where a database is and who wants in.
+    """Where a database is, and the user to connect as.
 
     The URL is `jdbc:postgresql://host:port/database`, `jdbc:sqlite:path`, or any URL that SQLAlchemy understands.
     """
@@ -151,7 +151,7 @@ class JdbcExactlyOnceOptions:
     """How an exactly-once sink remembers what it has committed."""
 
     marker_table: str = "penstock_commits"
-    """Made by the sink if it is not there; several sinks and jobs may share it."""
+    """Created by the sink if it does not exist; several sinks and jobs may share it."""
     max_commit_attempts: int = 6
 
     def __post_init__(self) -> None:

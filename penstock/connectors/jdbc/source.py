@@ -1,4 +1,4 @@
-"""Reads a query in parts, each in the order of a key: a part is gone on with behind the last key that was read."""
+"""Reads a query in parts, each in the order of a key: after a failure a part continues after the last key read."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class JdbcSource(Source):
     """The rows of a query, once.
 
     `key` names a column of the query's result, or several, that is never null and different in all rows of one part.
-    Rows come in its order, and after a failure reading goes on behind the last one, so that each row is read once even
+    Rows come in its order, and after a failure reading continues after the last one, so that each row is read once even
     if others were added or deleted meanwhile.
 
     The query is read in parts: one for each tuple of `parameters`, which fill its `?`; or in `partitions` ranges of its
@@ -185,7 +185,7 @@ class _PartsInTurn(SplitsInTurn):
 
 
 class _PartReader(SplitReader):
-    """Reads one part through a cursor. Where a cursor would lock out writers, it asks for each page anew."""
+    """Reads one part through a cursor. Where a cursor would lock out writers, each page is a new query."""
 
     def __init__(self, source: JdbcSource, database: Database, split: JdbcSplit, context: ReaderContext) -> None:
         self._context = context
@@ -211,7 +211,7 @@ class _PartReader(SplitReader):
         return self._values(taken) if taken else []
 
     def _values(self, rows: list[tuple[Any, ...]]) -> list[Any]:
-        """Rows of another type than declared are dealt with as the job was told to."""
+        """Rows that do not fit the declared type are handled as the job's setting for bad records says."""
         try:
             return self._rows.of(rows, self._columns)
         except TypeMismatch:
@@ -267,7 +267,7 @@ class _PartReader(SplitReader):
         return tuple(row[place] for place in self._places)
 
     def _check(self, page: list[tuple[Any, ...]]) -> None:
-        """A key that comes twice, or is missing, would lose rows when reading goes on behind it."""
+        """With a key that is duplicated or missing, rows would be lost when reading continues after it."""
         keys = [self._key(row) for row in page]
         for before, key in pairwise([self._fetched_to, *keys]):
             if None in key:  # type: ignore[operator]

@@ -162,7 +162,7 @@ class OnceCommitter(Committer):
             _mark(connection, markers, prepared.origin, [*ids, prepared.id][-MARKERS_KEPT:])
 
     def markers(self) -> Table:
-        """The table of markers, made if it is not there."""
+        """The table of markers, created if it does not exist."""
         if self._markers is None:
             self._markers = self._database.own_table(self._marker_table, _marker_columns)
         return self._markers
@@ -182,7 +182,7 @@ def _marker_columns() -> list[Column[Any]]:
 
 
 def _locked(connection: Connection, markers: Table, origin: str) -> list[str]:
-    """The last ids that were committed for an origin; nobody else gets to see them before this transaction ends."""
+    """The last ids that were committed for an origin; others cannot see them before this transaction ends."""
     import sqlalchemy
     from sqlalchemy.dialects import postgresql, sqlite
 

@@ -95,7 +95,8 @@ class KafkaSourceBuilder(_ClientBuilder):
 
     # --- from where to where ---
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Where partitions start that are there at the start: earliest() unless set. Later ones are read whole."""
+        """Where to start in the partitions that exist at the start: earliest() unless set. Later partitions are read
+        completely."""
         self._starting = _offsets(starting_offsets_initializer)
         return self
 
@@ -134,7 +135,7 @@ class KafkaSourceBuilder(_ClientBuilder):
         return self
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """The group to which offsets are committed after each checkpoint, for those who watch."""
+        """The group to which offsets are committed after each checkpoint, for monitoring."""
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:

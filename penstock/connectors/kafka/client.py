@@ -83,7 +83,7 @@ def client_settings(properties: Mapping[str, Any], *leave_out: str) -> dict[str,
 
 
 def connection_settings(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Only those settings that say where the servers are and who asks: good for every kind of client."""
+    """Only the settings for servers and credentials, which are valid for every kind of client."""
     shared = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "broker.", "reconnect.", "client.")
     return {name: value for name, value in client_settings(properties).items() if name.startswith(shared)}
 
@@ -97,7 +97,7 @@ class Client:
     """
 
     def __init__(self, kind: str, settings: dict[str, Any], retries: Retries) -> None:
-        # What the library logs of lost connections, ten lines a second, is told in errors and warnings of our own.
+        # The library logs lost connections ten times a second; our own errors and warnings report them instead.
         self.settings = {"log_level": 2, "reconnect.backoff.ms": RECONNECT_MILLIS, **settings}
         self.servers = str(settings.get("bootstrap.servers", ""))
         self.retries = retries
@@ -194,7 +194,8 @@ class Client:
             raise
 
     def close(self) -> None:
-        """Let go of the client. A producer is only dropped, for its close() would wait for servers that are away."""
+        """Release the client. A producer is only dropped, because its close() would wait for servers that do not
+        answer."""
         client, self.client = self.client, None
         if hasattr(client, "consume"):
             client.close()

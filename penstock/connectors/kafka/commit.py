@@ -1,8 +1,8 @@
 """Exactly once: what a checkpoint holds is written in one transaction, with a marker that says so.
 
 The marker is a record in a compacted topic of its own. Its key is the origin, the writer whose records they were; its
-value is a list of the last ids that were committed for it. Whoever commits for an origin first takes over its
-transactional id, so that a transaction that hung is over one way or the other, and then looks which it was.
+value is a list of the last ids that were committed for it. A subtask that commits for an origin first takes over its
+transactional id, so that an open transaction is either committed or aborted, and then checks which of the two happened.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READ_SECONDS = 60.0
 
 
 class KafkaCommitter(Committer):
-    """Commits for the origins that fell to one subtask, each with a transactional id of its own."""
+    """Commits for the origins assigned to one subtask, each with its own transactional id."""
 
     def __init__(self, sink: KafkaSink) -> None:
         self._sink = sink
@@ -97,7 +97,7 @@ class OriginCommitter:
         )
 
     def take_over(self) -> None:
-        """Make sure that nothing is under way for this origin, and that nobody else commits for it from now on.
+        """Make sure that no transaction is open for this origin, and that no one else commits for it from now on.
 
         One that has thereby taken the id from a new owner of the job must leave it at that.
         """
@@ -174,7 +174,8 @@ class OriginCommitter:
                     raise
 
     def _failed(self, exception: Exception, seconds: float) -> None:
-        """Nobody knows whether it was committed. A new producer makes sure that it is over, and the marker tells."""
+        """It is unknown whether it was committed. A new producer makes sure that it has ended, and the marker gives the
+        answer."""
         error, code = exception.args[0], library().KafkaError
         assert self._sending is not None
         sending = self._sending
@@ -275,7 +276,7 @@ class Markers:
         until = time.monotonic() + patience
         while True:
             committed, stable = self._scan(origin, "read_committed", 0)
-            # Behind that, transactions of others may be open; a marker of ours there cannot be judged before they end.
+            # After that offset, other transactions may be open; our markers there cannot be judged before they end.
             unsettled, _ = self._scan(origin, "read_uncommitted", stable)
             if unsettled is None:
                 return committed or []
@@ -287,7 +288,7 @@ class Markers:
             time.sleep(0.1)
 
     def _scan(self, origin: str, isolation: str, start: int) -> tuple[list[str] | None, int]:
-        """The last marker of an origin from an offset on, and the offset behind what can be read."""
+        """The last marker of an origin from an offset on, and the offset after the last readable record."""
         consumer = Client("Consumer", {**self._reading, "isolation.level": isolation}, self._retries)
         try:
             consumer.client.assign([library().TopicPartition(self._topic, 0, start)])

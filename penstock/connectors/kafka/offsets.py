@@ -128,7 +128,7 @@ class KafkaOffsetsInitializer(ABC):
         return _Given(dict(offsets), _strategy(offset_reset_strategy))
 
     reset: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
-    """What to do at the start if the offset is not there."""
+    """What to do at the start if the offset does not exist."""
     needs_group = False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Reads the partitions that fell to one subtask with one consumer, in chunks."""
+"""Reads the partitions assigned to one subtask with one consumer, in chunks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Key = tuple[str, int]
 
 
 class KafkaReader(SourceReader):
-    """One consumer with its partitions assigned, never subscribed: Penstock knows who reads what."""
+    """One consumer with assigned partitions, never subscribed: Penstock decides which subtask reads which partition."""
 
     waits_in_a_thread = True
 
@@ -114,7 +114,7 @@ class KafkaReader(SourceReader):
         return runs
 
     def _consume(self, consumer: Any, most: int, wait: float) -> list[Any]:
-        """What is there; only if there is nothing, wait for the first."""
+        """Take what has arrived; only if there is nothing, wait for the first message."""
         messages: list[Any] = consumer.consume(most, 0)
         if messages or not wait:
             return messages
@@ -213,7 +213,7 @@ class KafkaReader(SourceReader):
                 client.partitions(topic)
         log.warning("Kafka did not know a topic for a moment: %s", error.str())
 
-    # --- committing, for those who watch the group's lag ---
+    # --- committing, for tools that show the group's lag ---
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         read = self._snapshots.get(checkpoint_id, self._snapshots.get(None))
         for number in [number for number in self._snapshots if number is not None and number <= checkpoint_id]:
@@ -300,7 +300,7 @@ class _Outage:
         return self._error is not None and time.monotonic() >= self._next
 
     def check(self, client: Client) -> None:
-        """Nothing was read. If that is because nobody answers, ask from time to time, and raise in the end."""
+        """Nothing was read. If that is because no server answers, ask from time to time, and finally raise."""
         try:
             client.topics(retries=ONE_TRY)
         except ConnectorError as error:

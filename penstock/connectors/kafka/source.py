@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.connectors.kafka")
 NO_GROUP = "penstock"
-"""The library wants a group even of those who never commit."""
+"""The library requires a group even from consumers that never commit."""
 DISCOVERY_MILLIS = 300_000
 ONE_TRY = Retries(attempts=1)
 
@@ -82,7 +82,7 @@ class KafkaSplit:
     offset: int
     stop: int | None = None
     reset: int | None = None
-    """What to ask for if the offset is not there; only until the first record was read, and never after a restore."""
+    """Where to start if the offset does not exist; only until the first record was read, and never after a restore."""
 
     @property
     def split_id(self) -> str:

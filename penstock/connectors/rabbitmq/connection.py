@@ -222,7 +222,7 @@ class Link:
         self._first = False
 
     def drop(self) -> None:
-        """Let go of a connection, which may be lost already."""
+        """Close a connection, which may be lost already."""
         connection, self.connection, self.channel = self.connection, None, None
         if connection is not None and connection.is_open:
             try:

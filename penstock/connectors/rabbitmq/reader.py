@@ -82,8 +82,8 @@ class QueueReader(SourceReader):
 class QueueConsumer:
     """Takes messages from a queue in the order in which the broker sends them.
 
-    The ids of messages that were read on this connection are in batches, to be acknowledged. Those of a connection that
-    is gone are leftovers: the broker will send their messages again, which are then dropped.
+    The ids of messages that were read on this connection are in batches, to be acknowledged. Ids from a lost connection
+    are leftovers: the broker will send their messages again, which are then dropped.
     """
 
     def __init__(self, source: RMQSource, context: ReaderContext, split: Consumer) -> None:
@@ -143,7 +143,7 @@ class QueueConsumer:
         )
         end = self._end_among(values)
         if end is not None:
-            # What is behind the message that says so stays in the queue.
+            # Messages after the one that ends the stream stay in the queue.
             self.finished = True
             self._current.last = fresh[end if kept is None else kept[end]][0]
             self._arrived.clear()

@@ -1,4 +1,4 @@
-"""Publishes to RabbitMQ batch by batch, each in a transaction: what a lost connection leaves behind was never there."""
+"""Publishes to RabbitMQ batch by batch, each in a transaction: a lost connection leaves nothing half-published."""
 
 from __future__ import annotations
 
