@@ -1,4 +1,5 @@
-"""What the coordinator wants done in storage, as data, and the one place that does it, as long as it owns the job."""
+"""The coordinator's orders to storage, as data, and the one place that carries them out while this driver owns the
+job."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ log = logging.getLogger("penstock.checkpoint")
 
 @dataclass
 class SavepointRequest:
-    """Someone wants a savepoint; the future gets its path, or why there is none."""
+    """A request for a savepoint; the future gets its path, or the reason why there is none."""
 
     folder: str
     stop: bool = False
@@ -26,7 +27,7 @@ class SavepointRequest:
 
 @dataclass(frozen=True)
 class Publish:
-    """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told what came of it."""
+    """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told the outcome."""
 
     metadata: Metadata
     savepoint_folder: str | None = None
@@ -34,7 +35,7 @@ class Publish:
 
 @dataclass(frozen=True)
 class Drop:
-    """Delete checkpoints that are complete, and the files that none of the kept ones needs."""
+    """Delete complete checkpoints, and the files that none of the retained ones needs."""
 
     dropped: list[Metadata]
     kept: list[Metadata]
@@ -60,14 +61,14 @@ class DiscardSavepoint:
 
 @dataclass(frozen=True)
 class DeleteClaimed:
-    """Delete the snapshot that the job was started from and was given to keep."""
+    """Delete the snapshot that the job was started from and has claimed."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Tidy:
-    """The job is over: delete all but the kept checkpoints, of those numbered from `since` on."""
+    """The job is over: of the checkpoints numbered from `since` on, delete all but the retained ones."""
 
     kept: list[Metadata]
     since: int

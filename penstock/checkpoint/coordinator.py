@@ -1,7 +1,7 @@
-"""The driver's side of checkpoints: when one is due, gathering what the slots say, publishing, telling, deleting.
+"""The driver's side of checkpoints: when one is due, what the slots answer, what to publish, announce and delete.
 
-Pure decisions. Time, acknowledgements and storage's answers are handed in; orders to slots and notices are taken out,
-and what is to be done in storage lies in `agenda` until the driver of the job has done it.
+Makes pure decisions. It is given the time, the slots' acknowledgements and the storage's answers, and returns orders
+and notices for the slots. Work for the storage lies in `agenda` until the driver of the job has done it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REMEMBERED = 100
 
 @dataclass(frozen=True)
 class CheckpointRules:
-    """When checkpoints are taken and how much may go wrong. Times in milliseconds."""
+    """When checkpoints are taken and how many may fail. Times are in milliseconds."""
 
     interval: int | None = None
     """None: only savepoints, when asked for."""

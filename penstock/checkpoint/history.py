@@ -1,4 +1,4 @@
-"""What is told about checkpoints: those in progress, those that are complete, and those that failed."""
+"""What can be reported about checkpoints: those in progress, those that are complete, and those that failed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SlotShare:
 
 @dataclass(frozen=True)
 class CheckpointRecord:
-    """Everything that is told about one checkpoint or savepoint."""
+    """Everything that is reported about one checkpoint or savepoint."""
 
     number: int
     status: CheckpointStatus

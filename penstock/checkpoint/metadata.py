@@ -1,4 +1,4 @@
-"""The metadata of a checkpoint or savepoint: what makes a heap of files a snapshot. Plain JSON behind a checksum.
+"""The metadata of a checkpoint or savepoint: it turns a set of files into a snapshot. Plain JSON after a checksum.
 
 The first line names the format and its version and holds the checksum of the rest. Files are named relative to the
 metadata, so that a folder can be moved as a whole.
@@ -27,7 +27,7 @@ _KEEPING = ("source", "committing sink")
 
 @dataclass
 class Metadata:
-    """Everything about a snapshot but the state itself."""
+    """Everything about a snapshot except the state itself."""
 
     number: int
     timestamp: int

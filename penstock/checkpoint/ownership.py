@@ -40,7 +40,8 @@ _held: set[str] = set()
 
 
 class NoOwnership:
-    """Of a job that nobody else can find, since its checkpoints are in the driver's memory."""
+    """Stands for the ownership of a job that no other driver can find, because its checkpoints are in the driver's
+    memory."""
 
     number = 0
     token: Token | None = None

@@ -1,4 +1,4 @@
-"""Where a process is, and whether it still lives, as far as that can be seen from another process."""
+"""Where a process runs, and whether it is still alive, as far as another process can see that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """One process, told apart from all others, also from later ones with the same number."""
+    """Identifies one process among all others, including later ones with the same process id."""
 
     host: str
     machine: str

@@ -1,4 +1,4 @@
-"""Metrics of all slots, brought together."""
+"""The metrics of all slots, combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processing time of a job, and waiting for it."""
+"""The processing time of a job, and how to wait for a point in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class WallClock:
-    """Processing time of a real job."""
+    """The processing time of a real job."""
 
     virtual = False
     """Whether time goes on only when somebody rests, so that nobody may wait by another clock."""

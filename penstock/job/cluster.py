@@ -1,4 +1,4 @@
-"""The seam between the epoch loop and what runs the slots."""
+"""The interface between the driver of a job and what runs the slots."""
 
 from __future__ import annotations
 

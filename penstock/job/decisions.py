@@ -42,7 +42,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Wait:
-    """Do nothing until this time, or until a message comes; None: until a message comes."""
+    """Do nothing until this time or until a message comes. None means: until a message comes."""
 
     until: int | None
 
@@ -56,7 +56,7 @@ class HandOutLast:
 
 @dataclass(frozen=True)
 class Release:
-    """Close the functions in the slots and let go of them. Answered by Released."""
+    """Close the functions in the slots and release the slots. Answered by Released."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""From a plan to a deployment: operators and partitionings pickled, each with an error of its own if it cannot be."""
+"""Turns a plan into a deployment: pickles operators and partitionings, and names the one that cannot be pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of a job: carries out what its state machine decides, and tells it what came of it. Knows no Spark."""
+"""The driver of a job: carries out what its state machine decides, and reports the results to it. Knows no Spark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_ASSIGNED = 20_000
 
 
 class Driver(Protocol):
-    """What a job's handle needs of whoever runs it. All but `run` may be called from any thread."""
+    """What a job's handle needs from whatever runs the job. All methods but `run` may be called from any thread."""
 
     @property
     def view(self) -> JobView: ...
@@ -294,7 +294,7 @@ class JobDriver:
 
 
 class EndedJob:
-    """Stands for the driver of a job that came to its end in an earlier run."""
+    """Stands for the driver of a job that finished in an earlier run."""
 
     def __init__(self, job_id: str, now: int) -> None:
         self.view = JobView(job_id, None, JobStatus.FINISHED, (StatusChange(JobStatus.FINISHED, now),))

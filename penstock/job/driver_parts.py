@@ -1,4 +1,4 @@
-"""What sources and sinks have on the driver: enumerators that hand out what to read, committers for all subtasks."""
+"""The parts of sources and sinks that run on the driver: enumerators that hand out work, and global committers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lets a job outlive failures: its checkpoints, its restart strategy, and where it starts from."""
+"""What lets a job survive failures: its checkpoints, its restart strategy, and where it starts from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.job.restarts import NoRestarts, Restarts
 
 @dataclass
 class Durability:
-    """All of it for one job."""
+    """The checkpoints, restart strategy and starting point of one job."""
 
     coordinator: Coordinator
     archive: Archive

@@ -9,7 +9,7 @@ FIRST_RECORDS = 50_000
 
 @dataclass(frozen=True)
 class EpochOptions:
-    """How large an epoch may get, and how often an idle one is worth running."""
+    """How large an epoch may get, and how often an idle job runs one."""
 
     max_records: int = 1_000_000
     """Per slot."""
@@ -20,10 +20,10 @@ class EpochOptions:
 
 
 class Pace:
-    """How many records an epoch may read, so that those behind slow operators do not last much longer than they should.
+    """How many records an epoch may read, so that epochs with slow operators do not last much longer than they should.
 
-    What has been read is processed to the end, and checkpoints wait for that. It begins with few, and twice as many
-    after every epoch that was over in time.
+    Everything that was read is processed before the epoch ends, and checkpoints wait for that. The number starts small
+    and doubles after every epoch that ended in time.
     """
 
     def __init__(self, options: EpochOptions) -> None:

@@ -1,7 +1,7 @@
-"""What the state machine of a job is told.
+"""The facts that the state machine of a job is given.
 
-An answer says what came of the decision before it; every decision but the last gets exactly one. What others want or
-notice can be told at any moment.
+An answer reports the result of the previous decision; every decision but the last gets exactly one answer. Requests
+from clients and news from slots can arrive at any moment.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Deployed(Answer):
-    """The slots of an attempt are there, or say why not."""
+    """The slots of an attempt have started, or say why they could not."""
 
     reports: list[Report]
 
 
 @dataclass(frozen=True)
 class EpochRan(Answer):
-    """The slots have answered a command, and the enumerators on the driver have been asked."""
+    """The slots have answered a command, and the enumerators on the driver have handed out their work."""
 
     reports: list[Report]
     positions: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class NotPublished(Answer):
 
 @dataclass(frozen=True)
 class Released(Answer):
-    """The slots have closed their functions; one that failed at it says so."""
+    """The slots have closed their functions; a failure in closing is reported here."""
 
     reports: list[Report]
 
@@ -84,24 +84,24 @@ class Failed(Answer):
 # --- what is told at any moment ---
 @dataclass(frozen=True)
 class SavepointWanted:
-    """Someone waits for a savepoint."""
+    """A client waits for a savepoint."""
 
     request: SavepointRequest
 
 
 @dataclass(frozen=True)
 class CancelWanted:
-    """The job shall end as soon as possible."""
+    """A client wants the job to end as soon as possible."""
 
 
 @dataclass(frozen=True)
 class News:
-    """A slot has input; an enumerator has found something."""
+    """A slot has input, or an enumerator has found something."""
 
 
 @dataclass(frozen=True)
 class SlotGone:
-    """A slot's process has died or does not answer. The next epoch will say so."""
+    """A slot's process has died or does not answer. The next epoch will fail with the reason."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""The state machine of a job: it is told facts, and decides what happens next. It knows no clock, cluster or storage.
+"""The state machine of a job: it is given facts, and decides what happens next. It knows no clock, cluster or storage.
 
 A job goes through attempts. Each deploys slots, runs epochs with waits between them, and ends when the input has ended,
-when it fails, or when someone wants it to stop. After a failure the restart strategy may allow another attempt. At the
-end the slots are released, storage is tidied up, and the last decision says how it ended.
+when it fails, or when a client stops it. After a failure the restart strategy may allow another attempt. At the end the
+slots are released, storage is tidied up, and the last decision says how the job ended.
 
     decision = machine.decide(Answer(now))
     while not isinstance(decision, Ended):

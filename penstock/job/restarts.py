@@ -23,7 +23,7 @@ _LONGEST_BACKOFF = 2.0**62
 
 
 class Restarts(ABC):
-    """The strategy of one job while it runs. The time is handed in, and nothing here waits."""
+    """The restart strategy of one running job. It is given the time, and never waits itself."""
 
     @abstractmethod
     def failed(self, now_millis: int) -> int | None:
@@ -66,7 +66,7 @@ class FixedDelay(Restarts):
 
 
 class FailureRate(Restarts):
-    """Restarts until one failure too many has happened within the interval; both its ends belong to it."""
+    """Restarts until too many failures have happened within the interval, which includes both of its ends."""
 
     def __init__(self, strategy: RestartStrategies.FailureRateRestartStrategyConfiguration) -> None:
         self._allowed = strategy.max_failure_rate
@@ -87,9 +87,9 @@ class FailureRate(Restarts):
 class ExponentialDelay(Restarts):
     """Restarts after waits that grow up to a limit.
 
-    An attempt that ran for the threshold, counted from the end of the wait before it, makes the next wait small again
-    and gives back all attempts. Flink counts failures that come during a wait as one; here an attempt fails once, so
-    that every failure counts.
+    After an attempt that ran for the threshold, counted from the end of the wait before it, the next wait is short
+    again and all attempts are available again. Flink counts failures during a wait as one; here an attempt fails only
+    once, so every failure counts.
     """
 
     def __init__(

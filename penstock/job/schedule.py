@@ -1,4 +1,4 @@
-"""When the next epoch begins: pure functions of what the slots said at the end of the last one."""
+"""When the next epoch begins: pure functions of the slots' last reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UPLOAD_WAIT_MILLIS = 20
 
 @dataclass(frozen=True)
 class Schedule:
-    """The time from which the next epoch may begin, and the time at which it does even if nothing comes."""
+    """The time from which the next epoch may begin, and the time at which it begins even if nothing arrives."""
 
     earliest: int
     latest: int | None

@@ -1,4 +1,4 @@
-"""A job at one moment, as everybody but its driver sees it. Nothing in it changes."""
+"""A job at one moment, as seen from outside its driver. Views never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.runtime.core.messages import Report
 
 @dataclass(frozen=True)
 class StatusChange:
-    """When a job came to a status, in milliseconds of the epoch."""
+    """When a job entered a status, in milliseconds since 1970."""
 
     status: JobStatus
     when: int
@@ -72,7 +72,7 @@ class OperatorView:
 
 @dataclass(frozen=True)
 class JobView:
-    """Everything that can be told about a job. Figures of operators are worked out when they are asked for."""
+    """Everything that can be reported about a job. The figures of operators are computed on request."""
 
     job_id: str
     plan: Plan | None

@@ -1,4 +1,4 @@
-"""From the settings of an environment to what lets its job outlive failures."""
+"""Turns the settings of an environment into what lets its job survive failures."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ _OPTIONS = {spelling: option for option in OPTIONS for spelling in option.spelli
 
 @dataclass
 class EnvironmentSettings:
-    """Everything that is not a transformation.
+    """Everything in an environment that is not a transformation.
 
-    What several options or the program and an option say together is answered by the functions below: where
+    Where several options, or the program and an option, decide together, the functions below give the answer: where
     checkpoints and savepoints go, and how state is kept.
     """
 

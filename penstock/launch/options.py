@@ -1,7 +1,7 @@
 """The options that a Configuration can hold: Flink's names, old and new, and a few of Penstock's own.
 
 Each is one row of `OPTIONS`; `docs/configuration.md` shows the same rows. Some options only make sense together, in
-whatever order they come: restart strategies and checkpoint storages are put together here when all have been read.
+whatever order they are set: restart strategies and checkpoint storages are built here after all options have been read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Apply = Callable[["EnvironmentSettings", str], object]
 
 @dataclass(frozen=True)
 class Option:
-    """A name, what takes the value over, and the other names that mean the same: Flink 1.x's, for the most part.
+    """An option's name, the function that applies its value, and other names that mean the same, mostly from Flink 1.x.
 
     Reading `default` changes nothing; it is None where not setting the option differs from every value.
     """
@@ -178,7 +178,7 @@ def _buffer_timeout(text: str) -> int:
 # --- options that are put together ---
 @dataclass
 class StorageOptions:
-    """Where checkpoints go if the program does not say."""
+    """Where checkpoints go if the program does not set it."""
 
     kind: str | None = None
     implied_kind: str | None = None

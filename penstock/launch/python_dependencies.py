@@ -1,4 +1,4 @@
-"""The files, packages and archives that a program wants in its slots."""
+"""The files, packages and archives that a program needs in its slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.errors import ConfigurationError
 
 @dataclass
 class PythonDependencies:
-    """What was asked for, and where it was put once it was prepared."""
+    """What the program asked for, and where it was put."""
 
     files: list[str] = field(default_factory=list)
     archives: list[tuple[str, str]] = field(default_factory=list)

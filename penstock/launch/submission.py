@@ -44,7 +44,7 @@ log = logging.getLogger("penstock.job")
 
 
 class ClusterFactory(Protocol):
-    """Makes the cluster of a job. There is one on Spark; the testing kit has another."""
+    """Creates the cluster of a job. One implementation is on Spark; the testing kit has another."""
 
     def __call__(self, settings: EnvironmentSettings, deployment: Deployment) -> Cluster: ...
 
@@ -71,7 +71,7 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
 
 @dataclass(frozen=True, eq=False)
 class Defaults:
-    """What new environments and jobs start from, where the program does not say it."""
+    """What new environments and jobs use where the program sets nothing."""
 
     configuration: Configuration | None = None
     cluster: ClusterFactory = spark_cluster

@@ -1,1 +1,1 @@
-"""What runs inside a slot: operators, timers, watermarks, exchange and the task that drives them."""
+"""What runs inside a slot: operators, timers, watermarks, exchange and the code that drives them."""

@@ -1,4 +1,4 @@
-"""What a checkpoint or savepoint holds, state by state: which there are, their entries, the form they are kept in."""
+"""What a checkpoint or savepoint holds, state by state: the states, their entries, and the form of their values."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def split_address(layout: Layout, address: Any) -> tuple[Any, Any]:
 
 # --- the form that values are kept in ---
 class Form(Protocol):
-    """Between a value as functions see it and as a table keeps it: where it expires, with a time beside each part."""
+    """Converts between a value as functions see it and as a table keeps it: state that expires has a time beside each
+    part."""
 
     def bare(self, stored: Any) -> Any:
         """The value alone."""
@@ -148,7 +149,7 @@ def form_of(schema: Schema) -> Form:
 
 
 class _Unstamped:
-    """A value without time."""
+    """A value without a time stamp."""
 
     def bare(self, stored: Any) -> Any:
         return stored
@@ -174,7 +175,7 @@ class _StampedValue:
 
 
 class _StampedList:
-    """A time for each element."""
+    """A list with a time stamp for each element."""
 
     def bare(self, stored: Any) -> Any:
         return [value for value, _ in stored]
@@ -188,7 +189,7 @@ class _StampedList:
 
 
 class _StampedMap:
-    """A time for each entry."""
+    """A map with a time stamp for each entry."""
 
     def bare(self, stored: Any) -> Any:
         return {key: value for key, (value, _) in stored.items()}

@@ -1,4 +1,4 @@
-"""Rows, of a DataFrame or of plain Python, on their way into a savepoint: checked, brought into form, gathered."""
+"""Rows, of a DataFrame or of plain Python, on their way into a savepoint: checked, converted, gathered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One change of a state on its way from a savepoint into another: every value through a function."""
+"""A change to one state on its way from one savepoint into another: a function is applied to every value."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Attempt:
 
 
 class Waiting:
-    """The wait for slots: it is told once that there is one, and has an end."""
+    """The wait for slots: it is logged once, and has a time limit."""
 
     def __init__(self, context: SparkContext, plan: Plan, seconds: float, is_cancelled: Callable[[], bool]) -> None:
         self._context = context

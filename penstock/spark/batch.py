@@ -93,7 +93,7 @@ class SparkBatchCluster:
 
 
 class BatchRun:
-    """One attempt of the job: the Spark job, and a door for tasks that fail because of what the program does."""
+    """One attempt of the job: the Spark job, and a door through which tasks report errors of the program."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ def stages_of(tracker: StatusTracker, group: str) -> list[SparkStageInfo]:
 
 
 class Progress:
-    """Tells in the log which stage runs."""
+    """Logs which stage runs."""
 
     def __init__(self, context: SparkContext, group: str, job: str, stages: int) -> None:
         self._tracker = context.statusTracker()

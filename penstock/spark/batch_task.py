@@ -1,4 +1,4 @@
-"""A task of a BATCH job, in a Python worker of Spark's."""
+"""A task of a BATCH job, in one of Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from penstock.spark.worker import GC_THRESHOLDS, move_in
 
 @dataclass(frozen=True)
 class StageTask:
-    """What Spark sends to the executors for one stage; called with the number of a slot and what has come for it."""
+    """What Spark sends to the executors for one stage; called with the number of a slot and the parcels that arrived
+    for it."""
 
     stage: int
     deployment: bytes
@@ -78,7 +79,7 @@ class StageTask:
 
 
 class RunLost(BaseException):
-    """This run of a task cannot read its input, or not reach the driver; no error of the program's."""
+    """This run of a task cannot read its input or cannot reach the driver; the program is not at fault."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""A program as a guest in a Python worker of Spark's: when it leaves, the process is as it found it."""
+"""Runs a program in one of Spark's Python workers, and afterwards restores the process to its state before."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The lifeline of a slot, both ends: a link beside that for orders, served by a thread of its own on either side.
+"""Both ends of a slot's lifeline: a second link next to the one for commands, served by its own thread on either side.
 
-Over it a slot answers heartbeats, wakes the driver, and tells where it is when it hangs. The words are single bytes
-that are no text; what is text is the stack of a slot's threads, as `faulthandler` writes it.
+Over it a slot answers heartbeats, wakes the driver, and shows where it is when it hangs. Messages are single bytes that
+are not text; all text is the stack of a slot's threads, as `faulthandler` writes it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ log = logging.getLogger("penstock.job")
 
 
 class Lifeline:
-    """The slot's end: answers whether this process lives, wakes the driver, and ends the process with the driver.
+    """The slot's end: answers heartbeats, wakes the driver, and ends the process when the driver is gone.
 
-    If its thread cannot run, since some library holds the interpreter, then `faulthandler`, which needs no interpreter,
-    sends the stacks after `silence` seconds: before the driver gives the slot up.
+    If its thread cannot run because a library holds the interpreter lock, `faulthandler`, which does not need the lock,
+    sends the stacks after `silence` seconds: before the driver gives up the slot.
     """
 
     def __init__(self, sock: socket.socket, task: int, silence: float) -> None:
@@ -101,7 +101,7 @@ class _Line:
 
 
 class Lifelines:
-    """The driver's ends: hears who wakes it, who no longer lives, and where those are who hang."""
+    """The driver's ends: learns which slots wake it, which are dead, and where those that hang are."""
 
     def __init__(self, patience: Patience, on_wake: Callable[[bool], None], on_silent: Callable[[int], None]) -> None:
         self.cause: str | None = None

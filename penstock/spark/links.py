@@ -31,7 +31,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
 class LinkLost(Exception):
-    """The other side of a link is gone, or does not speak as it should."""
+    """The other side of a link is gone, or violates the protocol."""
 
 
 class Tag(NamedTuple):
@@ -44,7 +44,7 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Address:
-    """Where someone listens: a path for those on the same machine, and for the others a host and a port, if any."""
+    """Where a process listens: a path for peers on the same machine, and a host and port, if any, for the others."""
 
     machine: str
     path: str
@@ -60,7 +60,7 @@ def this_machine() -> str:
 
 
 class Listener:
-    """Takes connections of those who know the secret."""
+    """Accepts connections from processes that know the secret."""
 
     def __init__(self, secret: bytes, host: str | None = None, bind: str = "") -> None:
         """`host` is what others on the network call this machine; None if nobody else will connect."""
@@ -186,7 +186,7 @@ def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
 
 
 class Inlet:
-    """Reads one message after the other from a socket: a small one with one call, also if it has come early."""
+    """Reads one message after the other from a socket: a small one with a single call, even if it arrived early."""
 
     def __init__(self, sock: socket.socket, ahead: bool = True) -> None:
         """With `ahead` it may read, and keep, the beginning of what comes behind a message."""
@@ -248,7 +248,7 @@ class Inlet:
 
 
 class Outlet:
-    """What is still to be sent of some messages, without waiting for the other side."""
+    """The unsent rest of some messages; sends without waiting for the other side."""
 
     def __init__(self, sock: socket.socket, tag: Tag, bodies: Iterable[bytes]) -> None:
         self.sock = sock
@@ -283,7 +283,8 @@ def closed(sockets: Iterable[socket.socket]) -> None:
 
 
 class Door:
-    """Lets in those who know the secret and say who they are; one thread waits for them, and one more greets each."""
+    """Accepts peers that know the secret and identify themselves; one thread waits for them, and another greets
+    each."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

@@ -1,8 +1,9 @@
-"""The links among the slots of an attempt, over which a stage's output goes from everyone to everyone.
+"""The links among the slots of an attempt, over which the output of a stage goes from every slot to every slot.
 
-A few slots send to each other directly. Of many slots one is the hub: everyone gives it one letter, in which what is
-small rides along, and gets one from it. What is large goes directly, and the letter says so. A quiet epoch, in which
-nearly nobody has anything for anybody, so takes two messages for every slot instead of two for every pair.
+With few slots, each sends to the others directly. With many, one slot is the hub: every other slot sends it one letter,
+which contains its small blobs, and gets one letter back. Large blobs are sent directly, and the letter announces them.
+So a quiet epoch, in which hardly any slot has something to send, takes two messages per slot instead of two per pair of
+slots.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def mesh_of(own: int, peers: dict[int, socket.socket]) -> Mesh:
 class Mesh:
     """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
 
-    So two that send to each other do not wait for each other, and nobody can be more than one message ahead of a slot
-    that is slow: what waits is one stage's output on each link. Once everything is sent, messages are awaited one after
-    the other: a slot that waits for all at once would be woken by each.
+    So two slots that send to each other do not block each other, and no slot can be more than one message ahead of a
+    slow one: at most one stage's output waits on each link. Once everything is sent, messages are awaited one after the
+    other: a slot that waits for all at once would be woken by each.
     """
 
     def __init__(self, peers: dict[int, socket.socket]) -> None:
@@ -104,9 +105,9 @@ def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, eve
 
 
 class _WithHub(Mesh):
-    """The links of one of many slots.
+    """The links of a slot in a job with many slots.
 
-    The hub is the last slot: it gets the driver's orders last, so that most letters are there when it looks for them,
+    The hub is the last slot: it gets the driver's commands last, so most letters have arrived when it looks for them,
     and it has no operators whose parallelism is one.
     """
 
@@ -139,7 +140,8 @@ class Spoke(_WithHub):
 
 
 class Hub(_WithHub):
-    """The links of the hub. It sends nothing before it has everyone's letter, so that letters never wait for it."""
+    """The links of the hub. It sends nothing before it has the letters of all slots, so it never blocks their
+    sending."""
 
     def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
         letters = self._sorted(tag, outgoing)

@@ -1,7 +1,7 @@
 """What a task imports before it forks its slot, so that neither this slot nor those of later attempts have to.
 
-A task is used for one program after the other. So it imports nothing of a program's own: only parts of Penstock, and
-libraries that they need. These must not start threads, which a forked process would miss.
+A task's process is used for one program after the other. So it imports no module of a program: only parts of Penstock,
+and libraries that they need. These must not start threads, because a forked process would not have them.
 """
 
 from __future__ import annotations

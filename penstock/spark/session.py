@@ -1,4 +1,4 @@
-"""The Spark session that hosts the slots: the user's own as it is, or one that is made here."""
+"""The Spark session that hosts the slots: the user's own, unchanged, or one that is created here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TASK_FAILURES = 4
 
 
 class _Made:
-    """The local session that Penstock made, if there is one: how many threads it has, and who runs in it."""
+    """The local session that Penstock created, if any: how many threads it has, and which jobs run in it."""
 
     session: SparkSession | None = None
     threads = 0

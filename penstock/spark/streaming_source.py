@@ -2,8 +2,8 @@
 
 Spark's own query writes each micro-batch into a folder of its own, once, and Penstock reads the folders in order. What
 Spark has read is in Spark's checkpoint, beside the folders; what Penstock has read of them is in Penstock's. A batch
-that Spark runs again after a crash holds the same rows, so a folder that is complete is left as it is. Files go when a
-complete checkpoint lies behind them; the newest folder keeps its mark until there is a newer one. Timestamps are UTC.
+that Spark runs again after a crash holds the same rows, so a complete folder is left as it is. Files are deleted once a
+complete checkpoint covers them; the newest folder keeps its mark until there is a newer one. Timestamps are UTC.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class StagedBatches(SplitEnumerator):
 
 
 class BatchReader(SplitsInTurn):
-    """Reads files one after the other, and deletes those that a complete checkpoint lies behind."""
+    """Reads files one after the other, and deletes those that a complete checkpoint covers."""
 
     def __init__(self, context: ReaderContext) -> None:
         super().__init__(lambda split: _FileReader(split, context))

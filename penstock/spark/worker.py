@@ -1,7 +1,7 @@
 """A slot's process. Spark starts a task for every slot of an attempt, and the task forks the process of the slot.
 
-The task only waits for it, so that a Python worker that Spark uses again knows nothing of the programs it has hosted.
-The slot ends when the driver says so, or by itself as soon as the driver or its own task is gone.
+The task only waits for it, so that a Python worker that Spark reuses has run no code of earlier programs. The slot ends
+when the driver orders it, or by itself as soon as the driver or its own task is gone.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _name_process(name: str) -> None:
 
 
 class SlotProcess:
-    """Obeys the driver: opens the slot, runs epochs, closes it."""
+    """Carries out the driver's commands: opens the slot, runs epochs, closes it."""
 
     def __init__(self, invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> None:
         self._invitation = invitation

@@ -1,7 +1,7 @@
 """Keyed state: key groups, tables and the state objects that functions hold; and the state processor.
 
-The state processor reads and writes whole savepoints, on Spark where they are large. It stands above this package, so
-its names are resolved when they are first used (PEP 562).
+The state processor reads and writes whole savepoints, on Spark if they are large. It is in a layer above this package,
+so its names are resolved when they are first used (PEP 562).
 """
 
 from typing import TYPE_CHECKING

@@ -47,7 +47,7 @@ _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
 
 
 class KeyedStateBackend:
-    """Keyed tables of one operator; `scope.key` says whose state is in reach, `now` what time it is for expiry."""
+    """Keyed tables of one operator; `scope.key` is the key whose state is accessed, `now` the time used for expiry."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""Addresses as bytes, for a database that knows no objects: equal addresses have equal bytes, others have others.
+"""Addresses as bytes, for a database that knows no objects: equal addresses have equal bytes, others different ones.
 
-An address is first made canonical, so that what is equal looks the same: numbers of every type become ints where they
-are whole, named tuples and windows become tuples. Then it is marshalled, which is fast and tells types apart. Lists,
-which cannot be in an address, stand for values that marshal does not know; the first item says which.
+An address is first made canonical, so that equal addresses look the same: numbers of every type become ints if they are
+whole, named tuples and windows become tuples. Then it is marshalled, which is fast and tells types apart. Lists, which
+cannot be in an address, stand for values that marshal does not support; the first item says which.
 
-The bytes are good in this process only: classes are numbered as they are met.
+The bytes are valid only in this process: classes are numbered in the order in which they appear.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _number(thing: Any) -> int:
 
 
 class _Pickler(pickle.Pickler):
-    """Takes classes as numbers, so that those defined inside functions do as well."""
+    """Writes classes as numbers, so that classes defined inside functions work as well."""
 
     def persistent_id(self, thing: Any) -> int | None:
         return _number(thing) if isinstance(thing, type) else None

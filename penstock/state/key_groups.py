@@ -1,4 +1,4 @@
-"""Which key belongs where: a hash that agrees with == and is the same in every process, and the key groups over it."""
+"""Which subtask owns a key: a hash that agrees with == and is the same in every process, and the key groups over it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of a table in a database, those in use as live objects, within the memory that the slot has for them."""
+"""The entries of a table in a database; those in use are live objects, within the slot's memory budget for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALIGNED = 16
 
 
 class StoredTable(Protocol):
-    """A table as its entries and the room they take see it."""
+    """The view of a table that `Entries` and `Room` need."""
 
     entries: Any
 
@@ -38,12 +38,12 @@ class StoredTable(Protocol):
 
 
 class Entries(MutableMapping[Any, Any]):
-    """A table's entries by address. What is read becomes a live object, and what is set is one.
+    """A table's entries by address. An entry that is read becomes a live object; one that is set already is one.
 
-    Live objects are of two generations. One that is read or set is young; when the young ones of all tables fill half
-    of the room, the old ones are dropped and the young ones are old from then on. Before that, what changed is written,
-    so that dropping loses nothing. A reader may change the object that it got and then say so, as long as it does not
-    read its way through half of the room in between.
+    Live objects have two generations. An object that is read or set is young; when the young objects of all tables fill
+    half of the room, the old ones are dropped and the young ones become old. Changes are written before that, so that
+    dropping loses nothing. A reader may change the object that it got and then report the change, as long as it has not
+    read half a room of other objects in between.
     """
 
     __slots__ = ("_heavy_old", "_old", "_room", "_table", "_young", "get", "gone", "heavy", "scale", "written")
@@ -191,7 +191,7 @@ class Entries(MutableMapping[Any, Any]):
 class Room:
     """The memory that a slot has for the live objects of its tables.
 
-    Reading counts down what is left of it by the mean weight of an entry. Nothing left is reason for a closer look.
+    Each read reduces what is left by the mean weight of an entry. When nothing is left, `review` adds up what is used.
     """
 
     def __init__(self, most: int) -> None:
@@ -211,7 +211,7 @@ class Room:
 
 
 class Scale:
-    """What the entries of a table weigh in memory, judged by their pickles and by looking into some of them."""
+    """What the entries of a table weigh in memory, estimated from their pickles and from inspecting some of them."""
 
     __slots__ = ("mean", "ratio")
 

@@ -1,10 +1,10 @@
 """Tables in RocksDB: state larger than memory, with the objects in use kept alive.
 
-The database is scratch space of one process. What makes state survive is checkpoints, so nothing is logged, and the
-directory goes when the slot does.
+The database is scratch space of one process. Checkpoints make state survive, so RocksDB writes no log, and the
+directory is deleted when the slot ends.
 
 An entry that is read becomes a live object and stays one for a while (see `Entries`). Changes are made to the object
-and written at the end of the epoch, when they are also kept apart, as pages in files, for the next checkpoint.
+and written at the end of the epoch. They are then also saved separately, as pages in files, for the next checkpoint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a slot writes into a checkpoint, and how it is laid out in a file.
 
 A file is a magic number, then sections, then an index in JSON that says where each section is, how long, and its
-checksum. The checksum of the index is in the checkpoint's metadata, so a flipped bit anywhere is found. A section
+checksum. The checksum of the index is in the checkpoint's metadata, so a flipped bit anywhere is detected. A section
 holds the pages of one table, or one pickled value; reading one needs no other.
 """
 
@@ -27,7 +27,7 @@ OWN = "_own"
 
 
 class Kind(Enum):
-    """What a section is, and so how it is given out to the subtasks of a restored operator."""
+    """What a section is, and therefore how it is distributed to the subtasks of a restored operator."""
 
     KEYED = "keyed"
     """A table of keyed state: by key group."""
@@ -64,7 +64,7 @@ class State:
 
 @dataclass(frozen=True)
 class FileRef:
-    """A file of a checkpoint, or its whole content where that is small."""
+    """A file of a checkpoint, or its whole content if that is small."""
 
     url: str
     size: int
@@ -97,7 +97,7 @@ class Shape(NamedTuple):
 
 @dataclass
 class Restore:
-    """Everything a slot needs to take up the state of a checkpoint."""
+    """Everything a slot needs to restore the state of a checkpoint."""
 
     checkpoint: int
     shapes: dict[str, Shape]
@@ -149,7 +149,7 @@ def _then(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Pieces:
-    """The bytes of a file one after the other; knows the index when it is through."""
+    """Yields the bytes of a file piece by piece; knows the index once all have been read."""
 
     def __init__(self, states: Iterable[State], compress: bool) -> None:
         self._states = states

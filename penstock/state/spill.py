@@ -16,8 +16,8 @@ _FRAME = 8
 class Spill:
     """The changes of one table as pages, in order: a file for each checkpoint that is not known to be complete.
 
-    An entry that changes in every epoch is here once for every epoch. Where that has become more than the table itself,
-    `thin` drops the entries and keeps what is gone; the next checkpoint must then hold the whole table.
+    An entry that changes in every epoch is stored once for every epoch. When that has become more than the table
+    itself, `thin` drops the entries and keeps only the deletions; the next checkpoint must then hold the whole table.
     """
 
     def __init__(self, stem: str) -> None:

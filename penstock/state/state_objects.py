@@ -1,6 +1,6 @@
 """The state objects that user functions hold, over a table and the current key.
 
-Every method starts from `scope.key`: a state never remembers a key, so that it cannot show the value of another one.
+Every method reads `scope.key`: a state object never remembers a key, so it cannot show the value of another key.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HeapValueState(ValueState[Any]):
 
 
 class HeapListState(ListState[Any]):
-    """A list per key. `get` hands out a copy, so that a change goes through the state and is known to it."""
+    """A list per key. `get` returns a copy, so that changes must go through the state, which then knows of them."""
 
     __slots__ = ("_scope", "_table")
 

@@ -22,9 +22,10 @@ Page = bytes
 
 
 class KeyScope:
-    """The key whose state is in reach. The operator moves it from record to record, and takes it away in between.
+    """The key whose state can be accessed. The operator sets it for each record, and removes it in between.
 
-    Without a key there is no attribute `key`, and whoever asks for it gets an error: never the state of another key.
+    Without a current key there is no attribute `key`, so that access raises an error and never shows the state of
+    another key.
     """
 
     __slots__ = ("key",)
@@ -53,7 +54,7 @@ class KeyScope:
 
 
 class Layout(Enum):
-    """What an address is made of."""
+    """The parts of an address."""
 
     KEY = "key"
     PANE = "pane"
@@ -67,8 +68,9 @@ class Layout(Enum):
 class Table:
     """All values of one state of one operator in one slot, as live objects in memory.
 
-    Whoever changes an entry adds its address to `changed`. A checkpoint moves what changed to the unconfirmed; it
-    stays there until a checkpoint that holds it is known to be complete, so that one that fails loses nothing.
+    Code that changes an entry adds its address to `changed`. A checkpoint moves these addresses to the unconfirmed
+    ones; they stay there until a checkpoint that holds them is known to be complete, so that a failed checkpoint loses
+    nothing.
     """
 
     __slots__ = ("_sweeping", "_unconfirmed", "changed", "descriptor", "entries", "layout", "name", "prune", "schema")
@@ -193,7 +195,7 @@ def page(addresses: list[Any], values: list[Any], gone: list[Any] | None = None)
 
 
 class Tables(Protocol):
-    """Makes the tables of a slot: in memory, or in a database on disk."""
+    """Creates the tables of a slot: in memory, or in a database on disk."""
 
     def table(self, owner: str, name: str, layout: Layout) -> Table:
         """A new, empty table. `owner` and `name` together are unique in a slot."""

@@ -19,7 +19,7 @@ STEP_RECORDS = 1024
 
 
 class BatchOperator(Operator):
-    """Holds back inputs of an operator until all have ended, then feeds them sorted, one key after the other."""
+    """Holds back the inputs of an operator until all have ended, then feeds them sorted, one key after the other."""
 
     def __init__(self, inner: Operator, selectors: Sequence[Callable[[Any], Any] | None]) -> None:
         """An input without a selector is not held back."""

@@ -1,8 +1,8 @@
 """Sorts records by key, time and arrival in bounded memory: what does not fit is written to disk as sorted runs.
 
 Records are gathered in a buffer. When that has grown to the budget, it is written as a run, which is a file of blocks,
-each a pickled list of pieces. At the end the runs are merged: of each, one block is in memory. A file has no name in
-the file system, so that nothing is left behind, however the process ends.
+each a pickled list of pieces. At the end the runs are merged, with one block of each in memory. The files have no name
+in the file system, so nothing is left behind, however the process ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LENGTH = 8
 
 
 class Piece(NamedTuple):
-    """Neighbouring records of one key, in order."""
+    """Consecutive records of one key, in order."""
 
     key: Any
     inputs: int | list[int]
@@ -116,7 +116,7 @@ class ExternalSort:
 
 
 class _Buffer:
-    """Records in memory: columns in the order of arrival, and for each key where its records are."""
+    """Records in memory: columns in the order of arrival, and for each key the positions of its records."""
 
     def __init__(self) -> None:
         self.values: Values = []

@@ -1,4 +1,4 @@
-"""What the tasks of a BATCH job send to each other, and how a task gets it in an order that is always the same."""
+"""What the tasks of a BATCH job send to each other, and how a task always receives it in the same order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Origin(NamedTuple):
 
 
 class Parcel(NamedTuple):
-    """A part of what one task sends to one slot for one later stage. The driver counts as the stage behind the last."""
+    """A part of what one task sends to one slot for one later stage. The driver counts as the stage after the last."""
 
     stage: int
     origin: Origin
@@ -48,8 +48,8 @@ def _exchanges(plan: Plan) -> Iterator[tuple[int, int]]:
 class Arrivals:
     """Brings the parcels of a stage into the order of their senders; those that come early wait on disk.
 
-    A shuffle delivers what its senders wrote in any order. A task that is run again must do exactly what it did before,
-    or those that took its first output and those that take its second would not fit together.
+    A shuffle delivers what its senders wrote in any order. A task that is run again must do exactly what it did before;
+    otherwise the results of tasks that read its first output and of those that read its second would not fit together.
     """
 
     def __init__(self, origins: list[Origin], folder: str | None = None) -> None:

@@ -36,7 +36,7 @@ Assignments = dict[int, list[Any]]
 
 
 class InputCut(Exception):
-    """The input has ended before its time: whoever sent it, or has kept it, is gone."""
+    """The input ended too early: the process that sent or stored it is gone."""
 
 
 class BatchStage:
@@ -135,7 +135,7 @@ class BatchStage:
 
 
 class Outlet:
-    """Makes parcels of what a stage has emitted: when there is enough for some, and at the end."""
+    """Packs what a stage has emitted into parcels: whenever there is enough, and at the end."""
 
     def __init__(self, slot: Slot, origin: Origin) -> None:
         self._slot = slot

@@ -1,4 +1,4 @@
-"""Copies of a slot's checkpoint files on local disk: a recovery on the same machine need not ask the storage."""
+"""Copies of a slot's checkpoint files on local disk: a recovery on the same machine can do without the storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.state.snapshot_file import FileRef, SnapshotFile, checksum
 
 
 class LocalCopies:
-    """The copies of one slot. They only ever save time: what is missing or wrong here is read from the storage."""
+    """The copies of one slot. They only save time: files that are missing or damaged here are read from the storage."""
 
     def __init__(self, job_id: str, slot: int) -> None:
         self._folder = Path(tempfile.gettempdir(), f"penstock-copies-{job_id}")

@@ -1,7 +1,8 @@
-"""Whether an attempt of a job may still act for it: as long as its token lies in the job's folder.
+"""Whether an attempt may still act for its job: it may as long as its token lies in the job's folder.
 
-Every attempt of every driver has a token of its own, with a number that grows. Whoever takes a job over makes the next
-token and deletes those before it (`penstock.checkpoint.ownership`), so that one look at one file answers the question.
+Every attempt of every driver has a token of its own, with a number that grows. A driver that takes over a job creates
+the next token and deletes the earlier ones (`penstock.checkpoint.ownership`), so that checking one file answers the
+question.
 """
 
 from __future__ import annotations

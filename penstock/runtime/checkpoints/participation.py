@@ -1,4 +1,4 @@
-"""A user function's part in checkpoints: operator state, and news of what became of them."""
+"""A user function's part in checkpoints: its operator state, and notices of complete and aborted checkpoints."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Participation:
 
 
 class OperatorListState(ListState[Any]):
-    """A list of one subtask."""
+    """A list that belongs to one subtask."""
 
     def __init__(self, items: list[Any], kind: Kind, schema: dict[str, Any]) -> None:
         self.items = items
@@ -102,7 +102,8 @@ class OperatorListState(ListState[Any]):
 
 
 class OperatorStates(OperatorStateStore):
-    """The operator state of one subtask. Restored lists that nobody asks for are kept and written again."""
+    """The operator state of one subtask. Restored lists that the function does not ask for are kept and written
+    again."""
 
     def __init__(self, restored: RestoredOperator | None, broadcast: BroadcastStateBackend | None = None) -> None:
         """`broadcast` is that of an operator with a broadcast side, which writes it itself."""

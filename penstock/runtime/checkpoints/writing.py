@@ -1,7 +1,7 @@
 """A slot's side of checkpoints: serialise at the end of an epoch, write in the background, answer with a later report.
 
-The files of a checkpoint form a series: a full one, and then what changed since. What changed is counted from the last
-checkpoint that is known to be complete, so one that fails costs nothing but its files.
+The files of a checkpoint form a series: a full one, and then files with later changes. Changes are counted from the
+last checkpoint that is known to be complete, so a failed checkpoint loses nothing but its files.
 """
 
 from __future__ import annotations

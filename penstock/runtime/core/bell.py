@@ -1,4 +1,4 @@
-"""How a slot lets the driver know that an epoch is wanted: for input, for answers, for a written checkpoint."""
+"""How a slot asks the driver for an epoch: because of new input, an answer to a request, or a written checkpoint."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 
 class Bell:
-    """Rings at the driver, once until the next epoch has ended; called from any thread.
+    """Rings at the driver, at most once until the next epoch has ended; may be called from any thread.
 
-    What happens while an epoch runs is seen at its end: whoever has news is asked then, after the bell was armed.
+    News that arrives during an epoch is noticed at its end: every source of news is asked then, after the bell was
+    armed.
     """
 
     def __init__(self, ring: Callable[[], None] | None = None) -> None:

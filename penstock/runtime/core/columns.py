@@ -1,6 +1,6 @@
 """Records as columns: an Arrow record batch, with the event time of its rows beside it.
 
-Neither Arrow nor what knows its types is imported before there are columns.
+Arrow, and the module that knows its types, are imported only when there are columns.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Keys(NamedTuple):
 
 
 class Columns:
-    """A record batch that is never changed, the timestamps of its rows, and what is declared of these.
+    """A record batch that is never changed, the timestamps of its rows, and their declared type.
 
-    Where rows are wanted they are Rows, with the names of the columns.
+    When rows are needed, they are Rows with the names of the columns.
     """
 
     __slots__ = ("batch", "row_type", "times")

@@ -26,10 +26,9 @@ Timestamps = list[int | None] | None
 
 
 class Chunk:
-    """Neighbouring records of a stream, in one of two forms: a list of values beside a list of timestamps, or columns.
+    """Consecutive records of a stream, in one of two forms: a list of values beside a list of timestamps, or columns.
 
-    Whoever wants values gets them in both cases. A chunk of columns makes them when they are first asked for, and keeps
-    them for whoever asks next.
+    Values can be read in both cases. A chunk of columns creates them when they are first asked for, and keeps them.
     """
 
     __slots__ = ("columns", "timestamps", "values")

@@ -1,4 +1,4 @@
-"""A failure inside an operator, told as the user needs it: which operator, which record, their own traceback."""
+"""A failure inside an operator, as the user needs to see it: the operator, the record and the user's own traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators around a user's function have in common: its life, its state, its part in checkpoints."""
+"""The common base of operators that run a user function: its life cycle, its state, its part in checkpoints."""
 
 from __future__ import annotations
 

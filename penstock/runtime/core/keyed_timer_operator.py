@@ -1,4 +1,4 @@
-"""What operators have in common that work on records and on timers: gathered output, event time, the end of a key."""
+"""The common base of operators that handle records and timers: gathered output, event time, the end of a key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Loop = Callable[[Iterator[Any], Iterable[int | None]], None]
 class KeyedTimerOperator(FunctionOperator):
     """Base of operators with timers for their keys: process functions, windows, joins, patterns.
 
-    A subclass drives its records with `go_through`, registers timers in `timers`, and says in `on_event_time` and
-    `on_processing_time` what a timer does. It only gathers output in `collected`: this class sends it on, after every
+    A subclass processes its records with `go_through`, registers timers in `timers`, and defines in `on_event_time` and
+    `on_processing_time` what a timer does. It only gathers output in `collected`; this class sends it on after every
     chunk and every round of timers. On a stream without keys there are no timers, and everything else is the same.
     """
 

@@ -14,7 +14,7 @@ from penstock.vocabulary.settings.state_backend import StateBackend
 
 @dataclass
 class Deployment:
-    """Everything a slot needs to come alive. Operators and partitionings stay pickled until a slot opens them."""
+    """Everything a slot needs to start. Operators and partitionings stay pickled until a slot opens them."""
 
     job_id: str
     plan: Plan
@@ -76,7 +76,7 @@ class CheckpointOrder:
 
 @dataclass(frozen=True)
 class Notice:
-    """What became of a checkpoint."""
+    """The outcome of a checkpoint."""
 
     number: int
     complete: bool

@@ -75,7 +75,7 @@ class Clock:
 
 
 class Alignment:
-    """Watermark alignment inside a slot: how far each aligned stream is, and how far its group may go."""
+    """Watermark alignment inside a slot: how far each aligned stream has come, and how far its group may go."""
 
     def __init__(self) -> None:
         self.limits: dict[str, int] = {}
@@ -95,10 +95,10 @@ class Alignment:
 
 
 class Operator:
-    """Base of all operators. A subclass says what it does with records; the rest has sensible defaults.
+    """Base of all operators. A subclass defines what happens to records; everything else has sensible defaults.
 
     Life: built as plain data, pickled to every slot, `open`, then for each epoch `advance_processing_time`, records and
-    watermarks, `end_epoch`; when every input has ended `finish`, and at last `close`.
+    watermarks, `end_epoch`; when every input has ended, `finish`, and finally `close`.
     """
 
     context: OperatorContext
@@ -244,7 +244,7 @@ class Operator:
 
 
 class Fitting:
-    """Stands where records leave their chain, and brings them into the form of the type that is declared for them."""
+    """Sits where records leave their chain, and converts them to the type that is declared for them."""
 
     def __init__(self, operator: Operator, receiver: Receiver) -> None:
         self._operator = operator
@@ -283,10 +283,10 @@ _OVER = object()
 
 
 class Gate:
-    """Stands before an operator that has several channels: combines their watermarks, idleness and ends.
+    """Sits in front of an operator that has several channels: combines their watermarks, idleness and ends.
 
-    A channel's watermark never goes back; event time is the minimum over the channels that are not idle. One that is
-    over no longer counts while others are not: an idle one may still bring records.
+    A channel's watermark never goes back; event time is the minimum over the channels that are not idle. A channel that
+    has ended no longer counts while others are still open, since even an idle one may bring records.
     """
 
     def __init__(self, operator: Operator) -> None:

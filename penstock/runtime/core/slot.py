@@ -64,7 +64,7 @@ Address = tuple[int, int]
 
 
 class Slot:
-    """Subtask `index` of every operator that has one; of one stage only, where every stage has a process of its own."""
+    """Subtask `index` of every operator that has one, or only of one stage if every stage has its own process."""
 
     def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None, stage: int | None = None) -> None:
         self.index = index
@@ -485,7 +485,7 @@ class Slot:
 
 
 class _Nobody:
-    """The output of an operator that nobody reads."""
+    """The output of an operator that no other operator reads."""
 
     def chunk(self, chunk: Chunk) -> None:
         pass

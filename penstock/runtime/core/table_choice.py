@@ -1,4 +1,4 @@
-"""From a state backend as a program sets it to the tables of a slot."""
+"""Turns the state backend that a program sets into the tables of a slot."""
 
 from __future__ import annotations
 

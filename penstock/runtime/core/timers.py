@@ -24,7 +24,7 @@ OnTimer = Callable[[int, Any, Any], None]
 class TimerQueue:
     """Timers of one time domain. Deleting is lazy: a deleted timer is skipped when its turn comes.
 
-    The table holds the order of registration for each waiting timer, and is what a checkpoint writes.
+    The table holds the order of registration for each pending timer; checkpoints write this table.
     """
 
     def __init__(self, table: Table | None = None) -> None:
@@ -117,7 +117,7 @@ class TimerQueue:
 class Timers:
     """The timers of one operator in both time domains, and how far time has come.
 
-    Timers belong to keys: on a stream that has none, nobody can register any, and both queues stay empty.
+    Timers belong to keys: on a stream without keys none can be registered, and both queues stay empty.
     """
 
     def __init__(self, clock: Clock, keyed: KeyedStateBackend | None = None) -> None:
@@ -176,7 +176,7 @@ class KeyedTimerService(TimerService):
 
 
 class KeylessTimerService(TimerService):
-    """Tells the time where there is no current key: on a stream without keys, or on the broadcast side of one."""
+    """Gives the time where there is no current key: on a stream without keys, or on a broadcast side."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers

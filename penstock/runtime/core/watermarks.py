@@ -33,7 +33,7 @@ class GeneratorContext:
 
 
 class _Emitted(WatermarkOutput):
-    """Remembers what a generator said, for the operator to act on after each call."""
+    """Remembers what a generator emitted, for the operator to act on after each call."""
 
     def __init__(self) -> None:
         self.timestamp: int | None = None
@@ -53,9 +53,9 @@ class _Emitted(WatermarkOutput):
 class TimestampsAndWatermarksOperator(Operator):
     """Stamps records and emits watermarks: after any record (punctuated), or at the end of an epoch (periodic).
 
-    Periodic means once in the auto-watermark interval of processing time, so that results do not depend on where
-    epochs end. Watermarks from upstream are dropped, except the last one that says that the stream is over; an epoch in
-    which the stream ends emits no periodic watermark before that.
+    Periodic means once per auto-watermark interval of processing time, so that results do not depend on where epochs
+    end. Watermarks from upstream are dropped, except the last one, which says that the stream is over; the epoch in
+    which the stream ends emits no periodic watermark before it.
     """
 
     wants_declared_form = True

@@ -1,6 +1,6 @@
-"""Frames: how a stretch of a channel travels between slots, as one pickled list. Columns in it are in Arrow's format.
+"""Frames: consecutive elements of a channel travel between slots as one pickled list. Columns are in Arrow's format.
 
-Plain pickle serves values of importable classes. Classes that a program defined in its main script are made
+Plain pickle is used for values of importable classes. Classes that a program defined in its main script are made
 importable in the slots (see `pickling.adopt_main_classes`); for values of classes defined inside functions a frame
 falls back to cloudpickle.
 """
@@ -24,7 +24,7 @@ _VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS = range(6)
 
 
 class FrameBuilder:
-    """Collects one channel's elements and cuts them into frames; neighbouring chunks become one."""
+    """Collects one channel's elements and cuts them into frames; adjacent chunks are merged."""
 
     def __init__(self) -> None:
         self.values: Values = []

@@ -20,7 +20,7 @@ _CACHED_KEYS = 100_000
 
 
 class Owner(NamedTuple):
-    """Whose error it is when routing fails: the operator that the records go to, or that they come from."""
+    """The operator that an error in routing is attributed to: the one that records go to, or the one they come from."""
 
     name: str
     uid: str
@@ -93,7 +93,7 @@ class Writer(ABC):
 
 
 class SingleWriter(Writer):
-    """Everything to one target: forward into a later stage, and global."""
+    """Sends everything to one target: forward into a later stage, and global."""
 
     def chunk(self, chunk: Chunk) -> None:
         self._all[0].add(chunk)
@@ -101,7 +101,7 @@ class SingleWriter(Writer):
 
 
 class BroadcastWriter(Writer):
-    """Everything to every target."""
+    """Sends everything to every target."""
 
     def chunk(self, chunk: Chunk) -> None:
         for builder in self._all:
@@ -110,7 +110,7 @@ class BroadcastWriter(Writer):
 
 
 class RoundRobinWriter(Writer):
-    """Records in turn over the targets: rebalance over all of them, rescale over a few."""
+    """Sends records to the targets in turn: rebalance uses all of them, rescale a few."""
 
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         super().__init__(owner, subtask, targets)
@@ -138,7 +138,7 @@ class RoundRobinWriter(Writer):
 
 
 class ChosenWriter(Writer):
-    """A target chosen for each record by a function of the record."""
+    """Sends each record to a target that a function of the record chooses."""
 
     def chunk(self, chunk: Chunk) -> None:
         chosen = None if chunk.columns is None else self.choose_rows(chunk.columns)
@@ -171,7 +171,7 @@ class ChosenWriter(Writer):
 
 
 class ShuffleWriter(ChosenWriter):
-    """Targets at random, from a generator that is seeded so that an epoch can be repeated."""
+    """Sends records to random targets, from a generator that is seeded so that an epoch can be repeated."""
 
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         super().__init__(owner, subtask, targets)
@@ -188,7 +188,7 @@ class ShuffleWriter(ChosenWriter):
 
 
 class CustomWriter(ChosenWriter):
-    """Targets that a user's partitioner chooses by the record's key."""
+    """Sends records to the targets that a user's partitioner chooses by the record's key."""
 
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int], partitioner: Any, key_of: Any) -> None:
         super().__init__(owner, subtask, targets)
@@ -212,7 +212,7 @@ class CustomWriter(ChosenWriter):
 
 
 class KeyGroupWriter(ChosenWriter):
-    """Targets by the key group of the record's key."""
+    """Sends each record to the target that owns the key group of its key."""
 
     def __init__(
         self, owner: Owner, subtask: int, targets: Sequence[int], key_of: Callable[[Any], Any], max_parallelism: int
@@ -239,7 +239,7 @@ class KeyGroupWriter(ChosenWriter):
 
 
 class _TargetOfKey(dict[Any, int]):
-    """The target of each key, worked out once a key and kept within bounds."""
+    """The target of each key, computed once per key and cached within limits."""
 
     def __init__(self, targets: int, max_parallelism: int) -> None:
         super().__init__()
@@ -255,7 +255,8 @@ class _TargetOfKey(dict[Any, int]):
 
 
 class KeyCheck:
-    """Stands where a keyed edge needs no exchange, since both sides have one subtask: refuses keys that are none."""
+    """Sits where a keyed edge needs no exchange, since both sides have one subtask: refuses values that cannot be
+    keys."""
 
     def __init__(self, owner: Owner, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
         self._owner = owner

@@ -1,4 +1,4 @@
-"""The operators that call users' functions for each record:
+"""The operators that call a user's function for each record:
 
 elementwise, with keyed state, with timers, asynchronous.
 """

@@ -1,4 +1,4 @@
-"""Requests in flight: an asyncio event loop in a thread of the slot, which asks, asks again, and gives up in time."""
+"""Requests in flight: an asyncio event loop in a thread of the slot, with retries and timeouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOSING_SECONDS = 3.0
 
 
 class Request:
-    """One element that is being asked about. `results` are there when it has succeeded, `error` when it has failed."""
+    """One element and the request for it. `results` are set when it has succeeded, `error` when it has failed."""
 
     __slots__ = ("deadline", "error", "over", "results", "segment", "task", "timestamp", "value")
 
@@ -42,8 +42,8 @@ class Request:
 class RequestLoop:
     """Makes requests for one subtask. Everything of the function runs in the loop's thread.
 
-    The two threads meet in two queues, of requests to make and of requests that are over. Each is handed on as it
-    grows, with one wake-up for all that has come together.
+    The two threads share two queues: requests to make, and finished requests. Everything that has gathered in a queue
+    is handed over with a single wake-up.
     """
 
     def __init__(self, name: str, timeout: float, capacity: int, news: Callable[[], None] = lambda: None) -> None:
@@ -255,7 +255,7 @@ class RequestLoop:
 
 
 class _Retries:
-    """A retry strategy, asked about outcomes."""
+    """A retry strategy, applied to outcomes."""
 
     def __init__(self, strategy: AsyncRetryStrategy) -> None:
         predicate = strategy.get_retry_predicate()

@@ -36,7 +36,7 @@ Element = tuple[str, Any, int | None]
 
 @dataclass(frozen=True)
 class QueuedWatermark:
-    """Event time that goes on when everything before it has been emitted."""
+    """A watermark that is passed on when everything before it has been emitted."""
 
     timestamp: int
 
@@ -117,7 +117,7 @@ class OrderedQueue:
 
 @dataclass
 class Segment:
-    """What lies between two marks: requests that have not been emitted, and those of them that may be."""
+    """What lies between two marks: requests that have not been emitted, and those among them that may be."""
 
     requests: dict[Request, None] = field(default_factory=dict)
     ready: list[Request] = field(default_factory=list)
@@ -125,7 +125,7 @@ class Segment:
 
 
 class UnorderedQueue:
-    """Results leave as they come, but for marks: what was added behind one leaves behind it."""
+    """Results leave as they arrive, except that none overtakes a mark: what was added after a mark leaves after it."""
 
     def __init__(self) -> None:
         self._segments = deque([Segment()])
@@ -169,10 +169,10 @@ class UnorderedQueue:
 
 
 class AsyncWaitOperator(Operator):
-    """Asks about each element, at most `capacity` at a time, and emits what comes back.
+    """Makes a request for each element, at most `capacity` at a time, and emits the results.
 
     Requests stay in flight between epochs. A checkpoint holds the elements whose results have not been emitted, in
-    their order and with the marks between them; after a restore they are asked about again, before any new input.
+    their order and with the marks between them; after a restore their requests are made again, before any new input.
     """
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None = None) -> None:

@@ -1,4 +1,4 @@
-"""map, filter, flat_map and their kin: whole chunks at a time, no context."""
+"""map, filter, flat_map and split: they work on whole chunks and have no context."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MapOperator(PerRecordOperator):
 
 
 class FilterOperator(PerRecordOperator):
-    """The values for which the function says true."""
+    """Keeps the values for which the function returns true."""
 
     method = "filter"
 
@@ -65,7 +65,7 @@ class FilterOperator(PerRecordOperator):
 
 
 class FlatMapOperator(PerRecordOperator):
-    """Any number of values for each: the function returns an iterable, yields, or returns None."""
+    """Turns each value into any number of values: the function returns an iterable, yields, or returns None."""
 
     method = "flat_map"
 

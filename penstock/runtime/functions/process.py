@@ -136,7 +136,7 @@ class CoFlatMapOperator(CoProcessOperator):
 
 
 class CoMapOperator(CoProcessOperator):
-    """A CoMapFunction: one value for each, no context."""
+    """A CoMapFunction: one result for each value, no context."""
 
     def adapt(self, method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return lambda value, _: (method(value),)

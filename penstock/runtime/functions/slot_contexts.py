@@ -144,7 +144,8 @@ def stamps_or_none(timestamps: list[int | None]) -> Timestamps:
 
 
 class FunctionContext:
-    """The `ctx` of every process function. Which parts work depends on the stream; the others say what is missing."""
+    """The `ctx` of every process function. Which parts work depends on the stream; the others raise an error that says
+    what is missing."""
 
     __slots__ = ("_broadcast", "_collected", "_domain", "_keyed", "_read_only", "_timers", "record_timestamp")
 
@@ -205,7 +206,7 @@ class FunctionContext:
 
 
 class KeyedBroadcastContext(FunctionContext):
-    """The broadcast side of a keyed stream: no current key, but all keys' state in reach."""
+    """The broadcast side of a keyed stream: no current key, but access to the state of all keys."""
 
     __slots__ = ("_all_keys",)
 

@@ -1,4 +1,5 @@
-"""map_with_state and its kin: a function of the value and its key's state that returns both anew."""
+"""map_with_state, flat_map_with_state, filter_with_state: a function of a value and its key's state returns both
+anew."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
 
 class WithState(FunctionOperator):
-    """Base: steps through a chunk and keeps what the function returned as state."""
+    """Base class: goes through a chunk and stores the state that the function returned."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -50,7 +51,7 @@ class MapWithState(WithState):
 
 
 class FilterWithState(WithState):
-    """The values whose result is true."""
+    """Keeps the values whose result is true."""
 
     def send(self, values: Values, results: Values, timestamps: Timestamps) -> None:
         kept = [position for position, keep in enumerate(results) if keep]
@@ -60,7 +61,7 @@ class FilterWithState(WithState):
 
 
 class FlatMapWithState(WithState):
-    """Any number of values for each."""
+    """Turns each value into any number of values."""
 
     def _results(self, feed: Iterator[Any]) -> Iterator[Any]:
         return map(list, super()._results(feed))

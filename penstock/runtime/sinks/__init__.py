@@ -1,1 +1,1 @@
-"""Sinks inside a slot: results for the driver, users' sink functions, and sinks that commit behind checkpoints."""
+"""Sinks inside a slot: results for the driver, users' sink functions, and sinks that commit after checkpoints."""

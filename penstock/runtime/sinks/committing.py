@@ -1,4 +1,5 @@
-"""A sink that commits behind checkpoints: what it prepared is part of the checkpoint, and is committed when that is."""
+"""A sink that commits after checkpoints: what it prepares is part of a checkpoint and committed once that is
+complete."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from penstock.vocabulary.functions.source_functions import SinkFunction
 
 
 class PrintSink(Operator):
-    """Prints on the driver, each line led by the identifier and, where there are several, the subtask's number."""
+    """Prints on the driver; each line begins with the identifier and, if there are several subtasks, the subtask's
+    number."""
 
     wants_declared_form = True
 
@@ -74,7 +75,7 @@ class DiscardingSink(Operator):
 
 
 class SinkContext(SinkFunction.Context):
-    """What a SinkFunction may ask about the record in hand."""
+    """What a SinkFunction may ask about the current record."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator

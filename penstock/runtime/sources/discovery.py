@@ -1,4 +1,4 @@
-"""Looking for new splits on the driver: in a thread, so that a job for which there are none runs no epochs."""
+"""Looks for new splits on the driver, in a thread, so that a job runs no epochs as long as there are none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.connectors.base import SplitEnumerator
 
 @dataclass(frozen=True)
 class Find:
-    """Splits that are new, the enumerator's state behind them, and whether more may follow."""
+    """New splits, the enumerator's state after finding them, and whether more may follow."""
 
     splits: Sequence[Any]
     state: Any
@@ -26,9 +26,9 @@ def look(enumerator: SplitEnumerator) -> Find:
 
 
 class Discovery:
-    """Looks again and again, at the enumerator's interval or when told to, and tells when something has been found.
+    """Looks again and again, at the enumerator's interval or on request, and reports when it has found something.
 
-    What was found waits to be taken, and no look is taken meanwhile: so the enumerator's state is never ahead of it.
+    It does not look again until the splits it found have been taken, so the enumerator's state is never ahead of them.
     """
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None]) -> None:
@@ -98,7 +98,7 @@ class Discovery:
 
 
 class TimedDiscovery:
-    """The same for a job whose time is not the wall's: it looks when it is asked and a look is due, in no thread."""
+    """Discovery for a job in virtual time: it has no thread, and looks when it is asked and a look is due."""
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None], now: Callable[[], int]) -> None:
         """`now` gives the job's processing time in milliseconds."""

@@ -1,4 +1,4 @@
-"""The sources that come with the engine: collections, sequences, rates, and what the driver feeds."""
+"""The built-in sources: collections, sequences, records at a rate, and records that the driver feeds."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class RateSource(Source):
 class _RateReader(Reader):
     """Emits n, n + s, n + 2s, … for each of its (n, s); how many are due follows from the epoch's processing time.
 
-    Subtask i of p starts with (i, p). A reader that goes on from a position does not make up for the time between.
+    Subtask i of p starts with (i, p). A reader that continues from a position does not make up for the time in between.
     """
 
     def __init__(self, source: RateSource, steps: list[tuple[int, int]], clock: Clock) -> None:
@@ -208,7 +208,7 @@ class _FedReader(Reader):
 
 
 class IteratorEnumerator(Enumerator):
-    """Deals an iterator's values out to the subtasks."""
+    """Distributes an iterator's values over the subtasks."""
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values = values

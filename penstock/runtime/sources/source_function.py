@@ -52,11 +52,12 @@ class FunctionSource(Source):
 
 
 class Cancelled(BaseException):
-    """Unwinds a run loop that tries to emit after it was cancelled. Not an Exception, so that no `except` holds it."""
+    """Unwinds a run loop that tries to emit after it was cancelled. Not an Exception, so that no `except Exception`
+    catches it."""
 
 
 class BufferedSourceContext(SourceContext):
-    """Where the run loop writes. A full buffer makes it wait: that is the backpressure."""
+    """The context that the run loop emits into. A full buffer makes it wait, which is the backpressure."""
 
     def __init__(
         self, news: Callable[[], None] = lambda: None, room: int | None = None, patience: float | None = None

@@ -1,4 +1,5 @@
-"""Sources inside a slot: a source is plain data that makes a reader, and the operator drains it within a budget."""
+"""Sources inside a slot: a source is plain data that creates a reader, and the operator reads from it within a
+budget."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ class Reader(ABC):
 
 
 class Enumerator(ABC):
-    """The driver's part of a source that is fed by the driver: asked once an epoch what each subtask shall read.
+    """The driver's part of a source that the driver feeds: asked once per epoch what each subtask shall read.
 
     `exhausted` becomes true when there is nothing left to assign.
     """
@@ -152,7 +153,7 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """How fast a source may be read, all its subtasks together."""
+    """How fast a source may be read, by all its subtasks together."""
 
     per_second: float | None = None
     per_epoch: int | None = None
@@ -193,7 +194,7 @@ class Allowance:
 
 
 class SourceOperator(Operator):
-    """Reads one subtask's share of a source, a bounded slice an epoch."""
+    """Reads one subtask's share of a source, one bounded slice per epoch."""
 
     is_source = True
 

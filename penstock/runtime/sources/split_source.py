@@ -58,7 +58,7 @@ class SplitSource(Source):
 
 
 class SplitsReader(Reader):
-    """Reads the splits of one subtask. Its position is the splits at their places, each with its event time."""
+    """Reads the splits of one subtask. Its position consists of the splits with their positions and event times."""
 
     def __init__(self, source: SplitSource, context: OperatorContext, position: Any) -> None:
         self._per_split = source.connector.watermarks_per_split
@@ -195,7 +195,7 @@ class SplitsReader(Reader):
 
 
 class _SlotReaderContext(ReaderContext):
-    """Decodes, and deals with what cannot be decoded."""
+    """Decodes records, and handles those that cannot be decoded."""
 
     def __init__(self, policy: BadRecords, context: OperatorContext) -> None:
         self._policy = policy
@@ -261,9 +261,9 @@ class _SlotReaderContext(ReaderContext):
 class SplitAssigner(Enumerator):
     """Hands the splits that an enumerator finds to the subtasks.
 
-    The first look is taken at once, also after a restore; later ones in a thread of their own, so that a slow answer
-    from outside does not hold up the job. With an interval of 0 every look is taken at once. In a job that keeps a time
-    of its own, looks are taken when they are due, and in no thread.
+    It looks for splits at once, also after a restore; later it looks in a separate thread, so that a slow external
+    system does not block the job. With an interval of 0 it always looks at once. In a job in virtual time it looks when
+    that is due, without a thread.
     """
 
     def __init__(self, connector: base.Source) -> None:

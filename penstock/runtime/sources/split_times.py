@@ -1,4 +1,4 @@
-"""Event time of a source whose splits have each their own: the earliest of those that are not idle."""
+"""The event time of a source with several splits: the earliest event time of the splits that are not idle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Progress = dict[str, Any]
 
 
 class SplitTimes:
-    """Stamps the records of every split and lets the whole source's event time follow."""
+    """Stamps the records of every split and advances the event time of the whole source."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class SplitTimes:
 
 
 class _SplitTime:
-    """One split: its clock, whose output this is, and how far that has got."""
+    """One split: its clock, whose output it receives, and how far that has come."""
 
     def __init__(self, times: SplitTimes, strategy: WatermarkStrategy) -> None:
         self._times = times

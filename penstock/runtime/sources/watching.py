@@ -14,10 +14,10 @@ MOST = 2_000
 
 
 class Watch:
-    """Calls `fetch` of a reader when nobody else does, keeps what comes, and tells that something has come.
+    """Calls a reader's `fetch` between epochs, keeps the records that arrive, and reports that some have arrived.
 
-    The reader is used by one thread at a time. An epoch that finds the watch inside `fetch` leaves it there: a moment
-    ago there was nothing to read, and what comes is told.
+    Only one thread uses the reader at a time. If an epoch finds the watch inside `fetch`, it leaves it there: a moment
+    ago there was nothing to read, and the watch reports what arrives.
     """
 
     def __init__(self, reader: SourceReader, news: Callable[[], None], errands: Callable[[], None], name: str) -> None:

@@ -1,4 +1,4 @@
-"""What joins add to the runtime: tagging two streams as one, matching in a window, and the interval join."""
+"""Joins: merging two streams into one tagged stream, matching in a window, and the interval join."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tagged:
 
 
 class KeyKinds:
-    """Remembers what kind of key each side of a join has, and refuses two that can never be equal."""
+    """Remembers what kind of key each side of a join has, and refuses two kinds that can never be equal."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, tuple[type, Any]] = {}
@@ -58,7 +58,7 @@ class KeyKinds:
 
 
 class TaggedKey:
-    """The key of a marked value, by its side's selector."""
+    """The key of a tagged value, by its side's selector."""
 
     def __init__(self, selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> None:
         self._selectors = selectors
@@ -104,7 +104,7 @@ class CoGroupEvaluation(Evaluation):
 @persisted
 @dataclasses.dataclass
 class TimeBuffer:
-    """Elements of one side and key by timestamp, ready to be asked for a stretch of time."""
+    """The elements of one side and key by timestamp; can be queried for a range of time."""
 
     times: list[int] = dataclasses.field(default_factory=list)
     values: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
@@ -172,7 +172,8 @@ _LEFT, _RIGHT = 0, 1
 
 
 class IntervalJoinOperator(CoProcessOperator):
-    """Joins each element with those of the other side within an interval; forgets what no later one can reach."""
+    """Joins each element with those of the other side within an interval; drops elements that no later one can
+    match."""
 
     def __init__(
         self,

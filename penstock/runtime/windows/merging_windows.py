@@ -1,6 +1,6 @@
-"""Which windows of a key are in flight where windows merge, and under which window each keeps its contents.
+"""The current windows of a key where windows merge, and the window under which each keeps its contents.
 
-A merged window keeps the contents of one of those it came from in place: only the others are moved.
+A merged window keeps using the contents of one of its parts in place; only the contents of the others are moved.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MergingWindowSet:
 
 @persisted
 class SessionSet(MergingWindowSet):
-    """The sessions of one key. They never touch each other, so a new one is compared with its neighbours alone."""
+    """The sessions of one key. They never touch each other, so a new one is compared only with its neighbours."""
 
     def __init__(self) -> None:
         super().__init__()

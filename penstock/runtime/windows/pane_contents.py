@@ -66,7 +66,7 @@ class Buffered(Contents):
 
 
 class Reduced(Contents):
-    """One value, to which all elements have been reduced."""
+    """One value to which all elements have been reduced."""
 
     def __init__(self, function: Any) -> None:
         self.functions = (function,)

@@ -32,7 +32,7 @@ class AssignerContext(WindowAssigner.WindowAssignerContext):
 
 
 class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
-    """The pane of `key` and `window`: clocks, timers in the window's name, state of its own."""
+    """The pane of `key` and `window`: clocks, timers of the window, state of the pane."""
 
     def __init__(self, operator: WindowOperator) -> None:
         self._operator = operator
