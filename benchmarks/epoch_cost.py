@@ -26,6 +26,7 @@ MOST_MILLIS = {(2, 2): 1.0, (16, 2): 3.0}  # by slots and stages
 MOST_SHARE = 0.01  # of a core, while idle
 NEVER_MILLIS = 24 * 3600 * 1000
 START_SECONDS = 120
+PEERS_OF = {"epochs": ("",), "idle": ("", "flink")}
 SILENT, EMPTY_TOPIC = "a source that is silent", "Kafka, an empty topic"
 
 
@@ -174,13 +175,18 @@ def idle_cells(run: dict, ours: dict) -> list[str]:
     return [f"{run['python']:.2%}", f"{run['all']:.2%}", times(ratio)]
 
 
-# --- the page ---
-def target_rows(results: dict) -> list[tuple[str, str, bool | None]]:
+# --- the pages ---
+def epochs_targets(results: dict) -> list[tuple[str, str, bool | None]]:
     rows: list[tuple[str, str, bool | None]] = []
     for (slots, stages), most in MOST_MILLIS.items():
         one = epoch_of(results, slots, stages)
         text = f"an idle epoch of {stages} stages at {slots} slots in {most:g} ms at most"
         rows.append((text, f"{one['median']:.2f} ms" if one else NOTHING, one["median"] <= most if one else None))
+    return rows
+
+
+def idle_targets(results: dict) -> list[tuple[str, str, bool | None]]:
+    rows: list[tuple[str, str, bool | None]] = []
     for what in (SILENT, EMPTY_TOPIC):
         share = results.get("idle", {}).get(what, {}).get(PENSTOCK.label, {}).get("python")
         text = f"{what}: the Python processes of an idle job use {MOST_SHARE:.0%} of a core at most"
@@ -189,30 +195,29 @@ def target_rows(results: dict) -> list[tuple[str, str, bool | None]]:
 
 
 PARTS = {
-    "epochs": ("Idle epochs", epochs_part, epochs_section),
-    "idle": ("Idle jobs", idle_part, idle_section),
+    "epochs": ("Idle epochs", epochs_part, epochs_section, epochs_targets),
+    "idle": ("Idle jobs", idle_part, idle_section, idle_targets),
 }
 
 
-def page(results: dict) -> str:
-    parts = ["# Idle epochs and idle jobs\n", quick_warning(results), targets(results, target_rows(results))]
-    for name, (title, _, section) in PARTS.items():
-        if name in results:
-            parts += [f"## {title}\n", "**Failed.**\n" if "error" in results[name] else section(results)]
-    return joined([*parts, about(results), failures({name: results.get(name) for name in PARTS})])
+def page(name: str, results: dict) -> str:
+    title, _, section, rows = PARTS[name]
+    parts = [f"# {title}\n", quick_warning(results), targets(results, rows(results))]
+    parts.append("**Failed.**\n" if "error" in results[name] else section(results))
+    return joined([*parts, about(results), failures({name: results[name]})])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few slots and seconds, to prove that it works")
-    parser.add_argument("--only", choices=list(PARTS), help="measure this part alone")
+    parser.add_argument("--only", choices=list(PARTS), help="measure this alone; each has a page of its own")
     options = parser.parse_args()
-    results = header(options.quick)
     for name in [options.only] if options.only else list(PARTS):
+        results = header(options.quick)
         results[name] = attempt(name, PARTS[name][1], QUICK if options.quick else Sizes())
-    results["versions"] = versions(("", "flink"))
-    save(folder_of(options.quick, bool(options.only)), "epochs", results, page(results))
-    print(page(results))
+        results["versions"] = versions(PEERS_OF[name])
+        save(folder_of(options.quick), name, results, page(name, results))
+        print(page(name, results))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from penstock.runtime.core import slot  # noqa: F401
 from penstock.runtime.sinks import sink_operators  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
-SERVERS = {"kafka", "postgres", "broker", "node", "server", "s3"}
+SERVERS = {"kafka", "postgres", "store", "broker", "node", "server", "s3"}
 """Fixtures that start a server: Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3."""
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,11 @@ def s3():
 class OnS3(Victim):
     """The job as an outsider sees it in the bucket."""
 
-    s3: S3
+    client: Any
     job = FIRST
 
     def objects(self, prefix=""):
-        pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
         return [found["Key"] for page in pages for found in page.get("Contents", ())]
 
     def checkpoint(self):
@@ -39,16 +40,15 @@ class OnS3(Victim):
         return [int(key.split("/")[2].removeprefix("chk-")) for key in keys if key.endswith("/_metadata")]
 
     def lines(self):
-        client = self.s3.client()
         for key in self.objects("results/"):
             assert not key.split("/")[-1].startswith("."), f"{key} is left behind"
-            yield from client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode().splitlines()
+            yield from self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode().splitlines()
 
 
 def test_a_job_on_s3_through_crashes_and_a_savepoint(s3, tmp_path):
     options = {**s3.environment, "BUCKET": s3.bucket(BUCKET)}
     victim = OnS3(tmp_path, "local[2]", "s3_job", options)
-    victim.s3 = s3
+    victim.client = s3.client()
     victim.start()
     try:
         victim.round("slot", random.Random(1))
