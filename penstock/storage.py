@@ -1,8 +1,8 @@
 """Files on any fsspec URL: local disk, S3, GCS, Azure, HDFS, … are one code path.
 
-Three promises matter. A file that `create` made is whole or not there, and nobody else's file of that name was
-replaced. What `write` returned from is durable as far as the file system allows. A call that fails for a passing reason
-is tried again for some seconds. What each kind of file system adds to that is in `docs/storage.md`.
+Three promises matter. A file that `create` made exists completely or not at all, and never replaces another file of
+that name. What `write` returned from is durable as far as the file system allows. A call that fails for a temporary
+reason is retried for some seconds. What each kind of file system adds to that is in `docs/storage.md`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ class Storage:
         self._place(name, data)
 
     def is_exclusive(self) -> bool:
-        """Whether of two who create a file at the same moment one is refused. It is tried out with a file that goes."""
+        """Whether one is refused if two processes create a file at the same moment. It is tested with a temporary
+        file."""
         name = f"{uuid.uuid4().hex}.trial"
         try:
             self._place(name, b"first")
@@ -258,7 +259,7 @@ class Storage:
 
     def _open(self, path: str) -> BinaryIO:
         if self._in_memory:
-            # Its files are one object with one place to read from, whoever opens them.
+            # Each of its files is one object with one reading position, however often it is opened.
             return io.BytesIO(self.fs.cat_file(path))
         return cast(BinaryIO, self.fs.open(path, "rb"))
 

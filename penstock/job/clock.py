@@ -10,7 +10,7 @@ class WallClock:
     """The processing time of a real job."""
 
     virtual = False
-    """Whether time goes on only when somebody rests, so that nobody may wait by another clock."""
+    """Whether time advances only when the job waits on this clock, so that nothing may wait by another clock."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000

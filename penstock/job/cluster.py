@@ -35,7 +35,7 @@ class Cluster(Protocol):
         """Run one epoch through all stages. Raises SlotLost when a slot's process is gone."""
 
     def release(self) -> list[Report]:
-        """Close the slots' functions and let go of their processes. Called once, also after a failure."""
+        """Close the slots' functions and release their processes. Called once, also after a failure."""
 
     def interrupt(self) -> None:
         """Stop a running epoch from another thread, as hard as it takes; the job is over then."""

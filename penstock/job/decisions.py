@@ -17,13 +17,13 @@ class Deploy:
     attempt: int
     now: int
     snapshot: Metadata | None
-    """What to go on from; None for the very beginning."""
+    """The snapshot to continue from; None for the very beginning."""
     continued: bool
     """Whether the snapshot is the job's own and checkpoints may build on its files."""
     repeats: bool
     """Whether results that no checkpoint covers will be produced again, and those that wait must be forgotten."""
     line: tuple[Metadata, ...] = ()
-    """The checkpoints that count: whoever takes over goes on from one of them, or of those that follow."""
+    """The checkpoints that count: a driver that takes over continues from one of them, or from a later one."""
 
 
 @dataclass(frozen=True)

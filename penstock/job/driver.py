@@ -112,7 +112,7 @@ class JobDriver:
         self._tell(CancelWanted())
 
     def wake(self, lost: bool = False) -> None:
-        """An epoch is wanted: someone has news, or a slot is lost."""
+        """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
         self._tell(SlotGone() if lost else News())
 
     def request(self, request: SavepointRequest) -> None:
@@ -152,7 +152,7 @@ class JobDriver:
             answer = self._attempted(decision)
 
     def _give_back(self) -> None:
-        """Whoever comes next need not ask whether this driver lives."""
+        """The next driver need not find out whether this one is alive."""
         try:
             self._owner.end(finished=False)
         except StorageError as error:
@@ -230,7 +230,7 @@ class JobDriver:
         return Deployed(self._clock.now(), reports)
 
     def _own(self, decision: Deploy) -> None:
-        """Every attempt is an owner of its own, so that what the one before left behind can commit nothing."""
+        """Every attempt is a new owner, so that what the previous one left behind cannot commit anything."""
         if decision.attempt:
             self._owner.renew()
         self._owner.begin(decision.line)
@@ -265,7 +265,8 @@ class JobDriver:
         return Released(self._clock.now(), reports)
 
     def _commit(self, decision: Commit) -> None:
-        """A BATCH job has no checkpoint that says what may be committed again: who commits is decided once."""
+        """A BATCH job has no checkpoint that says what may be committed again, so the committing driver is decided
+        once."""
         if self._plan.batch:
             self._owner.decide()
         else:

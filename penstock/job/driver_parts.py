@@ -47,7 +47,7 @@ class DriverParts:
         """By uid of a sink, for each of its writers in a BATCH job: what it has begun, while that is not committed."""
 
     def open(self, positions: dict[str, Any]) -> None:
-        """Make them anew, enumerators at their positions by source uid."""
+        """Create them again, with enumerators at their positions by source uid."""
         self.close()
         for node in self._plan.nodes:
             operator = node.operator
@@ -178,7 +178,7 @@ def _joined(writers: list[list[Any]]) -> list[Any]:
 
 @contextmanager
 def _told_as_of(node: Node) -> Iterator[None]:
-    """Errors inside are told as those of an operator."""
+    """Errors inside are reported as errors of an operator."""
     try:
         yield
     except USER_ERRORS as error:

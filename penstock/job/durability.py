@@ -29,7 +29,7 @@ class Durability:
     """Whether checkpoints are taken, so that a last one must cover the end of the input."""
     keep_when_cancelled: bool = False
     marks_end: bool = False
-    """Whether someone may try to recover the job after its end, and must find that it has ended."""
+    """Whether a driver may try to recover the job after its end, and must then find that it has ended."""
     held: Set[str] = frozenset()
     """Uids of the sinks whose results wait for a checkpoint."""
     owner: NoOwnership = field(default_factory=NoOwnership)

@@ -138,6 +138,6 @@ class JobHandle:
             self._driver.request(request)
         path = request.done.result()
         if stop:
-            # The job ends now; if its last results wait for a reader, that may be the one who waits here.
+            # The job ends now; if its last results wait for a reader, the reader may be the thread that waits here.
             self._ended.wait(STOP_SECONDS)
         return path

@@ -199,13 +199,13 @@ class JobMachine:
         self._next_step = self._deploy
 
     def _deploy(self) -> Decision:
-        """Go on where the last complete checkpoint left the job, or start at the beginning."""
+        """Continue from the last complete checkpoint, or start from the beginning."""
         stopped = self.coordinator.last_savepoint
         stopping = self._stopping, self._stopped
         self._reset_attempt()
         snapshot, continued = self._durability.newest()
         if stopped is not None:
-            # Its savepoint is complete, and someone may have gone on from it: nothing more may happen here.
+            # Its savepoint is complete, and another job may have started from it: nothing more may happen here.
             snapshot, continued = stopped, False
             self._stopping, self._stopped = stopping
         if snapshot is not None:
@@ -382,7 +382,7 @@ class JobMachine:
         return not self._durability.seals or (self._is_sealed() and not self.coordinator.has_news())
 
     def _has_stopped(self, reply: Reply) -> bool:
-        """A job whose last savepoint failed goes on; one that was drained cannot, and has to recover."""
+        """A job whose last savepoint failed continues; a drained job cannot, and has to recover."""
         if reply.error is None:
             return True
         if reply.request.drain:
@@ -400,7 +400,7 @@ class JobMachine:
 
     # --- the end ---
     def _end(self, ending: Ended) -> None:
-        """Whatever else was decided is not done any more; the slots are let go of."""
+        """Other pending decisions are dropped; the slots are released."""
         self._ending = ending
         self._agenda = deque(decision for decision in self._agenda if isinstance(decision, Reply))
         self._next_step = self._release
@@ -418,7 +418,7 @@ class JobMachine:
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
 
     def _fail_at_the_end(self, error: Exception) -> None:
-        """The first error counts. A job that seemed to have come to its end has failed after all."""
+        """The first error counts. A job that seemed to have finished has failed after all."""
         assert self._ending is not None
         if self._ending.status is JobStatus.FINISHED:
             self._ending = Ended(JobStatus.FAILED, f"the job failed: {error}", error)
@@ -440,7 +440,7 @@ class JobMachine:
         assert self._ending is not None
         status, why = self._ending.status, self._ending.why
         if status is JobStatus.FINISHED:
-            # What came behind a last savepoint comes again from whoever goes on there.
+            # Results after a last savepoint come again from the job that continues from it.
             stopped = self.coordinator.last_savepoint is not None
             self._agenda.append(HandOutLast(self.coordinator.last_epoch if stopped else None))
         if status is not JobStatus.SUSPENDED:

@@ -29,7 +29,7 @@ class Results:
             self._handlers[uid](payload)
 
     def release_all(self) -> None:
-        """The job has come to its end."""
+        """The job has ended."""
         if self._waiting:
             self.release(self._waiting[-1][0])
 

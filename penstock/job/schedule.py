@@ -59,7 +59,7 @@ def _has_backlog(ran: EpochRan) -> bool:
 
 
 def _latest(ran: EpochRan, earliest: int, coordinator: Coordinator) -> int | None:
-    """When the next epoch begins even if nothing comes; None if only what comes can be its reason."""
+    """When the next epoch begins even if nothing arrives; None if only an arrival can start it."""
     if coordinator.awaits_slots() and not _rings(ran):
         return ran.now + UPLOAD_WAIT_MILLIS
     if any(report.waits_for_input for report in ran.reports) and not all_finished(ran.reports):

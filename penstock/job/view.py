@@ -66,7 +66,7 @@ class OperatorView:
 
     @property
     def watermark(self) -> int | None:
-        """That of the subtask that is furthest behind."""
+        """The watermark of the subtask that is furthest behind."""
         return min((s.watermark for s in self.subtasks if s.watermark is not None), default=None)
 
 

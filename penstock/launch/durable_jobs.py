@@ -74,7 +74,7 @@ def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership
 
 @contextmanager
 def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
-    """If the job cannot be started after all, the next driver need not ask who runs it."""
+    """If the job cannot be started after all, the next driver need not find out whether one runs it."""
     try:
         yield
     except BaseException as error:
@@ -156,7 +156,7 @@ def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
 
 
 def _recoverable(folder: FolderStore) -> list[Metadata]:
-    """The checkpoints from which a job that has not come to its end can go on, oldest first."""
+    """The checkpoints from which an unfinished job can continue, oldest first."""
     last = last_start(folder.url())
     return [] if is_finished(last) else line(folder.complete(), last)
 

@@ -66,7 +66,7 @@ class EnvironmentSettings:
     takeover: bool = False
     """Whether to take the job from a driver that still runs it."""
     given: Configuration = field(default_factory=Configuration, compare=False)
-    """Every option as it was given, also those that mean nothing here."""
+    """Every option as it was given, including options that have no meaning here."""
 
     def read(self, configuration: Configuration) -> None:
         """Take over every option that is known; options of other parts of Flink are left alone."""
@@ -81,7 +81,7 @@ class EnvironmentSettings:
             self.restart = self.restart_options.strategy() or self.restart
 
     def _read(self, option: Option, name: str, values: Mapping[str, str]) -> None:
-        """Apply an option, unless it is there under a better name as well."""
+        """Apply an option, unless it is also set under its preferred name."""
         if name != next(spelling for spelling in option.spellings() if spelling in values):
             return
         try:

@@ -175,7 +175,7 @@ def _buffer_timeout(text: str) -> int:
     return -1 if text.strip() == "-1" else parse_duration(text)
 
 
-# --- options that are put together ---
+# --- options that are combined ---
 @dataclass
 class StorageOptions:
     """Where checkpoints go if the program does not set it."""

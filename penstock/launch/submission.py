@@ -225,7 +225,7 @@ def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> boo
 
 
 def data_frame_source(data_frame: Any) -> FedSource:
-    """Rows of a DataFrame, read by the driver partition by partition and dealt out to the subtasks."""
+    """Rows of a DataFrame, read by the driver partition by partition and distributed over the subtasks."""
 
     def enumerator() -> Enumerator:
         return IteratorEnumerator(_rows(data_frame))

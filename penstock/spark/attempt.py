@@ -27,7 +27,7 @@ ENDING_SECONDS = 3.0
 CAUSE_SECONDS = 0.5
 """How long the cause of a lost link may take to be known."""
 QUIET_SECONDS = 10.0
-"""How long slots may take to start before the user is told what the job waits for."""
+"""How long slots may take to start before the log says what the job waits for."""
 log = logging.getLogger("penstock.job")
 
 
@@ -42,7 +42,7 @@ class Attempt:
         on_wake: Callable[[bool], None],
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Returns when every slot is there. Until then `is_cancelled` is asked whether to go on waiting."""
+        """Returns when every slot has started. Until then `is_cancelled` is asked whether to stop waiting."""
         self._context = context
         self._number = deployment.attempt
         self._slots = deployment.plan.slots
@@ -163,7 +163,7 @@ class Attempt:
         while len(reports) < self._slots:
             ready = self._selector.select(patience)
             if not ready:
-                # They may take as long as they like, but whoever waits for them may want to know what for.
+                # They may take as long as they like, but the user may want to know what the job waits for.
                 self._lifelines.ask(slot for slot in range(self._slots) if slot not in reports)
                 patience = None
             for key, _ in ready:
@@ -189,7 +189,7 @@ class Attempt:
         return self._lifelines.cause_within(CAUSE_SECONDS) or self._failure or said
 
     def _cut(self, slot: int) -> None:
-        """A slot is silent: whoever waits for its report must not wait longer."""
+        """A slot does not answer: the thread that waits for its report must not wait longer."""
         closed_quietly(self._inlets[slot].sock)
 
     def _let_go(self) -> None:
@@ -200,7 +200,7 @@ class Attempt:
             closed_quietly(link)
 
     def end(self) -> None:
-        """Let go of the slots, whatever they do; called from any thread, and more than once."""
+        """Release the slots, whatever they do; may be called from any thread, and more than once."""
         self._ended = True
         self._door.close()
         self._let_go()

@@ -152,7 +152,8 @@ class BatchRun:
         return None
 
     def _hear(self, begun: list[Begun], link: socket.socket) -> None:
-        """A task goes on once it knows that it was heard; if the job is cancelled, it must not."""
+        """A task continues once it knows that the driver got its message; if the job is cancelled, it must not
+        continue."""
         if not self._cancelled:
             self._on_begun(begun)
             self._writers.update(uid for uid, items in begun if items)
@@ -165,7 +166,7 @@ class BatchRun:
         return any(self._writers[node.uid] > node.parallelism for node in self._plan.nodes)
 
     def _await_tasks(self) -> None:
-        """What sinks have begun is going to be undone: wait until no task goes on with it, for some seconds at most."""
+        """What sinks have begun is going to be undone: wait until no task works on it, for some seconds at most."""
         until = time.monotonic() + ENDING_SECONDS
         while self._writers and time.monotonic() < until:
             try:

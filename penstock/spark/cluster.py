@@ -49,7 +49,7 @@ class SparkCluster:
             self._end()
 
     def interrupt(self) -> None:
-        """Let go of the slots: they end by themselves when their links are cut, and Spark ends those that do not."""
+        """Release the slots: they end by themselves when their links are closed, and Spark ends those that do not."""
         self._interrupted = self._released = True
         self._end()
 

@@ -24,11 +24,11 @@ from penstock.job.cluster import Patience
 from penstock.spark.links import closed, this_machine
 
 PING, WAKE, ASK, TOLD = b"\x01", b"\x02", b"\x03", b"\x04"
-"""Are you alive, and yes; there is input; where are you; that was the answer."""
+"""PING asks "are you alive?" and answers "yes"; WAKE says that there is input; ASK asks for the stack; TOLD ends it."""
 _WORDS = PING + WAKE + ASK + TOLD
 MOST_FRAMES = 20
 _OUTERMOST = 'penstock/spark/worker.py"'
-"""From here on outwards, frames say only that this is a slot."""
+"""The frames outside this file only show that the process is a slot."""
 log = logging.getLogger("penstock.job")
 
 
@@ -52,7 +52,7 @@ class Lifeline:
             self._sock.send(WAKE)
 
     def _watch(self) -> None:
-        """Nobody is there any more to report to once the driver, or the task of this slot, is gone."""
+        """Once the driver or the task of this slot is gone, there is nothing left to report to."""
         watched: list[Any] = [self._sock, self._task]
         while True:
             ready, _, _ = select.select(watched, [], [])
@@ -144,7 +144,7 @@ class Lifelines:
         except OSError:
             said = b""
         if not said:
-            # Its other link ends by itself, behind what it may still have sent there.
+            # Its other link ends by itself, after what it may still have sent there.
             self._lose(slot, f"the process of slot {slot} died, and its state with it")
             return
         line.hear(said, lambda text: _tell(slot, text, self._timeout))
@@ -185,7 +185,7 @@ class Lifelines:
             self._on_wake(True)
 
     def cause_within(self, seconds: float) -> str | None:
-        """Why the first slot was lost, for one who may have noticed it sooner."""
+        """Why the first slot was lost, for a caller that may have noticed it sooner."""
         self._lost.wait(seconds)
         return self.cause
 

@@ -27,7 +27,7 @@ _AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
 _READ_AHEAD = 1 << 16
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-"""A machine that is gone without a word is noticed after a minute and a half, not after hours, also by the slots."""
+"""A machine that disappears silently is noticed after a minute and a half, not after hours, also by the slots."""
 
 
 class LinkLost(Exception):
@@ -63,7 +63,7 @@ class Listener:
     """Accepts connections from processes that know the secret."""
 
     def __init__(self, secret: bytes, host: str | None = None, bind: str = "") -> None:
-        """`host` is what others on the network call this machine; None if nobody else will connect."""
+        """`host` is this machine's name on the network; None if no other machine will connect."""
         self._secret = secret
         self._folder = tempfile.mkdtemp(prefix="penstock-link-", dir=_short_folder())
         path = os.path.join(self._folder, "s")
@@ -179,7 +179,7 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
 
 
 def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
-    """The next message of a blocking socket, and not a byte of the one behind it. Raises LinkLost."""
+    """The next message of a blocking socket, and not a byte of the following one. Raises LinkLost."""
     inlet = Inlet(sock, ahead=False)
     inlet.read()
     return inlet.message()
@@ -189,7 +189,7 @@ class Inlet:
     """Reads one message after the other from a socket: a small one with a single call, even if it arrived early."""
 
     def __init__(self, sock: socket.socket, ahead: bool = True) -> None:
-        """With `ahead` it may read, and keep, the beginning of what comes behind a message."""
+        """With `ahead` it may read, and keep, the beginning of what follows a message."""
         self.sock = sock
         self._at_once = _READ_AHEAD if ahead else _HEADER.size
         self._unparsed = b""
@@ -315,14 +315,14 @@ class Door:
             self._guests.put((bytes(said), stranger))
 
     def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
-        """What the next one said, and the connection; None if nobody came in time."""
+        """What the next peer said, and its connection; None if none came in time."""
         try:
             return self._guests.get(timeout=seconds)
         except queue.Empty:
             return None
 
     def close(self) -> None:
-        """Nobody else is let in; those who wait are sent away."""
+        """Accept no more peers; those that wait are turned away."""
         self._open = False
         self._listener.close()
         while (guest := self.guest(0)) is not None:

@@ -46,7 +46,8 @@ class Mesh:
         """The slot that is being talked to."""
 
     def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
-        """Send everyone their message of a stage, and return those of the others by their numbers. Raises LinkLost."""
+        """Send every slot its message of a stage, and return the messages of the others by slot number. Raises
+        LinkLost."""
         try:
             return self._exchanged(tag, outgoing)
         except LinkLost as error:
@@ -67,7 +68,7 @@ class Mesh:
             self._send_and_read(unsent)
 
     def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
-        """Until everything is sent, also read whatever comes: the others may wait for that."""
+        """Until everything is sent, also read whatever arrives: the others may wait for that."""
         with selectors.DefaultSelector() as selector:
             for peer, inlet in self._inlets.items():
                 selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
@@ -77,7 +78,7 @@ class Mesh:
                     inlet = self._inlets[peer]
                     if events & _WRITE and unsent[peer].write():
                         del unsent[peer]
-                    # One message of each is enough: nobody who waits for this slot waits to send a second one.
+                    # One message from each is enough: no slot that waits for this one waits to send a second one.
                     reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
                     _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
 
@@ -121,7 +122,7 @@ class _WithHub(Mesh):
         return {peer: body if len(body) <= MOST_RIDING else None for peer, body in has.items()}
 
     def _complete(self, letter: Letter, tag: Tag) -> list[Body]:
-        """The messages of all others, out of a letter and from those who send directly."""
+        """The messages of all others, from a letter and from slots that send directly."""
         given = ((peer, letter.get(peer, b"")) for peer in self._inlets)
         return [self._next(peer, tag) if body is None else body for peer, body in given]
 

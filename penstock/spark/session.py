@@ -35,7 +35,7 @@ _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host"
 
 
 SPARE_THREADS = 2
-"""Beside those of the slots, in a local session: for `from_spark` and the state processor."""
+"""Threads of a local session beyond one per slot: for `from_spark` and the state processor."""
 
 
 TASK_FAILURES = 4

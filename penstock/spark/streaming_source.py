@@ -39,9 +39,9 @@ DISCOVERY_SECONDS = 1.0
 ENDING_SECONDS = 0.1
 """The same for a query that ends by itself."""
 MOST_WAITING = 64
-"""How many batches may wait for a checkpoint behind them before Spark's query is held up."""
+"""How many batches may wait for a checkpoint that covers them before Spark's query is held up."""
 COMPLETE = "_SUCCESS"
-"""Spark writes this file into a folder when all the others are there."""
+"""Spark writes this file into a folder when all other files are written."""
 DONE = "done"
 """The position of a file that has been read and still has to be deleted."""
 
@@ -160,7 +160,7 @@ class StagedBatches(SplitEnumerator):
         self._kept = True
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Folders whose files the readers have deleted go, but for the newest."""
+        """Folders whose files the readers have deleted are removed, except for the newest."""
         self._kept = True
         for number in self._batches()[:-1]:
             batch = self._batch(number)

@@ -146,7 +146,8 @@ def _close_all_but(kept: Pipes) -> None:
 
 
 def _die_with_task() -> None:
-    """Where the system can, also a slot that is stopped or hangs ends with its task; others do so by their lifeline."""
+    """Where the system supports it, even a slot that is stopped or hangs ends with its task; others end through their
+    lifeline."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -220,7 +221,7 @@ class SlotProcess:
         gc.set_threshold(*GC_THRESHOLDS)
 
     def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
-        """A link to every other slot: this one calls those before it, and is called by those behind it."""
+        """A link to every other slot: this slot connects to those before it, and those after it connect to this one."""
         peers = {}
         for peer in range(self._index):
             peers[peer] = connect(addresses[peer], self._invitation.secret)

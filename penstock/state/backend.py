@@ -103,7 +103,7 @@ class KeyedStateBackend:
         return table
 
     def empty_table(self, name: str, layout: Layout) -> Table:
-        """A new table that nobody has asked for by a descriptor yet: for restored entries, and for timers."""
+        """A new table that was not requested by a descriptor: for restored entries, and for timers."""
         make = HeapTables() if layout is Layout.TIMER else self._make
         table = self.tables[name] = make.table(self._owner, name, layout)
         return table

@@ -48,7 +48,7 @@ from penstock.state.tables import PAGE_ENTRIES, Layout, Page, Table, packed
 
 DEFAULT_MEMORY = 256 << 20
 _FOR_DATABASE, _FOR_OBJECTS = 0.25, 0.6
-"""Shares of a slot's memory. The rest goes into what nobody counts: compaction, and holes between objects."""
+"""Shares of a slot's memory. The rest covers what is not counted: compaction, and holes between objects."""
 _PAGE_BYTES = 4 << 20
 _SPILL_LEAST = 64 << 20
 _MOST_TABLES = (1 << 16) - 1
@@ -104,7 +104,8 @@ class RocksTables:
         return table
 
     def close(self) -> None:
-        """Remove the database, as also happens when the slot is forgotten. Who is still reading may get an error."""
+        """Remove the database, as also happens when the slot is garbage-collected. A reader that is still active may
+        get an error."""
         with suppress(Exception):
             self._database.close()
         self._release()

@@ -114,7 +114,7 @@ def _read(file: BinaryIO) -> Iterator[Page]:
 
 
 def _keep_gone(path: str) -> None:
-    """Write the file anew; who is reading the old one goes on reading that."""
+    """Replace the file by a new one; a reader that has the old one open continues to read that."""
     thinner = f"{path}.thinner"
     with open(path, "rb") as old, open(thinner, "wb") as new:
         for made in _read(old):

@@ -46,7 +46,7 @@ class KeyScope:
         return enter
 
     def __getattr__(self, name: str) -> Any:
-        """Called only where there is no key, so that those who have one pay nothing."""
+        """Called only where there is no key, so that access with a key costs nothing more."""
         raise KeyedStateRequired(
             "there is no current key here: keyed state and timers can be used while a record or a timer of a key is "
             "being processed, and not in open(), close(), at a checkpoint or for a broadcast record"
@@ -102,7 +102,7 @@ class Table:
 
     # --- epochs ---
     def end_epoch(self, tracking: bool) -> None:
-        """An epoch is over. Without checkpoints nobody will ask what changed."""
+        """An epoch is over. Without checkpoints the changes will never be asked for."""
         if not tracking:
             self.changed.clear()
 
@@ -157,7 +157,7 @@ class Table:
         return list(pages((address, value) for address, value in left if value is not None))
 
     def load(self, page: Page, wanted: Callable[[Any], bool] | None = None) -> None:
-        """Take in a page of restored entries, or those whose key is wanted. They do not count as changes."""
+        """Load a page of restored entries, or only those whose key is wanted. They do not count as changes."""
         addresses, values, gone = pickling.loads(page)
         if wanted is None:
             self.entries.update(zip(addresses, values, strict=True))

@@ -40,7 +40,7 @@ JOB_ID = "c0ffee" + "0" * 26
 
 
 class Crash(BaseException):
-    """A process is gone. Not an Exception, so that nobody can handle it."""
+    """A process is gone. Not an Exception, so that no `except Exception` can handle it."""
 
 
 class Schedule:
@@ -135,7 +135,7 @@ def current_store() -> Store:
 
 
 def new_name(prefix: str) -> str:
-    """A name that nobody else has in the running simulation."""
+    """A name that is unique in the running simulation."""
     assert _Current.schedule is not None, "names are given inside a simulation only"
     return f"{prefix}-{_Current.schedule.random.getrandbits(64):016x}"
 
@@ -201,7 +201,7 @@ class CrashFileSystem(MemoryFileSystem):
         return _Written(opened, path) if mode != "rb" else opened
 
     def mv(self, path1: str, path2: str, **settings: Any) -> None:
-        """As in HDFS, nothing is overwritten, whoever has come in between."""
+        """As in HDFS, nothing is overwritten, even if another process created the file in between."""
         _durable(f"before moving {path1}")
         if self.exists(path2):
             raise FileExistsError(path2)
@@ -275,7 +275,7 @@ class _LateWriter(Executor):
         return future
 
     def work(self) -> None:
-        """Someone asks whether the writing is done; perhaps it gets done now."""
+        """Asked whether the writing is done; perhaps it gets done now."""
         assert _Current.schedule is not None
         while self._waiting and _Current.schedule.random.random() < 0.5:
             future, action = self._waiting.pop(0)
@@ -298,7 +298,7 @@ class _LateFuture(Future[Any]):
 
 @dataclass
 class Outcome:
-    """What came of a simulation."""
+    """The outcome of a simulation."""
 
     seed: int
     store: Store

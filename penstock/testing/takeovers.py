@@ -37,16 +37,16 @@ from penstock.testing.crashes import (
 TURNS = (1, 1, 2, 3, 5, 10, 30, 100, 300, 1000, 5000)
 """How many steps a driver does before another one may get its turn; one of these, by chance."""
 CRITICAL = ("_metadata", "/owner/", "committing", "aborting", "deleting")
-"""What is written, moved or done at steps before which it matters most who owns the job."""
+"""Steps before which it matters most which driver owns the job, by what is written, moved or done."""
 MOST_TAKEOVERS = 4
 SOON = 60
 SILENCE = 60.0
-"""Seconds in which nobody does a step, after which the simulation is stuck."""
+"""Seconds without any step after which the simulation counts as stuck."""
 
 
 @dataclass
 class TakeoverOutcome(Outcome):
-    """What came of a simulation with several drivers."""
+    """The outcome of a simulation with several drivers."""
 
     endings: list[str] = field(default_factory=list)
     """How each driver ended, in the order in which they came: finished, displaced, died, or an error."""
@@ -92,7 +92,7 @@ class _Driver:
 
 
 class _Turns:
-    """Decides who runs. Whoever runs calls `step` again and again, and stays there while it is stopped."""
+    """Decides which driver runs. The running one calls `step` again and again, and stays there while it is stopped."""
 
     def __init__(self, schedule: Schedule, run: Callable[[], None], expected: int) -> None:
         """`expected` says how many steps an uninterrupted run has."""

@@ -63,10 +63,10 @@ class BatchOperator(Operator):
             raise self.failed(error, []) from error
 
     def watermark(self, timestamp: int) -> None:
-        """In BATCH mode event time stands still until everything is there."""
+        """In BATCH mode event time stands still until all input has arrived."""
 
     def finish(self) -> Iterator[None]:
-        """In steps, so that what comes out can be taken away before there is too much of it."""
+        """In steps, so that the output can be taken away before there is too much of it."""
         yield from self._drain()
         self.inner.watermark(MAX_TIMESTAMP)
         yield from self.inner.finish() or ()

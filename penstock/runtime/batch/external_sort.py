@@ -93,7 +93,7 @@ class ExternalSort:
         return sum(run.size for run in self._runs)
 
     def close(self) -> None:
-        """Let go of memory and disk."""
+        """Release memory and disk."""
         self._buffer = _Buffer()
         for run in self._runs:
             run.close()
@@ -106,7 +106,7 @@ class ExternalSort:
             self._merge_levels()
 
     def _merge_levels(self) -> None:
-        """Runs stand in the order of arrival, those of higher levels first."""
+        """Runs are in the order of arrival, with higher levels first."""
         while len(self._runs) >= FAN_IN and self._runs[-FAN_IN].level == self._runs[-1].level:
             last, self._runs = self._runs[-FAN_IN:], self._runs[:-FAN_IN]
             pieces = _gathered(_merged([run.pieces() for run in last], self._order))

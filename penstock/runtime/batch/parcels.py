@@ -60,7 +60,7 @@ class Arrivals:
         self._early: dict[tuple[Origin, int], tuple[int, int]] = {}
 
     def take(self, parcel: Parcel) -> Iterator[Parcel]:
-        """Take a parcel that has come, and return those whose turn it is now."""
+        """Take a parcel that has arrived, and return the parcels whose turn it is now."""
         if not self._awaited or (self._awaited[0], self._number) != (parcel.origin, parcel.number):
             self._keep(parcel)
             return

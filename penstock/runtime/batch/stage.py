@@ -21,7 +21,7 @@ OUTPUT_BYTES = 2 << 20
 """About how much output of a task is gathered before it is sent, to all slots together."""
 FIRST_RECORDS = 1024
 MOST_RECORDS = 16_384
-"""How many records a source reads in one go, at the most; many small ones are sent together all the same."""
+"""How many records a source reads at once, at most; many small reads are still sent together."""
 MOST_RESULTS = 16
 """How many payloads of results are gathered."""
 UNLIMITED_MILLIS = 1 << 40
@@ -165,7 +165,7 @@ class Outlet:
         self.most = max(1, min(2 * self.most, fitting))
 
     def rest(self, report: Report) -> Iterator[Sent]:
-        """The last parcel for everyone who waits for one."""
+        """The last parcel for every slot that waits for one."""
         plan = self._slot.plan
         taken = self._slot.take_output()
         for stage in receivers(plan, self._origin.stage):
@@ -203,7 +203,7 @@ def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report
 
 
 def _for_slot(index: int, payload: Any) -> list[Any]:
-    """A command has a payload for every slot; here only one of them is there."""
+    """A command has a payload for every slot; here there is only one slot."""
     return [*([None] * index), payload]
 
 

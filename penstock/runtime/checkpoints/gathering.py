@@ -21,7 +21,7 @@ class Extent(Enum):
     FULL = "full"
     """Everything; later checkpoints may build on it."""
     SEPARATE = "separate"
-    """Everything, for a savepoint: checkpoints go on as if there had been none."""
+    """Everything, for a savepoint: later checkpoints are not affected by it."""
 
 
 @dataclass

@@ -46,7 +46,7 @@ class Token:
 
 
 def read_or_none(storage: Storage, name: str) -> bytes | None:
-    """What a file holds; None if it is not there."""
+    """The content of a file; None if it does not exist."""
     try:
         return storage.read(name)
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def read_or_none(storage: Storage, name: str) -> bytes | None:
 
 
 def describe_holder(text: bytes) -> str:
-    """Who holds a token, for an error message."""
+    """The holder of a token, for an error message."""
     try:
         holder: dict[str, Any] = json.loads(text)
         return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"

@@ -55,7 +55,8 @@ class RestoredOperator:
         self.parallelism = parallelism
         self.checkpoint = slot.restore.checkpoint
         self.continued = slot.restore.continued
-        """Whether the same job goes on in the same shape, so that everything can be taken up exactly."""
+        """Whether the same job continues with the same plan and parallelism, so that everything can be restored
+        exactly."""
         self.drained = slot.restore.drained
         self.same_parallelism = shape.parallelism == parallelism
 

@@ -130,7 +130,7 @@ class SlotCheckpoints:
                 f"have {largest}: set a checkpoint directory (execution.checkpointing.dir)"
             )
 
-    # --- answers and what becomes of them ---
+    # --- answers and their outcome ---
     def answers(self) -> list[Acknowledgement]:
         """What has been written, or has failed, since the last call."""
         # One may get done at any moment, so each is asked once.

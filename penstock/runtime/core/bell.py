@@ -16,7 +16,7 @@ class Bell:
         self._ring = ring
         self._armed = False
         self.works = ring is not None
-        """Whether there is someone who hears it; if not, the driver looks for news from time to time."""
+        """Whether the driver can hear it; if not, the driver looks for news from time to time."""
 
     def arm(self) -> None:
         """An epoch has ended: from now on news must be told."""

@@ -45,13 +45,13 @@ class Chunk:
 
     @classmethod
     def of(cls, columns: Columns) -> Chunk:
-        """A chunk whose values nobody has asked for yet."""
+        """A chunk whose values have not been asked for yet."""
         chunk = cls.__new__(cls)
         chunk.columns = columns
         return chunk
 
     def __getattr__(self, name: str) -> Any:
-        """Reached only for what is not there yet: `values` and `timestamps` of columns."""
+        """Called only for attributes that do not exist yet: `values` and `timestamps` of columns."""
         if name == "values":
             assert self.columns is not None
             self.values = self.columns.rows()

@@ -15,7 +15,7 @@ from penstock.runtime.core.timers import Timers
 from penstock.runtime.functions.slot_contexts import Collected
 
 Loop = Callable[[Iterator[Any], Iterable[int | None]], None]
-"""Goes through values and their timestamps, and gathers in `collected` what comes out."""
+"""Processes values with their timestamps, and gathers the output in `collected`."""
 
 
 class KeyedTimerOperator(FunctionOperator):
@@ -63,7 +63,7 @@ class KeyedTimerOperator(FunctionOperator):
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
-        """Timers fire before the watermark goes on, so that their output is never behind it."""
+        """Timers fire before the watermark is passed on, so that their output is never behind it."""
         self.current_watermark = self.timers.watermark = timestamp
         self._fire(self.timers.event_time.fire, timestamp, self.on_event_time)
         self.output.watermark(timestamp)

@@ -31,7 +31,7 @@ class Deployment:
     cached_files: dict[str, str] = field(default_factory=dict)
     """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own."""
     working_directory: str | None = None
-    """Where slots run, if the program brought archives."""
+    """The working directory of slots, if the program has archives."""
     checkpoints: CheckpointSettings | None = None
     """How checkpoints are taken; None if they are not."""
     state_backend: StateBackend | None = None
@@ -43,7 +43,7 @@ class Deployment:
     spill_folder: str | None = None
     """Where, in a slot; None for the folder that Python uses for temporary files."""
     owner: Token | None = None
-    """The right of this attempt to commit; None if nobody can take it away."""
+    """The right of this attempt to commit; None if no other driver can take it away."""
 
 
 @dataclass(frozen=True)
@@ -153,4 +153,4 @@ class Report:
     """Whether a checkpoint is still being written."""
     failure: Failure | None = None
     lost: str = ""
-    """Why this process cannot go on: it does not hold the slot's live state."""
+    """Why this process cannot continue: it does not hold the slot's live state."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class OperatorContext:
-    """What an operator gets when it is opened in a slot: who it is, and where its output goes."""
+    """What an operator gets when it is opened in a slot: its identity, and where its output goes."""
 
     name: str
     uid: str
@@ -43,7 +43,7 @@ class OperatorContext:
     watermark_interval: int = 200
     """Milliseconds between periodic watermarks; 0 for none, below 0 for one at the end of every epoch."""
     tracks_changes: bool = False
-    """Whether checkpoints are taken, so that someone will ask the state's tables what changed."""
+    """Whether checkpoints are taken, so that the state's tables will be asked what changed."""
     tables: Tables = field(default_factory=HeapTables)
     restored: RestoredOperator | None = None
     """What a checkpoint holds for this operator; None for a fresh start."""
@@ -60,7 +60,7 @@ class OperatorContext:
     to_global_committer: Callable[[int, list[Any]], None] | None = None
     """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
     owner: Token | None = None
-    """The right of this attempt to commit; None if nobody can take it away."""
+    """The right of this attempt to commit; None if no other driver can take it away."""
     sort_memory: int = 128 << 20
     """In BATCH mode: bytes that an operator may hold back in memory; the rest waits on disk."""
     spill_folder: str | None = None
@@ -217,7 +217,7 @@ class Operator:
         """A checkpoint was given up."""
 
     def abandon(self, checkpoint: int) -> None:
-        """Throw away what was prepared for a checkpoint that nobody will hear of: the job has another owner."""
+        """Throw away what was prepared for a checkpoint that will never become known: the job has another owner."""
 
     def next_due(self) -> int | None:
         """The processing time at which this operator wants an epoch even without input."""
@@ -294,7 +294,7 @@ class Gate:
         self._channels: list[Channel] = []
         self.watermark = MIN_TIMESTAMP
         self.holding = 0
-        """How many active channels stand exactly there: while there are any, event time cannot go on."""
+        """How many active channels are exactly at this event time: while there are any, it cannot advance."""
         self._idle = False
         self.finished = False
         self._steps: Iterator[None] | None = None
@@ -337,7 +337,7 @@ class Gate:
         )
 
     def restore(self, state: GateState) -> None:
-        """Go on exactly where the same gate stood."""
+        """Continue exactly where the same gate stopped."""
         self.watermark, self._idle, self.finished = state.watermark, state.idle, state.finished
         for channel, before in zip(self._channels, state.channels, strict=True):
             channel.reached, channel.idle, channel.ended = before
@@ -345,7 +345,7 @@ class Gate:
         self._operator.resume_at(self.watermark)
 
     def resume_at(self, watermark: int) -> None:
-        """Go on from a point in event time that every channel is known to have reached."""
+        """Continue from a point in event time that every channel is known to have reached."""
         self.watermark = watermark
         for channel in self._channels:
             channel.reached = watermark
@@ -389,7 +389,7 @@ class Channel:
         self.reached = timestamp
         if self.idle or before > gate.watermark:
             return
-        # Of many channels that stand where event time stands, only the last one to leave lets it go on.
+        # If many channels are at the current event time, it advances only when the last of them does.
         if before == gate.watermark:
             gate.holding -= 1
             if gate.holding > 0:

@@ -104,7 +104,7 @@ class Slot:
             self._restore.close()
 
     def _resume(self) -> None:
-        """Take up event time and turns where they were."""
+        """Restore event time and round-robin positions."""
         for node in self._nodes():
             restored = self.operators[node.id].context.restored
             if restored is None or restored.drained:
@@ -255,7 +255,7 @@ class Slot:
             self.failure = failure_of(error, "the engine", "-", self.index)
 
     def _notify(self, notice: Notice) -> None:
-        """Tell every operator what became of a checkpoint: of one that is complete they may commit what it holds."""
+        """Tell every operator the outcome of a checkpoint: if it is complete, they may commit what it holds."""
         if notice.complete:
             self._check_owner()
         if notice.complete and not notice.savepoint:
@@ -359,7 +359,7 @@ class Slot:
         self._drive(self._stage)
 
     def has_read(self) -> bool:
-        """Whether every source has come to its end."""
+        """Whether every source has ended."""
         return all(source.finished for _, source in self._sources())
 
     def waiting(self) -> int:
@@ -376,7 +376,7 @@ class Slot:
         return taken
 
     def begun(self) -> list[Begun]:
-        """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint tells."""
+        """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint holds it."""
         return [(each.context.uid, begun) for each in self._ordered() if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:

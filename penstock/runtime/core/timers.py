@@ -55,7 +55,7 @@ class TimerQueue:
             self._changed(timer)
 
     def delete(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
-        """Remove a timer; deleting one that is not there does nothing."""
+        """Remove a timer; deleting one that does not exist does nothing."""
         if self._live.pop((time, key, namespace), None) is not None:
             self._changed((time, key, namespace))
 
@@ -100,11 +100,11 @@ class TimerQueue:
             heappush(heap, entry)
 
     def close(self) -> None:
-        """Take no more timers, while those that are waiting fire for the last time."""
+        """Accept no more timers while the pending ones fire for the last time."""
         self._closed = True
 
     def reopen(self) -> None:
-        """Begin anew, without any timer."""
+        """Start again, without any timer."""
         self._closed = False
         self._heap.clear()
         self._live.clear()

@@ -81,7 +81,8 @@ class TimestampsAndWatermarksOperator(Operator):
         self._bulk = type(self.generator) in _BULK
 
     def _restore(self, restored: RestoredOperator) -> None:
-        """Event time goes on where it was. Generators are the program's to make, and start anew as in Flink."""
+        """Event time continues where it was. The program creates the generators, and they start from scratch as in
+        Flink."""
         if restored.drained:
             return
         own = restored.own()
@@ -94,14 +95,15 @@ class TimestampsAndWatermarksOperator(Operator):
             self.current_watermark = own["watermark"]
 
     def take_up(self, progress: dict[str, Any]) -> None:
-        """Go on exactly where another stopped; a generator that follows the highest timestamp is told which it was."""
+        """Continue exactly where another operator stopped; a generator that follows the highest timestamp gets its
+        value."""
         self.current_watermark = progress["watermark"]
         if isinstance(self.generator, BoundedOutOfOrdernessWatermarks) and progress["highest"] is not None:
             self.generator.max_timestamp = progress["highest"]
         self._idle, self._ended, self._active_at, self._asked_at, self._unasked = progress["progress"]
 
     def progress(self) -> dict[str, Any]:
-        """What a successor needs to go on exactly here."""
+        """What a successor needs to continue exactly here."""
         return {
             "highest": getattr(self.generator, "max_timestamp", None) if self._bulk else None,
             "watermark": self.current_watermark,
@@ -116,7 +118,7 @@ class TimestampsAndWatermarksOperator(Operator):
         """Its event time is its own, not that of its input."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Columns that have timestamps stay columns, if the generator need know no more than the latest one."""
+        """Columns that have timestamps stay columns, if the generator needs to know only the latest one."""
         as_it_came = chunk.columns is not None and self._extract is None and self._bulk
         latest = chunk.columns.latest() if chunk.columns is not None and as_it_came else None
         if latest is None:

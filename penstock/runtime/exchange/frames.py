@@ -68,7 +68,7 @@ class FrameBuilder:
             self._cut()
 
     def waiting(self) -> int:
-        """How many records, about, nobody has taken yet."""
+        """About how many records have not been taken yet."""
         return len(self.values) + self._weight + len(self._frames) * FRAME_RECORDS
 
     def watermark(self, timestamp: int) -> None:

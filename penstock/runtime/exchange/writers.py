@@ -60,7 +60,7 @@ class Writer(ABC):
         return {target: frames for target, frames in taken.items() if frames}
 
     def waiting(self) -> int:
-        """How many records, about, nobody has taken yet."""
+        """About how many records have not been taken yet."""
         return sum(builder.waiting() for builder in self._all)
 
     def turn(self) -> int:
@@ -68,7 +68,7 @@ class Writer(ABC):
         return 0
 
     def resume(self, turn: int) -> None:  # noqa: B027 - most take no turns
-        """Go on with this turn."""
+        """Continue with this turn."""
 
     def failed(self, error: BaseException, record: Any) -> OperatorFailed:
         return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))

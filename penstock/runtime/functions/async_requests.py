@@ -134,7 +134,7 @@ class RequestLoop:
             return
 
     def _tell(self) -> None:
-        """Requests are over: who waits for them, here or at the driver, hears of it."""
+        """Requests are finished: notifies the waiting thread, here or at the driver."""
         self._has_over.set()
         self._news()
 
@@ -181,7 +181,7 @@ class RequestLoop:
             self._loop.stop()
 
     def _start(self) -> None:
-        """Ask what has come together."""
+        """Make the requests that have gathered."""
         self._starting = False
         if self._closing:
             return
@@ -291,7 +291,7 @@ class _LoopResultFuture(ResultFuture):
     def _set(self, outcome: tuple[Any, BaseException | None]) -> None:
         try:
             self._loop.call_soon_threadsafe(self._set_in_loop, outcome)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: nothing waits any more
             return
 
     def _set_in_loop(self, outcome: tuple[Any, BaseException | None]) -> None:

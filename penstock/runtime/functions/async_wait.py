@@ -70,13 +70,13 @@ class ResultQueue(Protocol):
         """Requests were made."""
 
     def mark(self, mark: Mark) -> None:
-        """A mark stands behind everything so far. One that follows another of its kind takes its place."""
+        """Add a mark after everything so far. A mark that directly follows another of its kind replaces it."""
 
     def completed(self, requests: list[Request]) -> None:
         """Requests have their results."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
-        """What may be emitted now, and the mark that may be passed on behind it; then there may be more."""
+        """What may be emitted now, and the mark that may be passed on after it; then there may be more."""
 
     def elements(self) -> list[Request | Mark]:
         """What has not been emitted, as it came in."""
@@ -350,7 +350,7 @@ def _saved(element: Request | Mark) -> Element:
 
 
 def _left_by(restored: RestoredOperator | None) -> list[Element]:
-    """What a subtask has to ask again. Marks hold only where everything goes on as it was."""
+    """The requests that a subtask has to make again. Marks are kept only if everything continues as it was."""
     if restored is None:
         return []
     if restored.continued:

@@ -26,7 +26,7 @@ class SlotRuntimeContext(RuntimeContext):
         keyed: KeyedStateBackend | None,
         without_keys: str = "on a stream without keys: call key_by(...) before this operator",
     ) -> None:
-        """`without_keys` says why there is no keyed state, for those who ask for it."""
+        """`without_keys` says why there is no keyed state, for the error when it is asked for."""
         self._context = context
         self._keyed = keyed
         self._without_keys = without_keys
@@ -104,7 +104,7 @@ class Collected:
         self._side: dict[OutputTag, tuple[Values, list[int | None]]] = {}
 
     def side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
-        """Gather a record for a side output; one that nobody reads is dropped."""
+        """Gather a record for a side output; if no operator reads that output, the record is dropped."""
         if tag.tag_id in self._context.side_outputs:
             values, timestamps = self._side.setdefault(tag, ([], []))
             values.append(value)

@@ -22,7 +22,7 @@ from penstock.vocabulary.functions.contexts import RuntimeContext
 
 log = logging.getLogger("penstock.checkpoint")
 Pending = dict[int, list[Any]]
-"""By checkpoint: what it prepared and nobody has heard to be complete."""
+"""By checkpoint: what was prepared for it; the checkpoint is not yet known to be complete."""
 Begun = tuple[str, list[Any]]
 """The uid of a sink, and what one of its writers would leave behind."""
 
@@ -58,7 +58,7 @@ class CommittingSink(Operator):
             raise self.failed(error, []) from error
 
     def _recommit(self, restored: RestoredOperator, before: list[dict[str, Any]]) -> list[Any]:
-        """Commit again what the checkpoint holds, since nobody knows whether it was, and return the writer's items."""
+        """Commit again what the checkpoint holds, since it is unknown whether it was, and return the writer's items."""
         own = restored.own()
         mine = [own] if own is not None else before[restored.subtask :: restored.parallelism]
         for part in mine:
@@ -156,7 +156,7 @@ class CommittingSink(Operator):
 
 
 def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any], begun: list[Any]) -> None:
-    """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has come to its end.
+    """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has ended.
 
     `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
     """

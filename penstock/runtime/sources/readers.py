@@ -226,5 +226,5 @@ class IteratorEnumerator(Enumerator):
         return self._taken
 
     def resume(self, position: int) -> None:
-        """The values are the same as before, in the same order: those that were dealt out are passed over."""
+        """The values are the same as before, in the same order: those that were handed out before are skipped."""
         self._taken = sum(1 for _ in islice(self._values, position))

@@ -27,7 +27,7 @@ _RECORD, _WATERMARK, _IDLE = range(3)
 Element = tuple[int, Any, int | None]
 """(what it is, its value, its timestamp)"""
 Position = tuple[bool, list[Element]]
-"""Whether the source is active, and what it has emitted that nobody has taken yet."""
+"""Whether the source is active, and what it has emitted that has not been read yet."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class FunctionSource(Source):
         return FunctionReader(self.function, context, position)
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """The function's own state says where it goes on; what waited in the buffers is dealt out."""
+        """The function's own state says where it continues; what waited in the buffers is distributed."""
         dealt = dealt_out([waiting for _, waiting in positions], parallelism)
         active = not all(not active for active, _ in positions)
         return [(active, list(chain.from_iterable(part))) for part in dealt]

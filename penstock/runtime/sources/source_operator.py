@@ -67,7 +67,7 @@ class Reader(ABC):
 
     @abstractmethod
     def position(self) -> Any:
-        """From where a new reader would have to go on, as plain data."""
+        """The position from which a new reader would have to continue, as plain data."""
 
     def bind(self, output: Receiver) -> None:  # noqa: B027 - most learn it with each poll
         """Know where records and watermarks go; called once, before the first poll."""
@@ -117,11 +117,11 @@ class Enumerator(ABC):
         """A payload per subtask."""
 
     def position(self) -> Any:
-        """From where a new enumerator would have to go on, as plain data."""
+        """The position from which a new enumerator would have to continue, as plain data."""
         return None
 
     def resume(self, position: Any) -> None:  # noqa: B027
-        """Go on from a position; called before the first `assign`."""
+        """Continue from a position; called before the first `assign`."""
 
     def checkpoint_complete(self, checkpoint: int) -> None:  # noqa: B027
         """A checkpoint was published."""
@@ -141,7 +141,8 @@ class Source(ABC):
         """The reader of one subtask, at the start or at a position."""
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """The positions of so many readers that together go on where others stopped, however many those were."""
+        """Positions for this many readers that together continue where the previous readers stopped, however many those
+        were."""
         raise UnsupportedOperation(
             f"{type(self).__name__} was read by {len(positions)} subtasks and cannot be restored with {parallelism}"
         )
@@ -224,7 +225,7 @@ class SourceOperator(Operator):
             return self.source.reader(self.context)
         own = restored.own()
         if own is not None:
-            # When everything goes on as it was, those downstream know already that this source has ended.
+            # When everything continues as it was, downstream operators already know that this source has ended.
             self.finished = self._ended_before = restored.continued and own["finished"]
             self._announces_idle = own.get("idle", False)
             return self.source.reader(self.context, own.get("position"))

@@ -12,7 +12,7 @@ from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator, report_alignment
 
 Progress = dict[str, Any]
-"""What one split's clock needs to go on."""
+"""What one split's clock needs to continue."""
 
 
 class SplitTimes:
@@ -36,7 +36,7 @@ class SplitTimes:
         self._deferred = False
 
     def add(self, split_id: str, progress: Progress | None = None) -> None:
-        """A split begins, or goes on."""
+        """A split begins, or continues."""
         if split_id in self._splits:
             return
         split = self._splits[split_id] = _SplitTime(self, self._strategy)
@@ -95,7 +95,7 @@ class SplitTimes:
             self.output.status(idle)
 
     def resume(self, progress: dict[str, Progress], known: tuple[int, bool] | None) -> None:
-        """Go on where splits stopped. `known` is what those downstream know already: (watermark, idle)."""
+        """Continue where splits stopped. `known` is what downstream operators already know: (watermark, idle)."""
         self._deferred = True
         for split_id, before in progress.items():
             self.add(split_id, before)
@@ -129,4 +129,4 @@ class _SplitTime:
         self._times.advance()
 
     def end(self) -> None:
-        """A split's end is told by removing it."""
+        """The end of a split is signalled by removing it."""

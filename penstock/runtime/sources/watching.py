@@ -46,7 +46,7 @@ class Watch:
         self._mine.release()
 
     def found(self) -> Sequence[Fetched]:
-        """What has come while nobody looked; only for who has entered."""
+        """What has arrived between epochs; call it only after `enter`."""
         if self._error is not None:
             raise self._error
         found, self._found = self._found, []

@@ -255,7 +255,7 @@ class IntervalJoinOperator(CoProcessOperator):
             self.collected.side(tag, value, timestamp)
 
     def on_event_time(self, time: int, key: Any, side: Any) -> None:
-        """No element to come can reach those of this time any more."""
+        """No later element can match elements of this time any more."""
         upper = self.spec.upper if side == _LEFT else -self.spec.lower
         table = self._buffers[side]
         buffer = table.entries.get(key)

@@ -69,7 +69,7 @@ class ListCheckpointed(ABC, Generic[T]):
 
 
 class CheckpointListener:
-    """Mix this in to hear what became of checkpoints. Neither call is certain to come before a failure."""
+    """Inherit from this class to be notified of the outcome of checkpoints. A failure may prevent either call."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete: what it covers will never be repeated."""

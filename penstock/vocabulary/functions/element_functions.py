@@ -1,4 +1,4 @@
-"""Functions called once for each element or pair of elements: map, filter, reduce, aggregate, join and kin."""
+"""Functions called once for each element or pair of elements: map, filter, reduce, aggregate, join and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When checkpoints are taken and what becomes of them."""
+"""When checkpoints are taken and how long they are kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNLIMITED_FAILURES = 2**31 - 1
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """What becomes of the last checkpoint when a job is cancelled. A job that fails always leaves it."""
+    """What happens to the last checkpoint when a job is cancelled. A job that fails always keeps it."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
@@ -128,13 +128,13 @@ class CheckpointConfig(Settings):
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else UNLIMITED_FAILURES)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return what becomes of the last checkpoint when the job is cancelled."""
+        """Return what happens to the last checkpoint when the job is cancelled."""
         return self._retention
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of the last checkpoint when the job is cancelled."""
+        """Set what happens to the last checkpoint when the job is cancelled."""
         self._retention = instance_of("retention_mode", retention_mode, ExternalizedCheckpointRetention)
         return self
 

@@ -37,7 +37,7 @@ def positive_millis(value: Any, what: str) -> int:
 
 
 class _ByTime(WindowAssigner[Any, TimeWindow]):
-    """Assigns windows by one of the two kinds of time; whoever inherits says which windows an element has."""
+    """Assigns windows by one of the two kinds of time; subclasses say which windows an element has."""
 
     @abstractmethod
     def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
