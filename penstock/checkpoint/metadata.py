@@ -37,7 +37,7 @@ class Metadata:
     """By operator uid."""
     slots: list[SlotSnapshot]
     fingerprint: str = ""
-    """Of the plan that wrote it."""
+    """The fingerprint of the plan that wrote it."""
     savepoint: bool = False
     drained: bool = False
     enumerators: dict[str, bytes] = field(default_factory=dict)

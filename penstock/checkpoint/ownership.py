@@ -76,9 +76,8 @@ class Ownership(NoOwnership):
     """One driver's hold on a job's folder, from `take` to `let_go`. All but `check` belong to the driver's thread."""
 
     def __init__(self, job_folder: str, job_name: str, limit: int, found_again: bool = True) -> None:
-        """`limit`: after so many milliseconds without a pulse, others may take the driver for dead.
-
-        `found_again`: whether another driver can come for the same job, as its id was given.
+        """`limit`: after this many milliseconds without a pulse, others may consider the driver dead. `found_again`:
+        whether another driver can find the same job, because its id was given.
         """
         self._storage = Storage(f"{job_folder}/{FOLDER}")
         self._driver = uuid4().hex
@@ -117,10 +116,10 @@ class Ownership(NoOwnership):
             raise JobDisplaced(f"{self._whose()}: another driver is about to become its owner. This one ends")
 
     def _claim(self, tokens: dict[int, bytes]) -> bool:
-        """Make the token behind those that were seen, and delete them; False if someone else was faster.
+        """Create the token that follows those that were seen, and delete them; False if another driver was faster.
 
-        A number may have become free again since they were seen: those before it are deleted first. Hence the look
-        whether the last token is still what it was.
+        A number may have become free again in the meantime, because earlier tokens are deleted first. So the last token
+        is checked again.
         """
         last = max(tokens, default=0)
         number, text = last + 1, self._text(last + 1)
@@ -195,7 +194,7 @@ class Ownership(NoOwnership):
         return self._shows_life(number, text, limit) if lives is None else lives
 
     def _shows_life(self, number: int, text: bytes, limit: float) -> bool:
-        """Of a process that cannot be seen: whether it gives a sign within its limit. An old sign needs no waiting."""
+        """Whether a process that cannot be seen gives a sign of life within its limit. An old sign needs no waiting."""
         sign = self._pulse(number, text)
         if time.time() - _moment(sign) > limit:
             return False

@@ -211,7 +211,7 @@ class WatermarkStrategy:
     def for_generator(
         generator_supplier: type[WatermarkGenerator] | GeneratorSupplier | Callable[[], WatermarkGenerator],
     ) -> WatermarkStrategy:
-        """For a generator of one's own: its class, or a function that makes one (given a context if it takes one)."""
+        """For a custom generator: its class, or a function that creates one (given a context if it takes one)."""
         if isinstance(generator_supplier, WatermarkGenerator):
             raise TypeError("pass the generator's class or a function that makes it: every subtask needs its own")
         if not callable(generator_supplier):

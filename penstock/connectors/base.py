@@ -282,7 +282,7 @@ class Source(ABC):
         """Return the half that reads; called in the slots."""
 
     def owner(self, split: Any, turn: int, parallelism: int) -> int:
-        """Say which of so many subtasks shall read a split; by default they get one in turn."""
+        """Return which of the given number of subtasks reads a split; by default they take turns."""
         return turn % parallelism
 
     def get_produced_type(self) -> TypeInformation | None:

@@ -46,7 +46,7 @@ _LOGICAL: dict[tuple[str, str], TypeInformation] = {
 
 @lru_cache(maxsize=64)
 def parsed(schema: str) -> Any:
-    """A schema as fastavro has it. Raises ValueError if it is none."""
+    """A schema in fastavro's form. Raises ValueError if it is not valid."""
     library = fastavro()
     try:
         return library.parse_schema(json.loads(schema))

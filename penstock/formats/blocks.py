@@ -35,7 +35,7 @@ class BlocksReader(FormatReader):
         return self._block, self._taken
 
     def _fill(self) -> None:
-        """Have at least one record at hand, or be finished."""
+        """Make sure that at least one record is available, or that reading is finished."""
         while self._next >= len(self._records) and not self.finished:
             batch = next(self._batches, None)
             if batch is None:

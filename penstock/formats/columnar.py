@@ -94,7 +94,7 @@ class ColumnarFile(ABC):
 
     @abstractmethod
     def batches(self, group: int, columns: list[str], most: int) -> Iterator[Any]:
-        """Some columns of a group, as batches of Arrow with at most so many rows."""
+        """Some columns of a group, as Arrow batches with at most this many rows."""
 
     def reader(self, projection: Projection, groups: list[int], position: Any, batch_size: int) -> FormatReader:
         """Reads the rows of some groups; a position is (the group, how many of its rows were read)."""

@@ -1,4 +1,4 @@
-"""Which fields of CSV stand in quotes."""
+"""Which CSV fields are quoted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Quotes:
         return self._quoted(text, self._dialect.quote)
 
     def bare(self, text: str) -> str:
-        """The field of a number or the null literal, which stand in quotes only if they could not be read otherwise."""
+        """The field of a number or the null literal, which are quoted only if they could not be read otherwise."""
         if self._special.search(text) is None:
             return text
         if self._dialect.quote is not None:

@@ -119,7 +119,7 @@ class JobMachine:
         self._final: int | None = None
         """The checkpoint that covers the end of the input, once it was ordered."""
         self._stopping: SavepointRequest | None = None
-        """The savepoint with which the job shall stop, once it was ordered."""
+        """The savepoint with which the job will stop, once it was ordered."""
         self._stopped: Reply | None = None
         """What became of it."""
         self._reached: dict[tuple[str, str, int], int] = {}

@@ -69,7 +69,7 @@ def _latest(ran: EpochRan, earliest: int, coordinator: Coordinator) -> int | Non
 
 
 def wait_in_slots(ran: EpochRan, now: int, longest: int, coordinator: Coordinator) -> int:
-    """How long a source that waits for the outside world may do so in its slot, in milliseconds."""
+    """How long a source may wait for external input in its slot, in milliseconds."""
     if not any(report.waits_for_input for report in ran.reports) or _has_backlog(ran):
         return 0
     longest = UPLOAD_WAIT_MILLIS if coordinator.has_news() else min(longest, LONGEST_WAIT_MILLIS)

@@ -49,7 +49,7 @@ def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
 
 
 def has_ended(settings: EnvironmentSettings) -> bool:
-    """Whether the job that shall be recovered came to its end before: then there is nothing to do."""
+    """Whether the job to be recovered has already finished: then there is nothing to do."""
     if not settings.recover_latest or settings.restore_path is not None:
         return False
     return is_finished(last_start(_own_folder(settings).url()))
@@ -61,7 +61,7 @@ def fit_to_start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> None
 
 
 def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
-    """The right to act for the job. From now on no other driver has it, unless that one takes it in turn."""
+    """The right to act for the job. From now on no other driver has it, unless one takes over the job."""
     directory = checkpoint_directory(settings)
     if directory is None or (settings.job_id is None and not is_checkpointed(settings, plan)):
         return NoOwnership()
@@ -139,7 +139,7 @@ def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules
 
 
 def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
-    """The job's own newest checkpoint if it shall be recovered, else the snapshot it shall start from, else nothing."""
+    """The job's own newest checkpoint if it is to be recovered, else the snapshot to start from, else nothing."""
     if settings.recover_latest:
         earlier = _recoverable(_own_folder(settings))
         if earlier:

@@ -152,7 +152,7 @@ class MetricGroup:
         return value_group
 
     def counter(self, name: str, counter: Counter | None = None) -> Counter:
-        """The counter of this name; a counter of one's own can be handed in before the name is taken."""
+        """The counter of this name; a custom counter can be passed in before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
     def gauge(self, name: str, obj: Callable[[], Any] | Gauge) -> Gauge:

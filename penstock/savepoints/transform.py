@@ -15,7 +15,7 @@ from penstock.state.snapshot_file import Kind, Name
 from penstock.vocabulary.state.descriptors import ListStateDescriptor, StateDescriptor
 
 Function = Callable[[Any, Any, Any], Any]
-"""Of key, namespace and value; None drops the entry."""
+"""A function of key, namespace and value; None drops the entry."""
 
 
 @dataclass(frozen=True)

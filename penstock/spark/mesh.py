@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from penstock.spark.links import Inlet, LinkLost, Outlet, Tag
 
 FEW_SLOTS = 4
-"""Up to so many slots, everyone sends to everyone directly."""
+"""Up to this many slots, every slot sends to every other directly."""
 MOST_RIDING = 1 << 12
 """The bytes of a message that rides along in letters; a larger one is not worth a second way."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE

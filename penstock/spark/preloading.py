@@ -30,7 +30,7 @@ def needed() -> tuple[str, ...]:
 
 
 def preload(names: Iterable[str]) -> None:
-    """Import what can be imported. A slot that needs what cannot will say so in better words."""
+    """Import what can be imported. If a slot needs a module that cannot, it raises a better error."""
     for name in names:
         with suppress(Exception):
             import_module(name)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.formats.contracts import FormatReader
 
 DISCOVERY_SECONDS = 1.0
-"""How often to look whether the query has ended; of batches it tells."""
+"""How often to check whether the query has ended; it reports batches by itself."""
 ENDING_SECONDS = 0.1
 """The same for a query that ends by itself."""
 MOST_WAITING = 64

@@ -253,7 +253,8 @@ class RocksTable(Table):
             yield address, value, pickled
 
     def _keep(self, entries: list[Entry], gone: list[Any]) -> None:
-        """Remember changes for the next checkpoint; once they outgrow the state, it shall hold the state instead."""
+        """Remember changes for the next checkpoint; once they outgrow the state, it will hold the whole state
+        instead."""
         self._spill.append(entries, gone)
         if self._spill.size > max(_SPILL_LEAST, 2 * (self._database.property_int_value(_LIVE_BYTES) or 0)):
             self._spill.thin()

@@ -70,7 +70,7 @@ class FileRef:
     size: int
     index_at: int
     checksum: str
-    """Of the index."""
+    """The checksum of the index."""
     inline: bytes | None = None
 
 

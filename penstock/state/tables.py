@@ -107,7 +107,7 @@ class Table:
             self.changed.clear()
 
     def sweep(self, most: int) -> None:
-        """Look at so many entries, going round, and drop what has expired."""
+        """Check this many entries, in turn, and drop those that have expired."""
         if self.prune is None or most <= 0:
             return
         addresses = list(islice(self._sweeping, most))

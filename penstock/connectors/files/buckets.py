@@ -226,7 +226,7 @@ class RollingPolicy:
     def default_rolling_policy(
         part_size: int = 128 << 20, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
     ) -> DefaultRollingPolicy:
-        """Close a file that has so many bytes, is so old, or was not written to for so long (milliseconds)."""
+        """Close a file that has this many bytes, is this old, or was not written to for this long (milliseconds)."""
         return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
 
     @staticmethod

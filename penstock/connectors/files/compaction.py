@@ -46,17 +46,17 @@ class FileCompactStrategy:
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
         ) -> FileCompactStrategy.Builder:
-            """Compact files once the oldest has waited for so many checkpoints."""
+            """Compact files once the oldest has waited for this many checkpoints."""
             self._checkpoints = _at_least_one("checkpoints before a compaction", num_checkpoints_before_compaction)
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact files at the checkpoint at which they have so many bytes together."""
+            """Compact files at the checkpoint at which together they have this many bytes."""
             self._size = _at_least_one("bytes", size_threshold)
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Compact so many buckets of a subtask at the same time."""
+            """Compact this many buckets of a subtask at the same time."""
             self._threads = _at_least_one("threads", num_compact_threads)
             return self
 

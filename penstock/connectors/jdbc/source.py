@@ -42,14 +42,14 @@ class JdbcNumericBetweenParametersProvider:
         self._parts = 1
 
     def of_batch_num(self, batch_num: int) -> JdbcNumericBetweenParametersProvider:
-        """Cut it into so many parts, as equal as possible; never more than there are numbers."""
+        """Cut the range into this many parts, as equal as possible; never more than there are numbers."""
         if batch_num < 1:
             raise ValueError(f"a range has at least one part, not {batch_num}")
         self._parts = min(batch_num, self._max - self._min + 1)
         return self
 
     def of_batch_size(self, batch_size: int) -> JdbcNumericBetweenParametersProvider:
-        """Cut it into parts of at most so many numbers."""
+        """Cut the range into parts of at most this many numbers."""
         if batch_size < 1:
             raise ValueError(f"a part has at least one number, not {batch_size}")
         return self.of_batch_num(-(-(self._max - self._min + 1) // batch_size))

@@ -99,7 +99,7 @@ class OriginCommitter:
     def take_over(self) -> None:
         """Make sure that no transaction is open for this origin, and that no one else commits for it from now on.
 
-        One that has thereby taken the id from a new owner of the job must leave it at that.
+        If this took the id from a new owner of the job, nothing more may be done.
         """
         if self._sending is not None:
             return
@@ -164,7 +164,7 @@ class OriginCommitter:
         self._again_while_told(lambda: producer.commit_transaction(self._timeout))
 
     def _again_while_told(self, action: Callable[[], None]) -> None:
-        """Some calls may simply be made again, and say so."""
+        """Some errors say that the call may simply be repeated."""
         until = time.monotonic() + self._timeout
         while True:
             try:

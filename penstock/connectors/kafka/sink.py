@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.connectors.kafka")
 MARKER_TOPIC = "penstock-commits"
 PARTITIONS_SECONDS = 300.0
-"""How long a partitioner may not hear of new partitions."""
+"""How long it may take until a partitioner learns of new partitions."""
 
 Headers = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
 Partitioner = Callable[[bytes | None, Any, str, list[int]], int]

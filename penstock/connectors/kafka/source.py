@@ -37,7 +37,7 @@ ONE_TRY = Retries(attempts=1)
 
 @persisted_in("penstock.datastream.connectors.kafka")
 class KafkaRecord(NamedTuple):
-    """A record as Kafka has it."""
+    """A record as it is in Kafka."""
 
     topic: str
     partition: int

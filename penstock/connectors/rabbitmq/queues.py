@@ -108,7 +108,7 @@ class RMQSink(Sink):
         return pika().BasicProperties(delivery_mode=2)
 
     def compute_mandatory(self, value: Any) -> bool:
-        """Return whether the job shall fail if no queue gets the message, instead of losing it."""
+        """Return whether the job must fail if no queue gets the message, instead of losing it."""
         return False
 
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:

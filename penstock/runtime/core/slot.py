@@ -363,7 +363,7 @@ class Slot:
         return all(source.finished for _, source in self._sources())
 
     def waiting(self) -> int:
-        """How many records, about, stand at the exits."""
+        """About how many records wait in the writers."""
         return sum(writer.waiting() for writer in self.writers.values())
 
     def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:

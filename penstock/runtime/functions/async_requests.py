@@ -83,7 +83,7 @@ class RequestLoop:
         return bool(self._over) or self._broken is not None
 
     def take(self, wait: float = 0.0) -> list[Request]:
-        """The requests that are over by now; if there are none, wait for some at most so many seconds."""
+        """The requests that are finished; if there are none, wait for some at most this many seconds."""
         over = self._over
         if wait > 0 and not over:
             deadline = time.monotonic() + wait

@@ -247,7 +247,7 @@ class AsyncWaitOperator(Operator):
 
     # --- output ---
     def _receive(self, wait: float = 0.0) -> None:
-        """Emit what has been answered, waiting for the first answer at most so many seconds."""
+        """Emit what has been answered, waiting for the first answer at most this many seconds."""
         try:
             over = self._loop.take(wait)
         except USER_ERRORS as error:

@@ -62,7 +62,7 @@ class SequenceSource(Source):
 
 
 def _halved(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
-    """The same numbers in at least so many runs, if there are so many numbers: the longest are halved."""
+    """The same numbers in at least this many runs, if there are enough numbers: the longest are halved."""
     runs = [run for run in runs if run[0] < run[1]]
     while runs and len(runs) < wanted:
         longest = max(runs, key=lambda run: run[1] - run[0])
@@ -74,7 +74,7 @@ def _halved(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
 
 
 def dealt_out(parts: Iterable[Any], hands: int) -> list[list[Any]]:
-    """Parts given to so many hands in turn."""
+    """Distribute parts over this many readers in turn."""
     dealt = list(parts)
     return [dealt[hand::hands] for hand in range(hands)]
 

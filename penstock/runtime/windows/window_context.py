@@ -1,4 +1,4 @@
-"""What triggers, evictors, assigners and window functions see of the pane at hand."""
+"""What triggers, evictors, assigners and window functions see of the current pane."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class SavepointReader:
         return found, states_of(self.metadata, uid)[found]
 
     def _slots(self, name: Name) -> list[SlotSnapshot]:
-        """Those to read. Every slot that has a broadcast map has the same copy."""
+        """The slots to read. Every slot that has a broadcast map has the same copy."""
         slots = slots_of(self.metadata, name.uid)
         return [slot for slot in slots if name in slot.schemas][:1] if name.kind is Kind.BROADCAST else slots
 

@@ -77,7 +77,7 @@ class SavepointWriter:
 
     @classmethod
     def new(cls, max_parallelism: int = 128, parallelism: int = 1) -> SavepointWriter:
-        """A new savepoint. Its operators are spread over so many slots; a program may start with any other number."""
+        """A new savepoint. Its operators are spread over this many slots; a program may start with any other number."""
         return cls(None, _checked_shape(parallelism, max_parallelism))
 
     @classmethod

@@ -70,11 +70,11 @@ class AsyncRetryStrategy(ABC):
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether one more attempt may follow so many."""
+        """Whether another attempt may follow this many."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait after so many attempts."""
+        """How long to wait after this many attempts."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate:

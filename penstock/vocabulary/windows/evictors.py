@@ -71,7 +71,7 @@ class _Either(Evictor):
 
 
 class CountEvictor(_Either):
-    """Keeps the last so many elements."""
+    """Keeps the last elements, as many as given."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)

@@ -192,7 +192,7 @@ class Trigger(ABC, Generic[T, W]):
     """
 
     class TriggerContext(PaneClocks):
-        """Clocks, timers and state of the pane at hand."""
+        """Clocks, timers and state of the current pane."""
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
@@ -215,7 +215,7 @@ class Trigger(ABC, Generic[T, W]):
             """Return state that belongs to this pane alone."""
 
     class OnMergeContext(TriggerContext):
-        """Given to `on_merge`; the pane at hand is that of the merged window."""
+        """Given to `on_merge`; the current pane is that of the merged window."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
