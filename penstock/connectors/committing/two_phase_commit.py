@@ -171,10 +171,11 @@ class _Running:
         else:
             self._recover(transaction)
 
-    def abort(self, transaction: _Transaction) -> None:
+    def abandon(self, transaction: _Transaction) -> None:
+        """One that was pre-committed is aborted as a later attempt would do it, since the next has begun already."""
         if self.is_open:
             self.pre_committed.discard(transaction.id)
-            self.function.abort(transaction.handle)
+            self.function.recover_and_abort(transaction.handle)
 
     def _recover(self, transaction: _Transaction) -> None:
         try:
@@ -275,7 +276,7 @@ class _Committer(Committer):
 
     def discard(self, committables: list[_Transaction]) -> None:
         for transaction in committables:
-            self._running.abort(transaction)
+            self._running.abandon(transaction)
 
     def close(self) -> None:
         self._running.close()

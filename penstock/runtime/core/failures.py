@@ -10,7 +10,7 @@ from typing import Any
 from penstock import errors
 from penstock.state.key_groups import shortened
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,10 @@ class Subtask(WriterContext):
         return self._job.now
 
     @property
+    def owner(self):
+        return self._job.owner
+
+    @property
     def is_restored(self):
         return self._checkpoint is not None
 
@@ -84,8 +88,9 @@ class Subtask(WriterContext):
 class SinkJob:
     """A job that is nothing but a sink. A checkpoint is, for every subtask, the writer's items and what is pending."""
 
-    def __init__(self, sink, parallelism=1, job_id="job", checkpoint=None):
+    def __init__(self, sink, parallelism=1, job_id="job", checkpoint=None, owner=0):
         self.sink = sink
+        self.owner = owner
         self.job_id = job_id
         self.now = 1_000_000
         self.number = 0

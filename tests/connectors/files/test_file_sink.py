@@ -87,7 +87,7 @@ class TestWhatReadersSee:
         job = SinkJob(rows(flushed), parallelism=2)
         job.write("a", subtask=1)
         (name,) = hidden(flushed)
-        assert re.fullmatch(rf"\.{NAME}\.[0-9a-f]{{12}}-1-[0-9a-f]{{32}}\.inprogress", name)
+        assert re.fullmatch(rf"\.{NAME}\.[0-9a-f]{{12}}-1-0-[0-9a-f]{{32}}\.inprogress", name)
 
     def test_nothing_written_makes_no_file(self, base):
         job = SinkJob(rows(base))
@@ -318,6 +318,27 @@ class TestStartingOver:
             job.write("b", subtask=subtask)
         assert len(hidden(flushed)) == 3
         job.crash(taken, parallelism=2)
+        assert hidden(flushed) == []
+
+    def test_a_displaced_driver_that_looks_for_leftovers_too_late_finds_none(self, flushed):
+        """The files that it sees are those of the new owner of the job, which has begun meanwhile."""
+        policy = rows(flushed, rolling_policy=ON_CHECKPOINT)
+        first = SinkJob(policy, owner=1)
+        first.write("a")
+        taken = first.checkpoint_and_complete()
+        second = SinkJob(policy, checkpoint=taken, owner=3)
+        second.write("b")
+        SinkJob(policy, checkpoint=taken, owner=2)
+        second.checkpoint_and_complete(end=True)
+        assert lines(flushed) == ["a", "b"]
+
+    def test_leftovers_of_former_owners_are_deleted(self, flushed):
+        policy = rows(flushed, rolling_policy=ON_CHECKPOINT)
+        first = SinkJob(policy, owner=1)
+        taken = first.checkpoint_and_complete()
+        first.write("b")
+        assert len(hidden(flushed)) == 1
+        SinkJob(policy, checkpoint=taken, owner=2)
         assert hidden(flushed) == []
 
     def test_leftovers_of_an_attempt_without_checkpoint_are_deleted(self, base):

@@ -14,7 +14,7 @@ from penstock.connectors.kafka.commit import OriginCommitter
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.prepared import MARKERS_KEPT
 from penstock.datastream.functions import MapFunction
-from penstock.errors import ConnectorError, SchemaMismatch
+from penstock.errors import ConnectorError, JobDisplaced, SchemaMismatch
 from penstock.testing import crashes
 from penstock.testing.crashes import StoreSink, crash_point, simulate
 from tests.connectors.kafka.jobs import Writing, strings, text_sink
@@ -174,6 +174,32 @@ def test_a_committer_whose_id_was_taken_over_says_so(kafka, name):
         committer.close()
     assert kafka.values(name) == ["a", "b", "d"]
     assert_nothing_hangs(kafka, name)
+
+
+def test_a_displaced_driver_that_takes_the_id_back_writes_nothing(kafka, name):
+    """It was stopped before its first commit; what it has to commit, the new owner has committed long ago."""
+    kafka.create_topic(name)
+    sink = exactly_once(kafka, name)
+    committable, *_ = prepared(sink, "a")
+    owner = sink.create_committer()
+    owner.commit([committable])
+    owner.commit([replace(committable, id=str(n), records=[]) for n in range(MARKERS_KEPT)])
+    late = sink.create_committer()
+
+    def displaced():
+        raise JobDisplaced("the job has a new owner")
+
+    late.check_owner = displaced
+    with pytest.raises(JobDisplaced):
+        late.commit([committable])
+    late.close()
+    with pytest.raises(ConnectorError, match="taken over by someone else"):
+        owner.commit(prepared(sink, "b"))
+    owner.close()
+    again = sink.create_committer()
+    again.commit(prepared(sink, "b"))
+    again.close()
+    assert kafka.values(name) == ["a", "b"]
 
 
 def test_the_outcome_of_a_commit_that_nobody_heard_of_is_found(kafka, name, monkeypatch):

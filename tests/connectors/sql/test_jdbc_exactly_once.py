@@ -16,6 +16,7 @@ from penstock.datastream.connectors.jdbc import (
     JdbcSource,
 )
 from penstock.datastream.connectors.prepared import MARKERS_KEPT, Prepared
+from penstock.errors import JobDisplaced
 from tests.connectors.crashing import RECORDS, Fragile, check_seeds, make_fragile, once_each
 from tests.connectors.sql.conftest import END_OTHERS, Store
 from tests.connectors.sql.test_jdbc_sink import Context
@@ -112,6 +113,41 @@ def test_the_last_markers_are_kept(store, sink):
     committer.commit([prepared(f"id{number}", number) for number in range(MARKERS_KEPT + 5)])
     ((ids,),) = store.rows("SELECT ids FROM penstock_commits")
     assert json.loads(ids) == [f"id{number}" for number in range(5, MARKERS_KEPT + 5)]
+
+
+def test_a_commit_that_comes_after_its_marker_was_forgotten_is_refused_to_a_displaced_driver(store, sink):
+    """It was stopped within its commit for so long that a new owner has committed the same, and much more."""
+    late, owner = sink.create_committer(), sink.create_committer()
+    owner.commit([prepared(f"id{number}", number) for number in range(MARKERS_KEPT + 5)])
+    asked = []
+
+    def displaced():
+        asked.append("within the transaction")
+        raise JobDisplaced("the job has a new owner")
+
+    late.check_owner = displaced
+    with pytest.raises(JobDisplaced):
+        late.commit([prepared("id0", 0)])
+    assert asked and store.rows("SELECT COUNT(*) FROM a") == [(MARKERS_KEPT + 5,)]
+    late.commit([prepared(f"id{MARKERS_KEPT}", MARKERS_KEPT)])
+    assert len(asked) == 1, "what has its marker needs no right"
+
+
+def test_nobody_commits_beside_one_that_asks_whether_it_may(store, sink):
+    """Between its question and its end, the new owner waits for the lock of the markers, and then sees its marker."""
+    sink.create_writer(Context(), [])
+    late, owner = sink.create_committer(), sink.create_committer()
+    committing = threading.Thread(target=lambda: owner.commit([prepared("x", 1)]))
+
+    def meanwhile():
+        committing.start()
+        committing.join(0.3)
+        assert committing.is_alive()
+
+    late.check_owner = meanwhile
+    late.commit([prepared("x", 1)])
+    committing.join(60)
+    assert store.rows("SELECT n FROM a") == [(1,)]
 
 
 def test_writers_of_all_subtasks_make_the_table_of_markers_at_the_same_time(store, sink):
