@@ -76,8 +76,9 @@ class Ownership(NoOwnership):
     """One driver's hold on a job's folder, from `take` to `let_go`. All but `check` belong to the driver's thread."""
 
     def __init__(self, job_folder: str, job_name: str, limit: int, found_again: bool = True) -> None:
-        """`limit`: after this many milliseconds without a pulse, others may consider the driver dead. `found_again`:
-        whether another driver can find the same job, because its id was given.
+        """`limit`: after this many milliseconds without a pulse, others may consider the driver dead.
+
+        `found_again`: whether another driver can find the same job, because its id was given.
         """
         self._storage = Storage(f"{job_folder}/{FOLDER}")
         self._driver = uuid4().hex

@@ -91,8 +91,9 @@ class TwoPhaseCommitSinkFunction(Function):
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction:
-        """Continue when a transaction of an earlier attempt cannot be committed and is older than the timeout. Its
-        records are lost; without this setting, the job could no longer be started.
+        """Continue when a transaction of an earlier attempt cannot be committed and is older than the timeout.
+
+        Its records are lost; without this setting, the job could no longer be started.
         """
         self._ignores_failures_after_timeout = True
         return self
