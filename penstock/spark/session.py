@@ -53,8 +53,8 @@ class _Made:
 def session(master: str, app_name: str, options: dict[str, str], slots: int = 0, keep: bool = False) -> SparkSession:
     """The active session, as it is, or a new one on `master`; a local one has threads for this many slots.
 
-    A local session that was created here and has too few threads for a job is replaced, unless another job runs in it or
-    it must be kept because of its DataFrames.
+    A local session that was created here and has too few threads for a job is replaced, unless another job runs in it
+    or it must be kept because of its DataFrames.
     """
     active = active_session()
     if active is not None and (active is not _Made.session or slots <= _Made.threads or keep or _in_use()):
