@@ -316,7 +316,8 @@ def test_every_connector_is_found_by_its_name():
     for module, names in connectors._NAMES_BY_MODULE.items():
         for name in names.split():
             home = getattr(connectors, name).__module__
-            assert home.startswith(("penstock.connectors", "penstock.datastream.connectors")), (module, name, home)
+            places = ("penstock.connectors", "penstock.formats", "penstock.datastream.connectors")
+            assert home.startswith(places), (module, name, home)
             assert name in dir(connectors)
     with pytest.raises(AttributeError, match="no attribute 'PulsarSource'"):
         _ = connectors.PulsarSource
