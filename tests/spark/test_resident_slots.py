@@ -153,9 +153,12 @@ def test_a_slot_carries_nothing_over_from_an_earlier_job(env: StreamExecutionEnv
         return os.getppid(), hasattr(sys, "left_behind"), [t.name for t in threading.enumerate() if "left" in t.name]
 
     tasks = set(env.from_sequence(1, 4).map(leave).execute_and_collect())
-    found = list(env.from_sequence(1, 4).map(find).execute_and_collect())
-    assert {left for left, *_ in found} & tasks, "Spark uses its workers again"
-    assert all((left, threads) == (False, []) for _, left, threads in found)
+    for _ in range(20):  # Spark takes idle workers in turn, and earlier jobs may have left more than this one needs
+        found = list(env.from_sequence(1, 4).map(find).execute_and_collect())
+        assert all((left, threads) == (False, []) for _, left, threads in found)
+        if {task for task, *_ in found} & tasks:
+            return
+    pytest.fail("Spark has not used a worker again")
 
 
 def test_a_record_of_200_mb(env: StreamExecutionEnvironment) -> None:
