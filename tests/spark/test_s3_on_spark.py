@@ -1,7 +1,9 @@
 """A job whose checkpoints, savepoint and results are on S3, through the death of a slot and of its driver."""
 
+import json
 import random
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -38,6 +40,16 @@ class OnS3(Victim):
         """The numbers of the checkpoints that are complete."""
         keys = self.objects(f"checkpoints/{self.job}/chk-")
         return [int(key.split("/")[2].removeprefix("chk-")) for key in keys if key.endswith("/_metadata")]
+
+    def ordered_at(self):
+        """When the newest complete checkpoint was ordered, in milliseconds since 1970."""
+        times = [0]
+        for number in self.complete():
+            with suppress(self.client.exceptions.NoSuchKey):  # a later one has replaced it meanwhile
+                key = f"checkpoints/{self.job}/chk-{number}/_metadata"
+                text = self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode()
+                times.append(json.loads(text.partition("\n")[2])["timestamp"])
+        return max(times)
 
     def lines(self):
         for key in self.objects("results/"):
