@@ -37,7 +37,9 @@ class PreparedTransactions(TwoPhaseCommitSinkFunction):
         self.rows.setdefault(transaction, []).append((value,))
 
     def pre_commit(self, transaction):
-        with psycopg.connect(self.dsn, autocommit=True) as database:
+        """A process that is stopped before it prepares its transaction has lost it when it goes on."""
+        impatient = "-c idle_in_transaction_session_timeout=2000"
+        with psycopg.connect(self.dsn, autocommit=True, options=impatient) as database:
             database.execute("BEGIN")
             database.cursor().executemany("INSERT INTO prepared VALUES (%s)", self.rows.pop(transaction, []))
             database.execute(f"PREPARE TRANSACTION '{transaction}'")

@@ -49,7 +49,7 @@ _BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
 ]
 """For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL accepts no connections."""
 
-_PASSING_STATES = ("08", "40", "53", "55P03", "57P")
+_PASSING_STATES = ("08", "25P03", "40", "53", "55P03", "57P")
 _PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.IGNORECASE)
 
 
@@ -208,6 +208,18 @@ def _postgres_url(text: str) -> URL:
         database=database or user,
         query=renamed,
     )
+
+
+def release_when_stopped(connection: Connection, seconds: int) -> None:
+    """Have the server end this transaction should its client stop in the middle of it: another one needs the locks.
+
+    The setting holds for this transaction alone, so that nobody inherits it through a pool of connections.
+    """
+    import sqlalchemy
+
+    if connection.dialect.name == "postgresql":
+        name = "idle_in_transaction_session_timeout"
+        connection.execute(sqlalchemy.select(sqlalchemy.func.set_config(name, f"{seconds}s", True)))
 
 
 # --- errors ---

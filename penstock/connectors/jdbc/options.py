@@ -153,11 +153,14 @@ class JdbcExactlyOnceOptions:
     marker_table: str = "penstock_commits"
     """Created by the sink if it does not exist; several sinks and jobs may share it."""
     max_commit_attempts: int = 6
+    timeout_sec: int = 20
+    """After which PostgreSQL ends a transaction whose process was stopped in it, and frees what it has locked."""
 
     def __post_init__(self) -> None:
         if not all(map(_NAMED.fullmatch, self.marker_table.split("."))):
             raise ValueError(f"'{self.marker_table}' is not a plain name of a table, with or without a schema")
         at_least("max_commit_attempts", self.max_commit_attempts, 1)
+        at_least("timeout_sec", self.timeout_sec, 1)
 
     @staticmethod
     def defaults() -> JdbcExactlyOnceOptions:
@@ -179,6 +182,10 @@ class JdbcExactlyOnceOptions:
 
         def with_max_commit_attempts(self, attempts: int) -> JdbcExactlyOnceOptions.Builder:
             self._options = replace(self._options, max_commit_attempts=attempts)
+            return self
+
+        def with_timeout_sec(self, seconds: int) -> JdbcExactlyOnceOptions.Builder:
+            self._options = replace(self._options, timeout_sec=seconds)
             return self
 
         def build(self) -> JdbcExactlyOnceOptions:

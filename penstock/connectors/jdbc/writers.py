@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.connectors.base import Committer, SinkWriter, WriterContext
 from penstock.connectors.committing.prepared import MARKERS_KEPT, Prepared, PreparingWriter
-from penstock.connectors.jdbc.database import Database
+from penstock.connectors.jdbc.database import Database, release_when_stopped
 from penstock.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -139,7 +139,7 @@ class OnceCommitter(Committer):
     ) -> None:
         self._statement = statement
         self._database = Database(connection, Retries(exactly_once.max_commit_attempts))
-        self._marker_table = exactly_once.marker_table
+        self._options = exactly_once
         self._markers: Table | None = None
 
     def commit(self, committables: list[Prepared]) -> None:
@@ -155,6 +155,7 @@ class OnceCommitter(Committer):
 
     def _commit_once(self, connection: Connection, markers: Table, prepared: Prepared) -> None:
         """Only the last markers of an origin are kept: one that comes very late must not find its own forgotten."""
+        release_when_stopped(connection, self._options.timeout_sec)
         ids = _locked(connection, markers, prepared.origin)
         if prepared.id not in ids:
             self.check_owner()
@@ -164,7 +165,7 @@ class OnceCommitter(Committer):
     def markers(self) -> Table:
         """The table of markers, created if it does not exist."""
         if self._markers is None:
-            self._markers = self._database.own_table(self._marker_table, _marker_columns)
+            self._markers = self._database.own_table(self._options.marker_table, _marker_columns)
         return self._markers
 
     def close(self) -> None:

@@ -150,6 +150,29 @@ def test_nobody_commits_beside_one_that_asks_whether_it_may(store, sink):
     assert store.rows("SELECT n FROM a") == [(1,)]
 
 
+def test_one_that_stops_within_its_commit_does_not_hold_up_a_new_owner(postgres_store):
+    """PostgreSQL ends its transaction; when it goes on, it begins again and finds that all is done."""
+    postgres_store.run("CREATE TABLE a (n INTEGER)")
+    once = JdbcExactlyOnceOptions.builder().with_timeout_sec(1).build()
+    sink = JdbcSink.exactly_once_sink(
+        "INSERT INTO a VALUES (?)", NUMBER, postgres_store.options, exactly_once_options=once
+    )
+    sink.create_writer(Context(), [])
+    late, owner = sink.create_committer(), sink.create_committer()
+    stops = []
+
+    def stopped():
+        stops.append("within the transaction")
+        committing = threading.Thread(target=lambda: owner.commit([prepared("x", 1)]))
+        committing.start()
+        committing.join(60)
+
+    late.check_owner = stopped
+    late.commit([prepared("x", 1)])
+    assert stops == ["within the transaction"]
+    assert postgres_store.rows("SELECT n FROM a") == [(1,)]
+
+
 def test_writers_of_all_subtasks_make_the_table_of_markers_at_the_same_time(store, sink):
     errors = []
 

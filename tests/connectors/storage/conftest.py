@@ -11,12 +11,16 @@ from tests.services.s3 import S3
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[S3]:
-    with pytest.MonkeyPatch.context() as patch:
-        for server in started(S3()):
-            for name, value in server.environment.items():
-                patch.setenv(name, value)
-            yield server
+def s3_server() -> Iterator[S3]:
+    yield from started(S3())
+
+
+@pytest.fixture
+def s3(s3_server: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """A server that every client in this process finds, as long as the test runs."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
 
 
 @pytest.fixture
