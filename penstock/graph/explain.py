@@ -62,9 +62,9 @@ def as_json(plan: Plan) -> str:
 def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
     described: dict[str, Any] = {
         "id": node.id + 1,
-        "type": _title(node),
+        "type": title(node),
         "pact": _PACTS.get(node.kind, "Operator"),
-        "contents": node.description or _title(node),
+        "contents": node.description or title(node),
         "parallelism": node.parallelism,
         "uid": node.uid,
         "stage": node.stage,
@@ -78,7 +78,7 @@ def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
     return described
 
 
-def _title(node: Node) -> str:
+def title(node: Node) -> str:
     """A node's name as Flink's plans have it: sources and sinks say what they are."""
     return _TITLES.get(node.kind, "{}").format(node.name)
 

@@ -14,6 +14,7 @@ from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, 
 from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
+from penstock.job.record import JobRecord, Settings, record_of
 from penstock.job.view import JobView
 from penstock.storage import Storage
 
@@ -30,12 +31,14 @@ class JobHandle:
         cluster: Cluster | None,
         at_end: Callable[[], None] | None = None,
         savepoints: str | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.job_id = job_id
         self._driver = driver
         self._cluster = cluster
         self._at_end = at_end
         self._savepoints = savepoints
+        self._settings = settings or Settings()
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
@@ -79,6 +82,10 @@ class JobHandle:
     def view(self) -> JobView:
         """The job at this moment; it does not change once it was asked for."""
         return self._driver.view
+
+    def record(self) -> JobRecord:
+        """The job at this moment as plain data."""
+        return record_of(self.view, self._settings, int(time.time() * 1000))
 
     def status(self) -> JobStatus:
         if self._status is JobStatus.RUNNING and self.view.status is JobStatus.RESTARTING:

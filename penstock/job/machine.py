@@ -112,6 +112,7 @@ class JobMachine:
         self._urgent = False
         """Whether a slot is lost, so that there is no reason to wait."""
         self._started = 0
+        self._deployed: int | None = None
         self._ordered: int | None = None
         """The checkpoint that the last epoch took."""
         self._schedule: Schedule | None = None
@@ -164,7 +165,7 @@ class JobMachine:
                 pass
             case Deployed(reports=reports):
                 _check(reports)
-                self._restart_at = None
+                self._restart_at, self._deployed = None, self._now
                 self._enter(JobStatus.RUNNING)
             case EpochRan():
                 self._take_epoch(answer)
@@ -255,7 +256,7 @@ class JobMachine:
     def _restart_in(self, delay: int, error: Exception) -> None:
         log.warning("job '%s' failed and restarts in %d ms: %s", self._plan.job_name, delay, error)
         self._agenda.clear()
-        self._waited = False
+        self._waited, self._deployed = False, None
         self._restart_at = self._now + delay
         self._next_step = self._await_restart
         self._enter(JobStatus.RESTARTING)
@@ -475,6 +476,7 @@ class JobMachine:
             reports=self._reports_seen,
             checkpoints=self.coordinator.view(),
             failures=self._failures,
+            deployed=self._deployed,
             restart_at=self._restart_at,
         )
 

@@ -85,6 +85,8 @@ class JobView:
     """What the slots said at the end of the last epoch, in order of slots."""
     checkpoints: CheckpointsView = field(default_factory=CheckpointsView)
     failures: tuple[FailureView, ...] = ()
+    deployed: int | None = None
+    """Since when the slots of this attempt are ready; None while the job waits for them."""
     restart_at: int | None = None
     """When the next attempt starts, while the job waits for it."""
 

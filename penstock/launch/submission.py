@@ -31,6 +31,7 @@ from penstock.launch.durable_jobs import (
     owned,
 )
 from penstock.launch.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
+from penstock.launch.recorded_settings import recorded
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.sink_operators import PrintSink
 from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
@@ -77,6 +78,8 @@ class Defaults:
     cluster: ClusterFactory = spark_cluster
     clock: Callable[[], WallClock] = WallClock
     max_records: int | None = None
+    on_start: Callable[[JobHandle], None] | None = None
+    """Called with every job that a program starts, so that others can look at it and give it orders."""
 
 
 _in_force = [Defaults()]
@@ -168,8 +171,25 @@ def start(
         patience=settings.patience,
     )
     environment._sinks.clear()
-    handle = JobHandle(job_id, driver, cluster, lambda: _end(collecting), savepoint_directory(settings))
-    return handle.start()
+    return _started(
+        JobHandle(
+            job_id,
+            driver,
+            cluster,
+            lambda: _end(collecting),
+            savepoint_directory(settings),
+            recorded(settings),
+        )
+    )
+
+
+def _started(handle: JobHandle) -> JobHandle:
+    """Let the job run, and show it to whoever wants to know of jobs."""
+    handle.start()
+    watcher = defaults().on_start
+    if watcher is not None:
+        watcher(handle)
+    return handle
 
 
 def _ended(
@@ -179,7 +199,7 @@ def _ended(
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
     environment._sinks.clear()
     ended = EndedJob(job_id.hex, defaults().clock().now())
-    return JobHandle(job_id, ended, None, lambda: _end(collecting)).start()
+    return _started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 
 
 def _end(collecting: dict[Transformation, CloseableIterator]) -> None:

@@ -129,6 +129,8 @@ class Report:
     epoch: int
     process: int = 0
     """The process id that served every stage of the epoch."""
+    place: str = ""
+    """The name of the machine on which that process runs."""
     finished: bool = False
     backlog: bool = False
     """A source stopped at its budget, not for lack of input."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -58,6 +59,7 @@ from penstock.state.snapshot_file import State
 from penstock.state.tables import Tables
 
 _NOTHING = b""
+MACHINE = socket.gethostname()
 """A blob in which nothing travels."""
 Address = tuple[int, int]
 """A channel's sender: (edge, upstream subtask)."""
@@ -416,6 +418,7 @@ class Slot:
             slot=self.index,
             epoch=self.epoch,
             process=os.getpid(),
+            place=MACHINE,
             finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
             backlog=any(source.backlog for source in sources),
             news=self.bell.works

@@ -1,0 +1,1 @@
+"""Flink's REST interface over records of jobs."""
