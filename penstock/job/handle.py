@@ -14,6 +14,7 @@ from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, 
 from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
+from penstock.job.rates import Rates
 from penstock.job.record import JobRecord, Settings, record_of
 from penstock.job.view import JobView
 from penstock.storage import Storage
@@ -39,6 +40,7 @@ class JobHandle:
         self._at_end = at_end
         self._savepoints = savepoints
         self._settings = settings or Settings()
+        self._rates = Rates()
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
@@ -85,7 +87,7 @@ class JobHandle:
 
     def record(self) -> JobRecord:
         """The job at this moment as plain data."""
-        return record_of(self.view, self._settings, int(time.time() * 1000))
+        return record_of(self.view, self._settings, self._rates, int(time.time() * 1000))
 
     def status(self) -> JobStatus:
         if self._status is JobStatus.RUNNING and self.view.status is JobStatus.RESTARTING:

@@ -20,6 +20,7 @@ from penstock.checkpoint.history import CheckpointsView
 from penstock.graph.explain import title
 from penstock.graph.plan import Edge, Node, Plan
 from penstock.job.accumulators import combined
+from penstock.job.rates import Rates
 from penstock.job.view import FailureView, JobView, StatusChange
 from penstock.runtime.core.messages import Report
 
@@ -70,7 +71,7 @@ class SlotRecord:
     watermarks: Mapping[str, int]
     """By operator uid."""
     metrics: Mapping[str, Any]
-    """By full name, which begins with the operator's uid."""
+    """By full name, which begins with the operator's uid; those that are built in with that of a vertex's first one."""
     place: str = ""
     """The machine, and where known the executor, on which the slot runs."""
 
@@ -151,9 +152,9 @@ def vertex_id(uid: str) -> str:
     return md5(uid.encode(), usedforsecurity=False).hexdigest()
 
 
-def record_of(view: JobView, settings: Settings, taken: int) -> JobRecord:
+def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> JobRecord:
     """What a view says, as plain data."""
-    plan = view.plan
+    plan, built_in = view.plan, rates.metrics(view.reports)
     return JobRecord(
         job_id=view.job_id,
         name=plan.job_name if plan is not None else "",
@@ -166,7 +167,7 @@ def record_of(view: JobView, settings: Settings, taken: int) -> JobRecord:
         deployed=view.deployed,
         restart_at=view.restart_at,
         vertices=_vertices(plan) if plan is not None else (),
-        slots=tuple(map(_slot, view.reports)),
+        slots=tuple(_slot(report, built_in[report.slot]) for report in view.reports),
         checkpoints=view.checkpoints,
         failures=view.failures,
         accumulators=combined(view.reports),
@@ -200,9 +201,14 @@ def _input(edge: Edge, ids: dict[int, str]) -> InputRecord:
     return InputRecord(ids[edge.source], edge.input_index, edge.partitioning.label, edge.tag)
 
 
-def _slot(report: Report) -> SlotRecord:
+def _slot(report: Report, built_in: Mapping[str, float | int]) -> SlotRecord:
     return SlotRecord(
-        report.slot, report.process, report.finished, report.watermarks, _plain(report.metrics), report.place
+        report.slot,
+        report.process,
+        report.finished,
+        report.watermarks,
+        {**_plain(report.metrics), **built_in},
+        report.place,
     )
 
 

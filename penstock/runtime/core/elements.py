@@ -108,3 +108,31 @@ class Tee:
 def joined(receivers: Sequence[Receiver]) -> Receiver:
     """One receiver for all of them."""
     return receivers[0] if len(receivers) == 1 else Tee(receivers)
+
+
+class Nobody:
+    """The output of an operator that no other operator reads."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        pass
+
+    def watermark(self, timestamp: int) -> None:
+        pass
+
+    def status(self, idle: bool) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+NOBODY = Nobody()
+
+
+class ControlOnly(Nobody):
+    """Lets a side output's receiver follow the main output's watermarks, without its records."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self.watermark = receiver.watermark  # type: ignore[method-assign]
+        self.status = receiver.status  # type: ignore[method-assign]
+        self.end = receiver.end  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.graph.plan import Plan
 from penstock.runtime.checkpoints.owner_token import Token
+from penstock.runtime.core.activity import Figures
 from penstock.runtime.core.failures import Failure
 from penstock.state.snapshot_file import Restore, SlotSnapshot
 from penstock.vocabulary.settings.state_backend import StateBackend
@@ -148,6 +149,8 @@ class Report:
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    activity: dict[str, Figures] = field(default_factory=dict)
+    """By the uid of a chain's first operator."""
     combining: dict[str, str] = field(default_factory=dict)
     """How metrics of several slots become one, where they are not added up."""
     acknowledgements: list[Acknowledgement] = field(default_factory=list)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import JobDisplaced, PenstockError, StorageError
-from penstock.graph.partitioning import Broadcast, ByKey, Custom, Forward, Global, Rebalance, Rescale, Shuffle
+from penstock.graph.partitioning import ByKey, Forward
 from penstock.graph.plan import Edge, Node
 from penstock.metrics import MetricGroup
 from penstock.pickling import adopt_main_classes
@@ -25,8 +25,9 @@ from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
 from penstock.runtime.checkpoints.local_copies import LocalCopies
 from penstock.runtime.checkpoints.restore import RestoredOperator, SlotRestore
 from penstock.runtime.checkpoints.writing import SlotCheckpoints
+from penstock.runtime.core.activity import Activity, Counted, Traffic
 from penstock.runtime.core.bell import Bell
-from penstock.runtime.core.elements import MIN_TIMESTAMP, Chunk, Receiver, joined
+from penstock.runtime.core.elements import MIN_TIMESTAMP, NOBODY, ControlOnly, Receiver, joined
 from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.core.operator import (
@@ -40,16 +41,11 @@ from penstock.runtime.core.operator import (
     OperatorContext,
 )
 from penstock.runtime.core.table_choice import tables_for
+from penstock.runtime.exchange.choice import writer_for
 from penstock.runtime.exchange.frames import deliver
 from penstock.runtime.exchange.writers import (
-    BroadcastWriter,
-    CustomWriter,
     KeyCheck,
-    KeyGroupWriter,
     Owner,
-    RoundRobinWriter,
-    ShuffleWriter,
-    SingleWriter,
     Writer,
 )
 from penstock.runtime.sinks.committing import Begun
@@ -81,6 +77,7 @@ class Slot:
         self.channels: dict[Address, Channel] = {}
         self.writers: dict[int, Writer] = {}
         self.metrics = MetricGroup()
+        self.activity = Activity(self.plan, index)
         self.command: Command | None = None
         self.failure: Failure | None = None
         self.epoch = -1
@@ -144,7 +141,7 @@ class Slot:
                 subtask=self.index,
                 parallelism=node.parallelism,
                 max_parallelism=node.max_parallelism,
-                output=joined(outputs.pop(None, [_NOBODY])),
+                output=joined(outputs.pop(None, [NOBODY])),
                 side_outputs={tag: joined(receivers) for tag, receivers in outputs.items() if tag is not None},
                 clock=self.clock,
                 job_id=deployment.job_id,
@@ -190,7 +187,7 @@ class Slot:
                 receiver = Fitting(operator, receiver)
             outputs.setdefault(edge.tag, []).append(receiver)
             if edge.tag is not None:
-                outputs.setdefault(None, []).append(_ControlOnly(receiver))
+                outputs.setdefault(None, []).append(ControlOnly(receiver))
         return outputs
 
     def _leaves_chain(self, node: Node, edge: Edge) -> bool:
@@ -205,10 +202,14 @@ class Slot:
         if edge.local:
             channel = self.channels[edge.id, self.index]
             target = self.plan.nodes[edge.target]
+            receiver: Receiver = channel
+            if target.chain != node.chain:
+                receiver = Counted(channel, self.activity.sent[node.chain], self.activity.received[target.chain])
             if isinstance(partitioning, ByKey):
-                return KeyCheck(Owner(f"key_by of {target.name}", target.uid), channel, partitioning.selector)
-            return channel
-        writer = self.writers[edge.id] = _writer(self, node, edge, partitioning)
+                return KeyCheck(Owner(f"key_by of {target.name}", target.uid), receiver, partitioning.selector)
+            return receiver
+        writer = self.writers[edge.id] = writer_for(self.plan, self.index, edge, partitioning)
+        self.activity.add_writer(node.chain, writer)
         return writer
 
     def release(self) -> list[Failure]:
@@ -248,6 +249,7 @@ class Slot:
         self.alignment.limits = command.alignment
         self.failure = None
         self._waiting.clear()
+        self.activity.begin_epoch()
         try:
             for notice in command.notices:
                 self._notify(notice)
@@ -301,18 +303,25 @@ class Slot:
         self._waiting.setdefault(target.stage, []).append((address, frames))
 
     def _drive(self, stage: int) -> None:
+        """A source may wait for its first record, and that time is not spent at work."""
         assert self.command is not None
+        clock = time.thread_time if stage == 0 and self.command.wait_millis else time.perf_counter
+        began = clock()
+        self._drive_operators(stage, self.command)
+        self.activity.worked(stage, clock() - began)
+
+    def _drive_operators(self, stage: int, command: Command) -> None:
         operators = [self.operators[node.id] for node in self._nodes() if node.stage == stage]
         for operator in operators:
-            operator.advance_processing_time(self.command.now)
-        if stage == 0 and self.command.drain:
+            operator.advance_processing_time(command.now)
+        if stage == 0 and command.drain:
             for _, source in self._sources():
                 source.drain()
-        elif stage == 0 and self.command.paused:
+        elif stage == 0 and command.paused:
             for _, source in self._sources():
                 source.settle()
         elif stage == 0:
-            self._run_sources(self.command)
+            self._run_sources(command)
         self._deliver(self._waiting.pop(stage, []))
         if self._stage is None:
             while self.step():
@@ -340,12 +349,17 @@ class Slot:
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
         """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
-        queues = deque((self.channels[address], deque(frames)) for address, frames in sorted(arrived))
+        queues = deque((self.channels[a], self._received(a[0]), deque(frames)) for a, frames in sorted(arrived))
         while queues:
-            channel, frames = queues.popleft()
-            deliver(frames.popleft(), channel)
+            channel, received, frames = queues.popleft()
+            frame = frames.popleft()
+            received.bytes += len(frame)
+            received.records += deliver(frame, channel)
             if frames:
-                queues.append((channel, frames))
+                queues.append((channel, received, frames))
+
+    def _received(self, edge: int) -> Traffic:
+        return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
 
     def step(self) -> bool:
         """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
@@ -414,13 +428,15 @@ class Slot:
             for source in sources:
                 source.watch()
         answers = self.checkpoints.answers()
+        backlog = any(source.backlog for source in sources)
+        self.activity.end_epoch(backlog)
         return Report(
             slot=self.index,
             epoch=self.epoch,
             process=os.getpid(),
             place=MACHINE,
             finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
-            backlog=any(source.backlog for source in sources),
+            backlog=backlog,
             news=self.bell.works
             and (self.checkpoints.has_answers() or any(operator.has_news() for operator in operators)),
             rings=self.bell.works,
@@ -432,6 +448,7 @@ class Slot:
             watermarks={o.context.uid: o.current_watermark for o in operators},
             alignment=dict(self.alignment.reached),
             metrics=metrics,
+            activity=self.activity.figures(),
             combining=dict(self.metrics.combining),
             acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
@@ -485,53 +502,3 @@ class Slot:
         except USER_ERRORS as error:
             self.failure = self.failure or failure_of(error, "a gauge", "-", self.index)
             return {}
-
-
-class _Nobody:
-    """The output of an operator that no other operator reads."""
-
-    def chunk(self, chunk: Chunk) -> None:
-        pass
-
-    def watermark(self, timestamp: int) -> None:
-        pass
-
-    def status(self, idle: bool) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-_NOBODY = _Nobody()
-
-
-class _ControlOnly(_Nobody):
-    """Lets a side output's receiver follow the main output's watermarks, without its records."""
-
-    def __init__(self, receiver: Receiver) -> None:
-        self.watermark = receiver.watermark  # type: ignore[method-assign]
-        self.status = receiver.status  # type: ignore[method-assign]
-        self.end = receiver.end  # type: ignore[method-assign]
-
-
-_SIMPLE_WRITERS: dict[type, type[Writer]] = {
-    Forward: SingleWriter,
-    Global: SingleWriter,
-    Rebalance: RoundRobinWriter,
-    Rescale: RoundRobinWriter,
-    Shuffle: ShuffleWriter,
-    Broadcast: BroadcastWriter,
-}
-
-
-def _writer(slot: Slot, node: Node, edge: Edge, partitioning: Any) -> Writer:
-    targets = edge.connects(slot.plan, slot.index)
-    target = slot.plan.nodes[edge.target]
-    if isinstance(partitioning, ByKey):
-        owner = Owner(f"key_by of {target.name}", target.uid)
-        return KeyGroupWriter(owner, slot.index, targets, partitioning.selector, target.max_parallelism)
-    if isinstance(partitioning, Custom):
-        owner = Owner(f"partition_custom before {target.name}", target.uid)
-        return CustomWriter(owner, slot.index, targets, partitioning.partitioner, partitioning.selector)
-    return _SIMPLE_WRITERS[type(partitioning)](Owner(node.name, node.uid), slot.index, targets)

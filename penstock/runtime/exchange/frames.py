@@ -15,6 +15,7 @@ from typing import Any
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
 from penstock.errors import NotSerializable
 from penstock.pickling import dumps
+from penstock.runtime.core.activity import Traffic
 from penstock.runtime.core.columns import Columns, go_together, packed, unpacked
 from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 
@@ -26,7 +27,9 @@ _VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS = range(6)
 class FrameBuilder:
     """Collects one channel's elements and cuts them into frames; adjacent chunks are merged."""
 
-    def __init__(self) -> None:
+    def __init__(self, sent: Traffic | None = None) -> None:
+        """What goes into frames is added to `sent`."""
+        self._sent = sent or Traffic()
         self.values: Values = []
         self.timestamps: list[Any] = []
         self._timed = False
@@ -95,10 +98,12 @@ class FrameBuilder:
         """The lists are copied and emptied, not replaced: writers hold on to their append methods."""
         if self._columns:
             columns, self._columns = self._columns, []
+            self._sent.records += sum(map(len, columns))
             self._elements.append((_COLUMNS, packed(columns), columns[0].times is not None, columns[0].row_type))
         if not self.values:
             return
         self._weight += len(self.values)
+        self._sent.records += len(self.values)
         stamps = _packed_timestamps(self.timestamps) if self._timed else None
         self._elements.append(_packed_values(self.values.copy(), stamps))
         self.values.clear()
@@ -108,7 +113,9 @@ class FrameBuilder:
         self._close_chunk()
         if self._elements:
             elements, self._elements, self._weight = self._elements, [], 0
-            self._frames.append(self._pickled(elements))
+            frame = self._pickled(elements)
+            self._sent.bytes += len(frame)
+            self._frames.append(frame)
 
     @staticmethod
     def _pickled(elements: list[tuple[Any, ...]]) -> bytes:
@@ -146,14 +153,18 @@ def _records_of(element: tuple[Any, ...]) -> Sequence[Any]:
     return element[1] if element[0] == _VALUES else ()
 
 
-def deliver(frame: bytes, receiver: Receiver) -> None:
-    """Replay a frame into a receiver."""
+def deliver(frame: bytes, receiver: Receiver) -> int:
+    """Replay a frame into a receiver; returns how many records it held."""
+    records = 0
     for element in pickle.loads(frame):
         kind = element[0]
         if kind == _VALUES:
+            records += len(element[1])
             receiver.chunk(Chunk(element[1], _unpacked_timestamps(element[2])))
         elif kind == _ROWS:
-            receiver.chunk(Chunk(rows_from_columns(element[1]), _unpacked_timestamps(element[2])))
+            rows = rows_from_columns(element[1])
+            records += len(rows)
+            receiver.chunk(Chunk(rows, _unpacked_timestamps(element[2])))
         elif kind == _WATERMARK:
             receiver.watermark(element[1])
         elif kind == _STATUS:
@@ -162,7 +173,9 @@ def deliver(frame: bytes, receiver: Receiver) -> None:
             receiver.end()
         else:
             for columns in unpacked(*element[1:]):
+                records += len(columns)
                 receiver.chunk(Chunk.of(columns))
+    return records
 
 
 def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from operator import length_hint
 from typing import Any, NamedTuple
 
 from penstock.errors import RecordError, UnsupportedKey
+from penstock.runtime.core.activity import Traffic
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import Chunk, Receiver, Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS, OperatorFailed, failure_of
@@ -35,7 +36,8 @@ class Writer(ABC):
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         self.owner = owner
         self.subtask = subtask
-        self.builders = {target: FrameBuilder() for target in targets}
+        self.sent = Traffic()
+        self.builders = {target: FrameBuilder(self.sent) for target in targets}
         self._all = list(self.builders.values())
 
     @abstractmethod
@@ -58,6 +60,10 @@ class Writer(ABC):
         """The frames of this epoch for each target that has any."""
         taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
+
+    def sent_records(self) -> int:
+        """How many records have left in frames; one that goes to several targets counts once."""
+        return self.sent.records
 
     def waiting(self) -> int:
         """About how many records have not been taken yet."""
@@ -102,6 +108,9 @@ class SingleWriter(Writer):
 
 class BroadcastWriter(Writer):
     """Sends everything to every target."""
+
+    def sent_records(self) -> int:
+        return self.sent.records // len(self._all)
 
     def chunk(self, chunk: Chunk) -> None:
         for builder in self._all:
