@@ -25,6 +25,18 @@ class SavepointRequest:
     done: Future[str] = field(default_factory=Future)
 
 
+@dataclass
+class CheckpointRequest:
+    """A request for a checkpoint outside its turn; the future gets its number, or the reason why there is none."""
+
+    full: bool = False
+    """Whether it holds everything, and not only what changed."""
+    done: Future[str] = field(default_factory=Future)
+
+
+SnapshotRequest = SavepointRequest | CheckpointRequest
+
+
 @dataclass(frozen=True)
 class Publish:
     """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told the outcome."""
@@ -78,9 +90,9 @@ class Tidy:
 
 @dataclass(frozen=True)
 class Reply:
-    """Answer a request for a savepoint with its path or with the reason why there is none."""
+    """Answer a request with the savepoint's path or the checkpoint's number, or the reason why there is none."""
 
-    request: SavepointRequest
+    request: SnapshotRequest
     path: str | None = None
     error: PenstockError | None = None
 
@@ -162,7 +174,7 @@ class Archive:
 
 
 def reply(answer: Reply) -> None:
-    """Answer the client that waits for a savepoint."""
+    """Answer the client that waits for a savepoint or a checkpoint."""
     if answer.error is not None:
         answer.request.done.set_exception(answer.error)
     elif answer.path is not None:

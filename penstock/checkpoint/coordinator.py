@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock import pickling
 from penstock.checkpoint.archive import (
+    CheckpointRequest,
     Covered,
     DeleteClaimed,
     Discard,
@@ -22,6 +23,7 @@ from penstock.checkpoint.archive import (
     Publish,
     Reply,
     SavepointRequest,
+    SnapshotRequest,
     StorageOrder,
     Tidy,
 )
@@ -58,6 +60,8 @@ class _Pending:
     base: int
     """The newest checkpoint that was complete when it began: the one it may build on."""
     request: SavepointRequest | None = None
+    asked: CheckpointRequest | None = None
+    """Who waits for this checkpoint, if anyone does."""
     enumerators: dict[str, bytes] = field(default_factory=dict)
     answers: dict[int, Acknowledgement] = field(default_factory=dict)
     shares: dict[int, SlotShare] = field(default_factory=dict)
@@ -160,12 +164,15 @@ class Coordinator:
         due = self.next_due()
         return self.begin(now, epoch) if due is not None and due <= now else None
 
-    def begin(self, now: int, epoch: int, request: SavepointRequest | None = None) -> CheckpointOrder:
+    def begin(self, now: int, epoch: int, wanted: SnapshotRequest | None = None) -> CheckpointOrder:
         """Start a checkpoint, or the savepoint that was asked for."""
         number, self._next = self._next, self._next + 1
+        request = wanted if isinstance(wanted, SavepointRequest) else None
+        asked = wanted if isinstance(wanted, CheckpointRequest) else None
         folder = self._folder_of(number) if request is None else request.folder
-        order = CheckpointOrder(number, now, folder, savepoint=request is not None)
-        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, self._newest(), request)
+        full = asked is not None and asked.full
+        order = CheckpointOrder(number, now, folder, savepoint=request is not None, full=full)
+        self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, self._newest(), request, asked)
         if request is None:
             self._begun = now
         return order
@@ -235,6 +242,8 @@ class Coordinator:
                 self._subsume(self._next, now)
                 self._notices.append(Notice(metadata.number, complete=True, savepoint=True))
             return
+        if pending.asked is not None:
+            self.agenda.append(Reply(pending.asked, str(metadata.number)))
         self._failures = 0
         self._ended = now
         self._subsume(metadata.number, now)
@@ -297,6 +306,8 @@ class Coordinator:
             self.agenda.append(DiscardSavepoint(pending.request.folder, files, uncertain))
             self.agenda.append(Reply(pending.request, error=CheckpointFailed(f"the savepoint failed: {why}")))
             return
+        if pending.asked is not None:
+            self.agenda.append(Reply(pending.asked, error=CheckpointFailed(f"the checkpoint failed: {why}")))
         discard = Discard(number, files, uncertain)
         (self._doubtful if uncertain else self.agenda).append(discard)
         self._notices.append(Notice(number, complete=False))
@@ -346,7 +357,8 @@ class Coordinator:
     def abandon(self, why: str) -> None:
         """The job belongs to another driver: nothing in storage may be touched from now on."""
         self.agenda = deque(order for order in self.agenda if isinstance(order, Reply))
-        requests = [pending.request for pending in self._pending.values() if pending.request is not None]
+        waiting = [pending.request or pending.asked for pending in self._pending.values()]
+        requests = [request for request in waiting if request is not None]
         self._pending.clear()
         error = CheckpointFailed(f"the savepoint failed: {why}")
         self.agenda.extend(Reply(request, error=error) for request in requests)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock import pickling
-from penstock.checkpoint.archive import Covered, Publish, Reply, SavepointRequest, reply
+from penstock.checkpoint.archive import Covered, Publish, Reply, SnapshotRequest, reply
 from penstock.checkpoint.coordinator import Coordinator
 from penstock.common.job import JobStatus
 from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError, StorageError
@@ -60,7 +60,7 @@ class Driver(Protocol):
     def stop(self) -> None:
         """Ask the job to end as soon as possible."""
 
-    def request(self, request: SavepointRequest) -> None:
+    def request(self, request: SnapshotRequest) -> None:
         """Ask for a savepoint at the end of the next epoch."""
 
 
@@ -115,7 +115,7 @@ class JobDriver:
         """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
         self._tell(SlotGone() if lost else News())
 
-    def request(self, request: SavepointRequest) -> None:
+    def request(self, request: SnapshotRequest) -> None:
         self._tell(SavepointWanted(request))
         if self._over:
             self._refuse_late_requests()
@@ -306,5 +306,5 @@ class EndedJob:
     def stop(self) -> None:
         """It has stopped."""
 
-    def request(self, request: SavepointRequest) -> None:
+    def request(self, request: SnapshotRequest) -> None:
         reply(Reply(request, error=CheckpointFailed("no savepoint was taken: the job has ended")))

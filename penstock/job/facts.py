@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.checkpoint.archive import Publish, SavepointRequest
+from penstock.checkpoint.archive import Publish, SnapshotRequest
 from penstock.errors import JobDisplaced, PenstockError
 from penstock.runtime.core.messages import Report
 
@@ -84,9 +84,9 @@ class Failed(Answer):
 # --- what is told at any moment ---
 @dataclass(frozen=True)
 class SavepointWanted:
-    """A client waits for a savepoint."""
+    """A client waits for a savepoint, or for a checkpoint outside its turn."""
 
-    request: SavepointRequest
+    request: SnapshotRequest
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from secrets import token_hex
 from typing import Any
 
-from penstock.checkpoint.archive import SavepointRequest
+from penstock.checkpoint.archive import CheckpointRequest, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
 from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, JobDisplaced, UnsupportedOperation
 from penstock.job.accumulators import combined
@@ -140,13 +140,23 @@ class JobHandle:
         if self._is_batch():
             raise UnsupportedOperation("a BATCH job keeps what it has read outside of state: it has no savepoints")
         folder = Storage(below).url(f"savepoint-{self.job_id.hex[:6]}-{token_hex(6)}")
-        request = SavepointRequest(folder, stop, drain)
-        with self._lock:
-            if self._status.is_terminal_state():
-                raise CheckpointFailed(f"job {self.job_id} is {self._status.name}: no savepoint can be taken")
-            self._driver.request(request)
-        path = request.done.result()
+        path = self._snapshot(SavepointRequest(folder, stop, drain), "savepoint")
         if stop:
             # The job ends now; if its last results wait for a reader, the reader may be the thread that waits here.
             self._ended.wait(STOP_SECONDS)
         return path
+
+    def trigger_checkpoint(self, full: bool = False) -> int:
+        """Take a checkpoint outside its turn, and return its number once it is complete."""
+        if self._settings.checkpoints is None or self._is_batch():
+            raise UnsupportedOperation(
+                "this job takes no checkpoints: set execution.checkpointing.interval, or take a savepoint"
+            )
+        return int(self._snapshot(CheckpointRequest(full), "checkpoint"))
+
+    def _snapshot(self, request: SnapshotRequest, kind: str) -> str:
+        with self._lock:
+            if self._status.is_terminal_state():
+                raise CheckpointFailed(f"job {self.job_id} is {self._status.name}: no {kind} can be taken")
+            self._driver.request(request)
+        return request.done.result()

@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from penstock.checkpoint.archive import Reply, SavepointRequest
+from penstock.checkpoint.archive import Reply, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobStatus
 from penstock.errors import (
     AccessDenied,
@@ -93,7 +93,7 @@ class JobMachine:
         self._agenda: deque[Decision] = deque()
         self._attempt = 0
         self._epoch = 0
-        self._requests: deque[SavepointRequest] = deque()
+        self._requests: deque[SnapshotRequest] = deque()
         self._cancelled = False
         self._news = False
         self._waited = False
@@ -317,7 +317,7 @@ class JobMachine:
 
     def _command(self) -> Command:
         request = self._requests.popleft() if self._requests and self._stopping is None else None
-        if request is not None and request.stop:
+        if isinstance(request, SavepointRequest) and request.stop:
             self._stopping = request
         reports = self._ran.reports if self._ran is not None else []
         notices = self.coordinator.take_notices()
@@ -335,7 +335,7 @@ class JobMachine:
             alignment=self._alignment_limits(),
             checkpoint=order,
             notices=notices,
-            drain=request is not None and request.drain,
+            drain=isinstance(request, SavepointRequest) and request.drain,
             paused=self._stopping is not None,
         )
         self._epoch += 1
@@ -348,8 +348,8 @@ class JobMachine:
             self._ran, self._now, self._options.interval_millis << min(self._idle_epochs, 10), self.coordinator
         )
 
-    def _order(self, reports: list[Report], request: SavepointRequest | None) -> CheckpointOrder | None:
-        """The savepoint asked for, the last checkpoint of a job that has read everything, or the next one due."""
+    def _order(self, reports: list[Report], request: SnapshotRequest | None) -> CheckpointOrder | None:
+        """What a client asked for, the last checkpoint of a job that has read everything, or the next one due."""
         if request is not None:
             return self.coordinator.begin(self._now, self._epoch, request)
         if self._stopping is not None:
@@ -386,7 +386,7 @@ class JobMachine:
         """A job whose last savepoint failed continues; a drained job cannot, and has to recover."""
         if reply.error is None:
             return True
-        if reply.request.drain:
+        if isinstance(reply.request, SavepointRequest) and reply.request.drain:
             raise CheckpointFailed(f"the job was drained, and {reply.error}")
         self._stopping = self._stopped = None
         return False

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.archive import (
     Archive,
+    CheckpointRequest,
     Covered,
     DeleteClaimed,
     Discard,
@@ -122,6 +123,8 @@ class World:
         if self.chance(0.04):
             stop = self.random.random() < 0.5
             request = SavepointRequest(f"memory://sp-{len(self.requests)}", stop, stop and self.random.random() < 0.5)
+            if self.random.random() < 0.3:
+                request = CheckpointRequest(full=stop)
             self.requests.append(request)
             self.machine.hear(facts.SavepointWanted(request))
         if self.chance(0.005):
@@ -225,7 +228,7 @@ class World:
             self.published.append(number)
         else:
             self.published_savepoints.append(number)
-            request = next(r for r in self.requests if r.folder == order.savepoint_folder)
+            request = next(r for r in self.requests if getattr(r, "folder", None) == order.savepoint_folder)
             self.stopped = self.stopped or request.stop
         return facts.Published(self.now, order, "path")
 
