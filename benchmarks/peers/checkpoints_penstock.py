@@ -86,7 +86,7 @@ def cost_at(keys, repeats, few):
     touched = 0
     for step in steps:
         touched += len(step)
-        j.wait_until(lambda: touched_by(client) >= touched, client.get_job_status().result, STEP_SECONDS)
+        j.wait_until(lambda wanted=touched: touched_by(client) >= wanted, client.get_job_status().result, STEP_SECONDS)
         client._job.trigger_checkpoint(full=step is steps[0])
     client.get_job_execution_result().result()
     costs = [cost_of(one, len(step)) for one, step in zip(history_of(client), steps, strict=False)]
