@@ -180,7 +180,7 @@ def _lines(text: str, place: str) -> list[tuple[str, str]]:
 
 # --- the environment ---
 def _from_environment(environment: Mapping[str, str]) -> list[Setting]:
-    found = []
+    found: list[Setting] = []
     for variable in TEXT_VARIABLES:
         pairs = _yaml(environment[variable], f"the variable {variable}") if environment.get(variable) else []
         found.extend(Setting(name, value, f"environment {variable}") for name, value in pairs)
