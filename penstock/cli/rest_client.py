@@ -165,7 +165,7 @@ def _refused(status: int, body: bytes) -> CommandFailed:
 
 
 def _message(status: int, body: bytes) -> str:
-    """The server's errors in one line. Of a Java stack trace, that is the line which says what is wrong."""
+    """The server's errors in one line."""
     try:
         errors = json.loads(body)["errors"]
         said = [str(error).strip() for error in errors if str(error).strip()]
@@ -173,8 +173,15 @@ def _message(status: int, body: bytes) -> str:
         said = []
     if not said:
         return f"the server answered with status {status}"
-    told = [first_line(text) for text in said if not text.startswith(("Internal server error", "<Exception on server"))]
-    return "; ".join(dict.fromkeys(told or [first_line(text) for text in said]))
+    told = [innermost(text) for text in said if len(said) == 1 or text != "Internal server error."]
+    return "; ".join(dict.fromkeys(told))
+
+
+def innermost(text: str) -> str:
+    """The innermost cause in a stack trace, in one line: it is what a person can do something about."""
+    trace = text.strip().removeprefix("<Exception on server side:").strip()
+    causes = [line.partition("Caused by: ")[2] for line in trace.splitlines() if line.startswith("Caused by: ")]
+    return first_line(causes[-1] if causes else trace)
 
 
 def first_line(text: str) -> str:

@@ -48,12 +48,10 @@ def _succeeded(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def reason(cause: Mapping[str, Any]) -> str:
-    """Why something failed, in one line: the innermost cause, which is what a person can do something about."""
-    from penstock.cli.rest_client import first_line
+    """Why something failed, in one line."""
+    from penstock.cli.rest_client import innermost
 
-    trace = str(cause.get("stack-trace") or cause.get("class") or "it failed, and no reason was given")
-    inner = [line.partition("Caused by: ")[2] for line in trace.splitlines() if line.startswith("Caused by: ")]
-    return first_line(inner[-1] if inner else trace)
+    return innermost(str(cause.get("stack-trace") or cause.get("class") or "no reason was given"))
 
 
 def acknowledged(client: RestClient, job: str) -> str:
