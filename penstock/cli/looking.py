@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,10 +24,11 @@ class Tail:
 
     def show(self) -> bool:
         """Print what is new; whether there was anything."""
+        from penstock.cli.output import raw
+
         added = self._client.read(self._path, offset=self._offset or None)
         self._offset += len(added)
-        sys.stdout.buffer.write(added) if hasattr(sys.stdout, "buffer") else sys.stdout.write(added.decode())
-        sys.stdout.flush()
+        raw(added)
         return bool(added)
 
 

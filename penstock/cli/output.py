@@ -36,8 +36,16 @@ def as_json(value: Any) -> None:
 
 
 def line(text: str) -> None:
-    """A line on standard output."""
+    """A line on standard output, at once: a script may wait for it."""
     sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def raw(data: bytes) -> None:
+    """Bytes on standard output as they are, behind what was printed before."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

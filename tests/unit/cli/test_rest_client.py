@@ -11,7 +11,14 @@ from penstock.cli.failures import CommandFailed, NoServer, NotAllowed, NotFound
 from penstock.cli.rest_client import RestClient, first_line
 from tests.unit.cli.recorded_server import RecordedServer, said
 
-TRACE = "a.B: b\n\tat x\nCaused by: a.C: c\n\tat y\nCaused by: a.D: d\n\tat z\nEnd of exception on server side>"
+TRACE = """<Exception on server side:
+a.B: b
+\tat x
+Caused by: a.C: c
+\tat y
+Caused by: a.D: d
+\tat z
+End of exception on server side>"""
 
 
 @pytest.fixture
@@ -96,7 +103,7 @@ class TestFailures:
         ("answer", "kind", "message"),
         [
             (said({"errors": ["a.b.Oops: c.d.Why: it broke\n\tat x"]}, 500), CommandFailed, "it broke"),
-            (said({"errors": ["Internal server error.", f"<Exception on server side:\n{TRACE}"]}, 500), CommandFailed, "d"),
+            (said({"errors": ["Internal server error.", TRACE]}, 500), CommandFailed, "d"),
             (said({"errors": ["Internal server error."]}, 500), CommandFailed, "Internal server error."),
             (said({"errors": ["one", "two", "one"]}, 400), CommandFailed, "one; two"),
             (said({"errors": []}, 503), CommandFailed, "the server answered with status 503"),
