@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from penstock.cli.failures import CommandFailed, NotFound, UsageFailed
 
 if TYPE_CHECKING:
     from penstock.cli.rest_client import RestClient
-    from penstock.launch.config_files import Sourced
+    from penstock.launch.config_files import Setting, Sourced
 
 At = Annotated[
     str | None,
@@ -68,15 +69,25 @@ def connect(
 
 
 def client_of(settings: Sourced, at: str | None, token: str | None, cacert: str | None) -> RestClient:
-    """A client, with what the configuration says where a switch says nothing."""
+    """A client, with what the configuration says where a switch says nothing.
+
+    On the machine of the server, the server's own configuration says what its clients need.
+    """
     from penstock.cli.rest_client import RestClient
     from penstock.common.configuration import parse_duration
 
     url = server_url(settings, at)
-    trusted = cacert or settings.value("security.ssl.rest.truststore")
+    own = settings if at is None else {}
+    trusted = cacert or settings.value("security.ssl.rest.truststore") or _of(own, "security.ssl.rest.certificate")
+    token = token or settings.value("rest.client.token") or _of(own, "security.rest.token.operate")
     timeout = parse_duration(settings.value("client.timeout") or "1 min") / 1000
     context = _trust(trusted) if url.startswith("https:") and trusted else None
-    return RestClient(url, token or settings.value("rest.client.token"), context, timeout)
+    return RestClient(url, token or _of(own, "security.rest.token.read"), context, timeout)
+
+
+def _of(settings: Mapping[str, Setting], name: str) -> str | None:
+    """A setting of the server; one that is not ours is not given another server's secrets."""
+    return settings[name].value if name in settings else None
 
 
 def server_url(settings: Sourced, at: str | None) -> str:

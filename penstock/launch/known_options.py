@@ -13,7 +13,7 @@ _TABLES = (
     "penstock.launch.options",
     "penstock.launch.client_options",
     "penstock.server.options",
-    "penstock.rest.options",
+    "penstock.rest.settings",
     "penstock.queryable.options",
 )
 """Modules with a list `OPTIONS`. A part that reads options of its own adds its module here."""

@@ -83,3 +83,13 @@ def test_the_token_of_switch_variable_and_option(cluster: RecordedServer, pensto
     penstock("list", "--token", "switch")
     sent = [asked.headers["Authorization"] for asked in cluster.asked]
     assert sent == ["Bearer option", "Bearer variable", "Bearer switch"]
+
+
+def test_the_servers_own_token_is_for_the_server_of_this_configuration(cluster: RecordedServer, penstock) -> None:
+    cluster.on("GET /jobs/overview", "empty cluster")
+    reads, operates = ["-D", "security.rest.token.read=reads"], ["-D", "security.rest.token.operate=operates"]
+    penstock("list", *reads)
+    penstock("list", *reads, *operates)
+    penstock("list", *reads, *operates, "-m", cluster.address)
+    sent = [asked.headers.get("Authorization") for asked in cluster.asked]
+    assert sent == ["Bearer reads", "Bearer operates", None]
