@@ -65,6 +65,8 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
         keep=settings.reads_frames,
     )
     deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
+    if deployment.archive is not None:
+        deployment.archive = shipped(spark.sparkContext, {"program": deployment.archive})["program"]
     if deployment.plan.batch:
         return SparkBatchCluster(spark.sparkContext, settings.encrypts)
     return SparkCluster(spark.sparkContext, settings.patience, settings.encrypts)
@@ -80,6 +82,10 @@ class Defaults:
     max_records: int | None = None
     on_start: Callable[[JobHandle], None] | None = None
     """Called with every job that a program starts, so that others can look at it and give it orders."""
+    archive: str | None = None
+    """The file that the running program came in, if it is an archive: slots on other machines need it, too."""
+    on_plan: Callable[[Plan], None] | None = None
+    """Is given the plan of every job before it starts, and may raise to prevent that."""
 
 
 _in_force = [Defaults()]
@@ -135,6 +141,8 @@ def start(
     collecting = collecting or {}
     settings = environment._settings
     plan = plan_of(environment, job_name)
+    if (look := defaults().on_plan) is not None:
+        look(plan)
     job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
     if has_ended(settings):
         return _ended(environment, job_id, collecting)
@@ -150,6 +158,7 @@ def start(
         checkpoints=checkpoint_settings(settings, plan),
         state_backend=state_backend(settings),
         sort_memory=settings.sort_memory,
+        archive=defaults().archive,
     )
     deployment.search_path[:0] = dependencies.search_path()
     owner = owned(settings, plan, job_id.hex)

@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from pyspark import SparkContext, SparkFiles
 
+from penstock.archives import import_folders, unpack
+
 
 def shipped(context: SparkContext, files: dict[str, str]) -> dict[str, str]:
     """Give files to Spark, by name; what comes back is the name that each has there.
@@ -39,3 +41,11 @@ def _staging() -> str:
 def local(names: dict[str, str]) -> dict[str, str]:
     """Where the files are on the machine of this slot, by name."""
     return {name: SparkFiles.get(there) for name, there in names.items()}
+
+
+def unpacked(name: str) -> list[str]:
+    """Where to import from in an archive that was shipped; slots of one executor unpack it once."""
+    archive = SparkFiles.get(name)
+    folder = f"{archive}.unpacked"
+    unpack(archive, folder)
+    return import_folders(folder)

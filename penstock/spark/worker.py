@@ -277,6 +277,8 @@ class SlotProcess:
 
 def move_in(deployment: Deployment) -> None:
     """Let this process find the program's modules and files."""
+    if deployment.archive is not None:
+        sys.path[:0] = cached_files.unpacked(deployment.archive)
     sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
     if deployment.pyflink:
         compat.install()

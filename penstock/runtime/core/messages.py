@@ -31,6 +31,9 @@ class Deployment:
     """Whether `import pyflink` finds Penstock in the program's process, and so in its slots."""
     cached_files: dict[str, str] = field(default_factory=dict)
     """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own."""
+    archive: str | None = None
+    """The zip or wheel that the program came in, if it did: a path on the driver's machine, and Spark's name for it
+    in a slot, which unpacks it."""
     working_directory: str | None = None
     """The working directory of slots, if the program has archives."""
     checkpoints: CheckpointSettings | None = None

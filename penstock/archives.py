@@ -1,0 +1,53 @@
+"""Programs that come as one file: a zip, a wheel, or what `penstock package` made; unpacked to be imported from."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import ConfigurationError
+
+MANIFEST = "penstock-package.json"
+"""The file that says what a package holds; an archive of another origin has none."""
+PROGRAM, LIBRARIES = "program", "libraries"
+"""The folders of a package: the program with its modules, and the packages that it needs."""
+
+
+def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+    """Unpack an archive into a folder that is there either complete or not at all, whoever else does the same."""
+    target = Path(folder)
+    if target.is_dir():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    passing = tempfile.mkdtemp(prefix=f"{target.name}-", dir=target.parent)
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            opened.extractall(passing)
+        os.rename(passing, target)
+    except zipfile.BadZipFile:
+        raise ConfigurationError(f"{archive} is no zip file, or is damaged") from None
+    except OSError:
+        if not target.is_dir():
+            raise
+    finally:
+        shutil.rmtree(passing, ignore_errors=True)
+
+
+def manifest(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """What a package says of itself; None for another archive."""
+    path = Path(folder, MANIFEST)
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def import_folders(folder: str | os.PathLike[str]) -> list[str]:
+    """Where to import from in an unpacked archive, the program's own modules first."""
+    packed = Path(folder, MANIFEST).is_file()
+    return [str(Path(folder, name)) for name in (PROGRAM, LIBRARIES)] if packed else [str(folder)]

@@ -1,0 +1,54 @@
+"""The `penstock` command. Its verbs import what they need when they are called, so that help comes at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock import __version__
+from penstock.cli import jobs, looking, packing, running, settings, snapshots
+from penstock.cli.group import SERVER, Commands
+
+app = typer.Typer(
+    cls=Commands, help="Stateful streams in Python, on Spark.", context_settings={"help_option_names": ["-h", "--help"]}
+)
+
+_PROGRAMS, _JOBS, _SERVICE = "Programs", "Jobs of a server", "Service"
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", "-v", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.run)
+app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.info)
+app.command(rich_help_panel=_PROGRAMS)(packing.package)
+app.command("list", rich_help_panel=_JOBS)(jobs.list_jobs)
+app.command(rich_help_panel=_JOBS)(jobs.cancel)
+app.command(rich_help_panel=_JOBS)(jobs.stop)
+app.command(rich_help_panel=_JOBS)(jobs.modify)
+app.command(rich_help_panel=_JOBS)(snapshots.savepoint)
+app.command(rich_help_panel=_JOBS)(snapshots.checkpoint)
+app.command(rich_help_panel=_JOBS)(looking.logs)
+app.command(rich_help_panel=_JOBS)(looking.state)
+app.command(rich_help_panel=_SERVICE)(settings.config)
+
+
+@app.command(SERVER, rich_help_panel=_SERVICE)
+def _server() -> None:
+    """Start, stop and look at a server, which runs jobs and keeps them running."""
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    app()

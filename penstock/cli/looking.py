@@ -1,0 +1,108 @@
+"""The verbs that look inside a job: logs, state."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.connecting import At, CaCert, Job, Json, Settings, Token, connect, job_id
+from penstock.cli.jobs import ENDED
+
+if TYPE_CHECKING:
+    from penstock.cli.rest_client import RestClient
+
+
+class Tail:
+    """A log of a job from some byte on; every `show` prints what was added since."""
+
+    def __init__(self, client: RestClient, job: str, name: str) -> None:
+        self._client = client
+        self._path = f"/jobs/{job}/{name}"
+        self._offset = 0
+
+    def show(self) -> bool:
+        """Print what is new; whether there was anything."""
+        from penstock.cli.output import raw
+
+        added = self._client.read(self._path, offset=self._offset or None)
+        self._offset += len(added)
+        raw(added)
+        return bool(added)
+
+
+def has_ended(client: RestClient, job: str) -> bool:
+    """Whether a job is over."""
+    return client.get(f"/jobs/{job}/status")["status"] in ENDED
+
+
+def logs(
+    job: Job,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends.")] = False,
+    stdout: Annotated[bool, typer.Option("-o", "--stdout", help="What the program printed, not its log.")] = False,
+    at: At = None,
+    token: Token = None,
+    cacert: CaCert = None,
+    option: Settings = None,
+) -> None:
+    """Show a job's log, or what its program printed."""
+    from penstock.cli.waiting import pauses
+
+    client = connect(at, token, cacert, option)
+    full = job_id(client, job)
+    tail = Tail(client, full, "stdout" if stdout else "log")
+    if not follow:
+        tail.show()
+        return
+    waits = pauses()
+    while True:
+        ended = has_ended(client, full)  # asked first, so that the last lines are read after the end
+        if tail.show():
+            waits = pauses()
+        elif ended:
+            return
+        if not ended:
+            time.sleep(next(waits))
+
+
+def state(
+    job: Job,
+    name: Annotated[str, typer.Argument(help="The name under which the state can be queried.", show_default=False)],
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Keys; numbers, true, null and the like are written as in JSON.",
+            metavar="[KEY]...",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="The most entries to show.", min=1)] = None,
+    at: At = None,
+    json: Json = False,
+    token: Token = None,
+    cacert: CaCert = None,
+    option: Settings = None,
+) -> None:
+    """Show the state of a running job: of the keys that are named, else of all."""
+    from penstock.cli import output
+    from penstock.cli.rest_client import segment
+
+    client = connect(at, token, cacert, option)
+    full = job_id(client, job)
+    answer = client.get(f"/jobs/{full}/state/{segment(name)}", key=keys or None, limit=limit)
+    entries = answer.get("entries") if isinstance(answer, dict) else None
+    if json or not _are_pairs(entries):
+        output.as_json(answer)
+        return
+    output.table(["key", "value"], [(_text(entry["key"]), _text(entry["value"])) for entry in entries or []])
+
+
+def _are_pairs(entries: Any) -> bool:
+    return isinstance(entries, list) and all(isinstance(e, dict) and {"key", "value"} <= e.keys() for e in entries)
+
+
+def _text(value: Any) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

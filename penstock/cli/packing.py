@@ -1,0 +1,61 @@
+"""The verb `package`: one file with a program and all it needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.connecting import Json
+
+
+def package(
+    program: Annotated[Path, typer.Argument(help="A Python file, or a folder with a __main__.py.", show_default=False)],
+    requirements: Annotated[
+        Path | None,
+        typer.Option("-r", "--requirements", help="The packages that it needs, as for pip.", show_default=False),
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file to write; else <program>.zip.", show_default=False)
+    ] = None,
+    entry: Annotated[
+        str | None,
+        typer.Option("-c", "--class", help="What to run, if not the file: module:function.", show_default=False),
+    ] = None,
+    include: Annotated[
+        list[Path] | None,
+        typer.Option("-i", "--include", help="A file or folder beside the program to pack, too.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Pack a program, the modules beside it that it imports, and the packages that it requires into one file."""
+    from penstock.cli import output
+    from penstock.launch.packages import make_package
+
+    file = target or Path(f"{program.absolute().with_suffix('').name}.zip")
+    with output.progress("packing"):
+        made = make_package(program, file, requirements, entry, include or [])
+    if json:
+        output.as_json(
+            {
+                "package": str(made.path),
+                "bytes": made.size,
+                "program": made.modules,
+                "libraries": made.libraries,
+                "left-out": made.left_out,
+                "compiled-for": made.compiled_for,
+            }
+        )
+        return
+    output.line(f"{made.path}, {_size(made.size)}, runs {made.entry or made.script}")
+    output.line(f"program: {', '.join(made.modules)}")
+    packed = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
+    output.line(f"libraries: {packed or 'none'}")
+    if made.left_out:
+        output.line(f"left out, since clusters have them: {', '.join(made.left_out)}")
+    output.line(f"holds compiled code: runs on {made.compiled_for} only" if made.compiled_for else "runs anywhere")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:.0f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"

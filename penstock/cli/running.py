@@ -1,0 +1,156 @@
+"""The verbs that run a program or look at its plan: run, info."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.connecting import CaCert, Json, Settings, Token, client_of, configuration, is_server
+from penstock.cli.failures import UsageFailed
+
+if TYPE_CHECKING:
+    from penstock.launch.programs import Program
+
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+ProgramArgument = Annotated[
+    str | None,
+    typer.Argument(help="A Python file, a zip or a wheel that builds and executes a job.", show_default=False),
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(
+        "-c",
+        "--class",
+        help="What to run: module:function, or a module.",
+        metavar="MODULE:FUNCTION",
+        show_default=False,
+    ),
+]
+PyFlink = Annotated[bool, typer.Option("--pyflink", help="Let `import pyflink` resolve to Penstock.")]
+Parallelism = Annotated[
+    int | None, typer.Option("-p", "--parallelism", help="The job's parallelism.", show_default=False)
+]
+Savepoint = Annotated[
+    str | None,
+    typer.Option(
+        "-s",
+        "--from-savepoint",
+        "--fromSavepoint",
+        help="Start from this savepoint or checkpoint.",
+        metavar="PATH",
+        show_default=False,
+    ),
+]
+
+
+def run(
+    context: typer.Context,
+    program: ProgramArgument = None,
+    detached: Annotated[
+        bool, typer.Option("-d", "--detached", help="Give the program to a server, and do not wait for its end.")
+    ] = False,
+    entry: Entry = None,
+    pyflink: PyFlink = False,
+    parallelism: Parallelism = None,
+    place: Annotated[
+        str | None,
+        typer.Option(
+            "-m",
+            "--master",
+            "--jobmanager",
+            help="Where to run: a server (host:port, URL) or a Spark master, such as local[4].",
+            metavar="PLACE",
+            show_default=False,
+        ),
+    ] = None,
+    savepoint: Savepoint = None,
+    allow_non_restored: Annotated[
+        bool,
+        typer.Option(
+            "-n",
+            "--allow-non-restored-state",
+            "--allowNonRestoredState",
+            help="Drop state that the program has no place for.",
+        ),
+    ] = False,
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            "--claim-mode",
+            "--claimMode",
+            "-rm",
+            "--restoreMode",
+            help="CLAIM: the snapshot is the job's to delete. NO_CLAIM: it stays.",
+            metavar="MODE",
+            show_default=False,
+        ),
+    ] = None,
+    option: Settings = None,
+    token: Token = None,
+    cacert: CaCert = None,
+) -> None:
+    """Run a program; what follows its name is passed to it.
+
+    It runs in this process, or with -d or the address of a server on that server.
+    """
+    chosen, arguments = _program(program, entry, context.args)
+    server = place if place is not None and is_server(place) else None
+    settings = configuration(option)
+    switches = {
+        "parallelism.default": parallelism,
+        "spark.master": place if server is None else None,
+        "execution.state-recovery.path": savepoint,
+        "execution.state-recovery.ignore-unclaimed-state": "true" if allow_non_restored else None,
+        "execution.state-recovery.claim-mode": claim,
+    }
+    if detached or server is not None:
+        from penstock.cli.submitting import Order, submit
+
+        order = Order(
+            chosen, arguments, pyflink, option or [], {k: str(v) for k, v in switches.items() if v is not None}
+        )
+        submit(client_of(settings, server, token, cacert), order, detached)
+        return
+    from penstock.launch.submission import with_defaults
+
+    with with_defaults(configuration=settings.and_then(switches).configuration()):
+        chosen.run(arguments, pyflink)
+
+
+def info(
+    context: typer.Context,
+    program: ProgramArgument = None,
+    entry: Entry = None,
+    pyflink: PyFlink = False,
+    parallelism: Parallelism = None,
+    option: Settings = None,
+    json: Json = False,
+) -> None:
+    """Show the plan of a program's first job without running it."""
+    from penstock.cli.output import line
+    from penstock.graph import explain
+    from penstock.launch.planning import plan_of_program
+    from penstock.launch.submission import with_defaults
+
+    chosen, arguments = _program(program, entry, context.args)
+    settings = configuration(option).and_then({"parallelism.default": parallelism})
+    with with_defaults(configuration=settings.configuration()):
+        plan = plan_of_program(chosen, arguments, pyflink)
+    line((explain.as_json(plan) if json else explain.as_text(plan)).rstrip("\n"))
+
+
+def _program(program: str | None, entry: str | None, arguments: list[str]) -> tuple[Program, list[str]]:
+    """With -c, the first word is a program only if it is the name of one; else it is meant for the program."""
+    from penstock.errors import ConfigurationError
+    from penstock.launch.programs import SUFFIXES, Program
+
+    if entry is not None and program is not None and not (program.endswith(SUFFIXES) and os.path.isfile(program)):
+        arguments, program = [program, *arguments], None
+    try:
+        return Program(None if program is None else Path(program), entry), arguments
+    except ConfigurationError as error:
+        raise UsageFailed(str(error)) from None
