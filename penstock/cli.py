@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -76,8 +77,18 @@ def run(
         compat.install()
     sys.argv = [str(program), *context.args]
     sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
-    with with_defaults(configuration=configuration):
+    with with_defaults(configuration=configuration), _rest(configuration):
         _run(program)
+
+
+def _rest(configuration: Configuration) -> AbstractContextManager[None]:
+    """REST for the jobs of this process, if a port is named for it."""
+    options = configuration.to_dict()
+    if "rest.port" not in options and "rest.bind-port" not in options:
+        return nullcontext()
+    from penstock.rest.embedded import served
+
+    return served(options)
 
 
 def _run(program: Path) -> None:

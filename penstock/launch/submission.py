@@ -66,8 +66,8 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     )
     deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
     if deployment.plan.batch:
-        return SparkBatchCluster(spark.sparkContext, settings.encrypts)
-    return SparkCluster(spark.sparkContext, settings.patience, settings.encrypts)
+        return SparkBatchCluster(spark.sparkContext)
+    return SparkCluster(spark.sparkContext, settings.patience)
 
 
 @dataclass(frozen=True, eq=False)
