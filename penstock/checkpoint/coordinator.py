@@ -123,7 +123,9 @@ class Coordinator:
 
     def restored(self, snapshot: Metadata, now: int) -> None:
         """The attempt that begins now continues from this snapshot."""
-        self._restored = Restored(snapshot.number, snapshot.savepoint, now)
+        kind = snapshot.number, snapshot.savepoint
+        path = next((one.path for one in reversed(self.history) if (one.number, one.savepoint) == kind), None)
+        self._restored = Restored(*kind, now, path)
         self._restored_in_all += 1
 
     def next_due(self) -> int | None:
@@ -209,9 +211,10 @@ class Coordinator:
 
     def _acknowledge(self, pending: _Pending, answer: Acknowledgement, now: int) -> None:
         size = answer.snapshot.size() if answer.snapshot is not None else 0
+        operators = answer.snapshot.operators() if answer.snapshot is not None else {}
         pending.answers[answer.slot] = answer
         pending.shares[answer.slot] = SlotShare(
-            answer.slot, now, size, answer.written, answer.sync_millis, answer.async_millis
+            answer.slot, now, size, answer.written, answer.sync_millis, answer.async_millis, operators
         )
         if len(pending.answers) == self._plan.slots and not pending.publishing:
             pending.publishing = True

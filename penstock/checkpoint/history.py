@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -26,6 +27,8 @@ class SlotShare:
     """How much of the size was new."""
     sync_millis: float
     async_millis: float
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """By operator uid: how much of the size is its state. Files of an earlier driver are not divided up."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Restored:
     number: int
     savepoint: bool
     when: int
+    path: str | None = None
+    """Where it is, if that is known."""
 
 
 @dataclass(frozen=True)

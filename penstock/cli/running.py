@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -117,8 +119,18 @@ def run(
         return
     from penstock.launch.submission import with_defaults
 
-    with with_defaults(configuration=settings.and_then(switches).configuration()):
+    chosen_settings = settings.and_then(switches).configuration()
+    with with_defaults(configuration=chosen_settings), _rest(option or [], chosen_settings.to_dict()):
         chosen.run(arguments, pyflink)
+
+
+def _rest(options: list[str], settings: Mapping[str, str]) -> AbstractContextManager[None]:
+    """REST for the jobs of this process, if the command line names a port for it; that of a file is a server's."""
+    if not any(option.startswith(("rest.port=", "rest.bind-port=")) for option in options):
+        return nullcontext()
+    from penstock.rest.embedded import served
+
+    return served(dict(settings))
 
 
 def info(

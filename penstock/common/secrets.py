@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 HIDDEN = "******"
@@ -35,3 +36,21 @@ def masked(settings: Mapping[str, str]) -> dict[str, str]:
     {'security.ssl.rest.key-password': '******', 'rest.port': '8081'}
     """
     return {name: HIDDEN if is_secret(name) else value for name, value in settings.items()}
+
+
+_NAMED = re.compile(
+    rf"(?P<before>(?:{'|'.join(map(re.escape, _PARTS))})"
+    r"""[\w.-]{0,60}["']?\s{0,4}[=:]\s{0,4}["']?)[^\s"',;&)}\]]+""",
+    re.IGNORECASE,
+)
+_IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE)
+
+
+def concealed(text: str) -> str:
+    """A text without the secrets in it that can be recognised: values behind such names, and passwords in URLs.
+
+    >>> concealed("cannot log in to jdbc://me:hunter2@db with sasl.password = 'hunter2'")
+    "cannot log in to jdbc://me:******@db with sasl.password = '******'"
+    """
+    hidden = rf"\g<before>{HIDDEN}"
+    return _IN_URL.sub(hidden, _NAMED.sub(hidden, text))

@@ -89,6 +89,9 @@ class CheckpointingRecord:
     retention: str = "NO_EXTERNALIZED_CHECKPOINTS"
     state_backend: str = "HashMapStateBackend"
     storage: str = "JobManagerCheckpointStorage"
+    unaligned: bool = False
+    retained: int = 1
+    """How many complete checkpoints are kept."""
 
 
 @dataclass(frozen=True)

@@ -36,4 +36,6 @@ def _checkpointing(settings: EnvironmentSettings) -> CheckpointingRecord | None:
         retention=checkpoints.get_externalized_checkpoint_retention().name,
         state_backend=type(state_backend(settings)).__name__,
         storage=type(checkpoint_storage(settings)).__name__,
+        unaligned=checkpoints.is_unaligned_checkpoints_enabled(),
+        retained=checkpoints.get_max_retained_checkpoints(),
     )

@@ -118,7 +118,7 @@ class Jobs(Protocol):
         """Go on with another parallelism, or leave the job as it was and raise why."""
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What queryable state holds, as JSON."""
+        """What queryable state holds, as JSON. A request names `keys`, or says otherwise what is wanted."""
 
     # --- programs ---
     def programs(self) -> Sequence[ProgramRecord]: ...

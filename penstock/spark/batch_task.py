@@ -14,7 +14,6 @@ from penstock.runtime.batch.stage import Assignments, BatchStage, InputCut, Sent
 from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.committing import Begun
-from penstock.spark.encryption import Identity
 from penstock.spark.guests import as_guest
 from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
 from penstock.spark.worker import GC_THRESHOLDS, move_in
@@ -29,7 +28,6 @@ class StageTask:
     deployment: bytes
     driver: Address
     secret: bytes
-    identity: Identity | None
 
     def __call__(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
         try:
@@ -63,7 +61,7 @@ class StageTask:
     def _announce(self, begun: list[Begun]) -> None:
         """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more."""
         try:
-            with connect(self.driver, self.secret, self.identity) as driver:
+            with connect(self.driver, self.secret) as driver:
                 send(driver, Tag(0, -1, self.stage), dumps(begun))
                 receive(driver)
         except LinkLost as error:
@@ -72,7 +70,7 @@ class StageTask:
     def _tell(self, failure: Failure) -> NoReturn:
         """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
         try:
-            driver = connect(self.driver, self.secret, self.identity)
+            driver = connect(self.driver, self.secret)
             send(driver, Tag(0, -1, self.stage), pickle.dumps(failure))
             receive(driver)
         except LinkLost:

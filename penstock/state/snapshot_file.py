@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -72,6 +73,8 @@ class FileRef:
     checksum: str
     """The checksum of the index."""
     inline: bytes | None = None
+    operators: dict[str, int] = field(default_factory=dict, compare=False)
+    """By operator uid: bytes of its state; known only to the driver for which the file was written."""
 
 
 @dataclass
@@ -83,6 +86,13 @@ class SlotSnapshot:
 
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+    def operators(self) -> dict[str, int]:
+        """By operator uid: bytes of its state, as far as it is known."""
+        sizes: Counter[str] = Counter()
+        for file in self.files:
+            sizes.update(file.operators)
+        return dict(sizes)
 
 
 class Shape(NamedTuple):
@@ -139,8 +149,9 @@ def _write_file(url: str, pieces: _Pieces, inline_below: int, copying: Copying |
             folder, name = split_url(url)
             whole = _then(head.getvalue(), pieces)
             size = Storage(folder).write(name, whole if copying is None else copying(url, whole))
-            return FileRef(url, size, pieces.index_at, pieces.checksum)
-    return FileRef(url, head.tell(), pieces.index_at, pieces.checksum, head.getvalue())
+            return FileRef(url, size, pieces.index_at, pieces.checksum, operators=dict(pieces.operators))
+    inline = head.getvalue()
+    return FileRef(url, len(inline), pieces.index_at, pieces.checksum, inline, dict(pieces.operators))
 
 
 def _then(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
@@ -157,6 +168,7 @@ class _Pieces:
         self._feed = self._pieces()
         self.index_at = 0
         self.checksum = ""
+        self.operators: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[bytes]:
         return self._feed
@@ -172,6 +184,7 @@ class _Pieces:
                 at += len(piece)
                 yield piece
             uid, kind, name, scope = state.name
+            self.operators[uid] += sum(length for _, length, _ in places)
             index.append([uid, kind.value, name, scope, places])
         body = json.dumps({"compressed": self._compress is not None, "sections": index}).encode()
         self.index_at, self.checksum = at, checksum(body)

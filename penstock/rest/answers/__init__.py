@@ -1,0 +1,1 @@
+"""Flink's JSON answers, as pure functions of records."""

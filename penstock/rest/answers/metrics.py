@@ -1,0 +1,182 @@
+"""Metrics: which there are of a job, a vertex, a machine, and the answers that name, show and aggregate them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.job.record import JobRecord, OperatorRecord, SlotRecord, VertexRecord
+from penstock.rest.answers.tasks import BEFORE_THE_END
+from penstock.rest.answers.values import AGGREGATES, Json, Number, as_number, shown
+from penstock.rest.jobs import TaskManagerRecord
+
+Metrics = Mapping[str, Any]
+
+LOWEST_WATERMARK = -(1 << 63)
+"""The watermark of an operator that has seen none."""
+
+TASK_METRICS = (
+    "numRecordsIn",
+    "numRecordsOut",
+    "numRecordsInPerSecond",
+    "numRecordsOutPerSecond",
+    "numBytesIn",
+    "numBytesOut",
+    "numBytesInPerSecond",
+    "numBytesOutPerSecond",
+    "busyTimeMsPerSecond",
+    "idleTimeMsPerSecond",
+    "backPressuredTimeMsPerSecond",
+    "accumulateBusyTimeMs",
+    "accumulateIdleTimeMs",
+    "accumulateBackPressuredTimeMs",
+)
+"""What a subtask has as a whole; in a slot's report they bear the uid of the first operator of the chain."""
+
+
+# --- what there is ---
+def task_metrics(vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
+    """The metrics of one subtask that belong to no operator in particular."""
+    reported = slot.metrics if slot is not None else {}
+    return {name: reported.get(full, 0) for name, full in task_metric_names(vertex).items()}
+
+
+def task_metric_names(vertex: VertexRecord) -> dict[str, str]:
+    """What the engine itself counts, and under which names slots report it."""
+    uid = vertex.operators[0].uid if vertex.operators else ""
+    return {name: f"{uid}.{name}" for name in TASK_METRICS}
+
+
+def subtask_metrics(record: JobRecord, vertex: VertexRecord) -> dict[int, dict[str, Any]]:
+    """By subtask: the metrics of the subtask and, under the names of its operators, theirs."""
+    slots = {slot.slot: slot for slot in record.slots}
+    return {index: _subtask(vertex, slots.get(index)) for index in range(vertex.parallelism)}
+
+
+def _subtask(vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
+    metrics = task_metrics(vertex, slot) | {"currentInputWatermark": input_watermark(vertex, slot)}
+    if slot is not None:
+        for operator in vertex.operators:
+            metrics |= _of_operator(vertex, operator, slot)
+    return metrics
+
+
+def _of_operator(vertex: VertexRecord, operator: OperatorRecord, slot: SlotRecord) -> dict[str, Any]:
+    name = (operator.name or operator.uid).replace(" ", "_")
+    own = {"currentOutputWatermark": slot.watermarks.get(operator.uid, LOWEST_WATERMARK)}
+    for full, value in slot.metrics.items():
+        if owner_of(full, vertex) == operator.uid:
+            own[full.removeprefix(f"{operator.uid}.")] = value
+    return {f"{name}.{short}": value for short, value in own.items()}
+
+
+def owner_of(metric: str, vertex: VertexRecord) -> str | None:
+    """The operator of a vertex to which a metric belongs: the uid that the name begins with, the longest if several."""
+    uids = [operator.uid for operator in vertex.operators if metric.startswith(f"{operator.uid}.")]
+    return max(uids, key=len, default=None)
+
+
+def input_watermark(vertex: VertexRecord, slot: SlotRecord | None) -> int:
+    """How far event time has come at the first operator of a subtask."""
+    if slot is None or not vertex.operators:
+        return LOWEST_WATERMARK
+    return slot.watermarks.get(vertex.operators[0].uid, LOWEST_WATERMARK)
+
+
+def job_metrics(record: JobRecord) -> dict[str, Any]:
+    """The metrics of a job that runs; one that has ended has none."""
+    if record.ended is not None:
+        return {}
+    return {**_times(record), **_checkpoints(record), "numRestarts": record.attempt, "numRescales": 0}
+
+
+def _times(record: JobRecord) -> dict[str, int]:
+    def since(status: str) -> int:
+        when = record.entered(status)
+        return max(0, record.taken - when) if record.status == status and when is not None else 0
+
+    up = since("RUNNING")
+    return {
+        "uptime": up,
+        "runningTime": up,
+        "downtime": since("RESTARTING"),
+        "restartingTime": since("RESTARTING"),
+        "cancellingTime": since("CANCELLING"),
+        "failingTime": since("FAILING"),
+        **{f"{state.lower()}Time": 0 for state in BEFORE_THE_END[:-1] if state != "SCHEDULED"},
+    }
+
+
+def _checkpoints(record: JobRecord) -> dict[str, Any]:
+    checkpoints = record.checkpoints
+    last = checkpoints.completed[-1] if checkpoints.completed else None
+    restored = checkpoints.restored
+    done, failed, going = checkpoints.completed_in_all, checkpoints.failed_in_all, len(checkpoints.in_progress)
+    return {
+        "lastCheckpointDuration": last.millis if last else -1,
+        "lastCheckpointSize": last.written if last else -1,
+        "lastCheckpointFullSize": last.size if last else -1,
+        "lastCheckpointCompletedTimestamp": last.ended if last and last.ended is not None else -1,
+        "lastCheckpointExternalPath": (last.path if last else None) or "n/a",
+        "lastCompletedCheckpointId": last.number if last else -1,
+        "lastCheckpointRestoreTimestamp": restored.when if restored else -1,
+        "numberOfCompletedCheckpoints": done,
+        "numberOfFailedCheckpoints": failed,
+        "numberOfInProgressCheckpoints": going,
+        "totalNumberOfCheckpoints": done + failed + going,
+    }
+
+
+def machine_metrics(machine: TaskManagerRecord) -> dict[str, Any]:
+    """The metrics of a task manager, under the names that Flink's clients ask for."""
+    used = max(0, machine.memory - machine.free_memory)
+    return {
+        "Status.JVM.CPU.Load": 0.0,
+        "Status.JVM.Memory.Heap.Used": used,
+        "Status.JVM.Memory.Heap.Committed": machine.memory,
+        "Status.JVM.Memory.Heap.Max": machine.memory,
+        **machine.metrics,
+    }
+
+
+def cluster_metrics(running: int, machines: Sequence[TaskManagerRecord], process: Metrics) -> dict[str, Any]:
+    """The metrics of what answers: slots and jobs, and those of its own process."""
+    return {
+        "numRunningJobs": running,
+        "numRegisteredTaskManagers": len(machines),
+        "taskSlotsTotal": sum(machine.slots for machine in machines),
+        "taskSlotsAvailable": sum(machine.free_slots for machine in machines),
+        **process,
+    }
+
+
+# --- answers ---
+def by_subtask(metrics: Mapping[int, Metrics]) -> dict[str, Any]:
+    """The metrics of all subtasks in one, each name led by the number of its subtask."""
+    return {f"{index}.{name}": value for index, one in metrics.items() for name, value in one.items()}
+
+
+def listed(metrics: Metrics, wanted: Sequence[str] | None) -> list[Json]:
+    """All names, or the values of those that are wanted and there."""
+    if wanted is None:
+        return [{"id": name} for name in sorted(metrics)]
+    return [{"id": name, "value": shown(metrics[name])} for name in wanted if name in metrics]
+
+
+def aggregated(all_metrics: Sequence[Metrics], wanted: Sequence[str] | None, how: Sequence[str]) -> list[Json]:
+    """All names, or what the values of several holders amount to; nothing if one name is unknown to all of them."""
+    if wanted is None:
+        return [{"id": name} for name in sorted({name for metrics in all_metrics for name in metrics})]
+    found = {name: _numbers(all_metrics, name) for name in wanted}
+    if not all(found.values()):
+        return []
+    return [{"id": name, **_amounts(values, how)} for name, values in found.items()]
+
+
+def _numbers(all_metrics: Sequence[Metrics], name: str) -> list[Number]:
+    numbers = (as_number(metrics.get(name)) for metrics in all_metrics)
+    return [number for number in numbers if number is not None]
+
+
+def _amounts(values: Sequence[Number], how: Sequence[str]) -> dict[str, float]:
+    return {name: float(aggregate(values)) for name, aggregate in AGGREGATES.items() if name in how}

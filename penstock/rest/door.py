@@ -1,0 +1,179 @@
+"""What every request passes first: its path is made plain, and whoever may not come in is turned away.
+
+The door knows nothing of jobs. It keeps large and slow requests from holding anything, asks for tokens, and lets no
+page of another site give orders through the browser of somebody who may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect
+
+from penstock.rest.replies import Rejected, problem
+from penstock.rest.settings import RestSettings
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = Mapping[str, str]
+
+LARGEST_JSON = 4 << 20
+"""Bytes of a body that is no upload; it is held in memory."""
+_LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
+_OPERATING_GETS = re.compile(r"/jobs/[^/]+/yarn-cancel|/jars/[^/]+/plan")
+"""Requests to read, by their method, that do more than read."""
+
+
+class Door:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, app: App, settings: RestSettings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope = {**scope, "path": plain_path(scope["path"])}
+        send = self._careful(scope["method"], send)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            self._check(scope, headers)
+        except Rejected as rejected:
+            answer = problem(rejected.status, *rejected.texts)
+            if rejected.status == 401:
+                answer.headers["www-authenticate"] = "Bearer"
+            await answer(scope, receive, send)  # type: ignore[arg-type]
+            return
+        # A client that has gone, or reads too slowly, is nobody's error.
+        with suppress(ClientDisconnect, _TooSlow):
+            await self._app(scope, self._limited(scope["path"], receive), send)
+
+    # --- who may come in ---
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
+        self._check_host(headers)
+        self._check_token(headers, operates)
+        if operates:
+            check_origin(headers)
+        self._check_length(scope["path"], headers)
+
+    def _check_host(self, headers: Headers) -> None:
+        """A page of another site must not reach us under a name of its own that it has pointed at this machine."""
+        settings = self._settings
+        if settings.tokens or not settings.on_loopback:
+            return
+        known = _LOCAL_NAMES | {settings.bind_address, settings.address or "localhost"}
+        if _host_name(headers.get("host", "")) not in known:
+            raise Rejected(403, "This server answers under the names of its own machine only: set rest.address.")
+
+    def _check_token(self, headers: Headers, operates: bool) -> None:
+        tokens = self._settings.tokens
+        if not tokens:
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # Both are compared, so that the time which it takes says nothing.
+        reads, may_operate = _same(given, tokens.read), _same(given, tokens.operate)
+        if scheme.lower() != "bearer" or not (reads or may_operate):
+            raise Rejected(401, "A valid token is needed: send it as 'Authorization: Bearer ...'.")
+        if operates and not may_operate:
+            raise Rejected(403, "This token lets its holder read, and not operate.")
+
+    def _check_length(self, path: str, headers: Headers) -> None:
+        length = headers.get("content-length", "0").strip()
+        if not length.isdecimal():
+            raise Rejected(400, "The header content-length is no number.")
+        if len(length) > 15 or int(length) > self._most(path):
+            raise _too_large(self._most(path))
+
+    def _most(self, path: str) -> int:
+        """How long a body may be."""
+        most = self._settings.max_content
+        return most if path == "/jars/upload" else min(most, LARGEST_JSON)
+
+    # --- how bytes come in and go out ---
+    def _limited(self, path: str, receive: Receive) -> Receive:
+        """A body that says nothing of its length is counted, and one that does not go on is given up."""
+        seconds, most, seen = self._settings.patience / 1000, self._most(path), 0
+        over = False
+
+        async def limited() -> Message:
+            nonlocal seen, over
+            if over:  # what is waited for now is the end of the connection
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), seconds)
+            except TimeoutError:
+                raise Rejected(408, f"The rest of the request did not come within {seconds:g} s.") from None
+            seen += len(message.get("body", b""))
+            over = not message.get("more_body", False)
+            if seen > most:
+                raise _too_large(most)
+            return message
+
+        return limited
+
+    def _careful(self, method: str, send: Send) -> Send:
+        seconds, origin = self._settings.patience / 1000, self._settings.origin
+
+        async def careful(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_extra_headers(method, origin)]
+            try:
+                await asyncio.wait_for(send(message), seconds)
+            except TimeoutError:
+                raise _TooSlow from None
+
+        return careful
+
+
+class _TooSlow(OSError):
+    """A client does not read its answer."""
+
+
+def plain_path(path: str) -> str:
+    """A path without the version in front and the slash behind, which both may be there or not."""
+    if path == "/v1":
+        return path
+    plain = path[3:] if path.startswith("/v1/") else path
+    return plain.rstrip("/") or "/"
+
+
+def check_origin(headers: Headers) -> None:
+    """Browsers say which site a request comes from. An order must come from our own pages, or from no page at all."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if foreign or site in ("cross-site", "same-site"):
+        raise Rejected(403, "Orders are not taken from pages of other sites.")
+
+
+def _host_name(host: str) -> str:
+    """A host without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _same(given: str, token: str | None) -> bool:
+    return hmac.compare_digest(given.strip().encode(), (token or "").encode()) and token is not None
+
+
+def _too_large(most: int) -> Rejected:
+    return Rejected(413, f"The request is too large: at most {most} bytes are taken.")
+
+
+def _extra_headers(method: str, origin: str | None) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-content-type-options", b"nosniff")]
+    if origin is not None and method in ("GET", "HEAD"):
+        headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
+    return headers

@@ -1,0 +1,62 @@
+"""REST that a program's own process serves for its jobs: `penstock run -D rest.port=8081 program.py`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.launch.submission import with_defaults
+from penstock.libraries import optional_library
+from penstock.rest.jobs import LogFile
+from penstock.rest.local_jobs import LocalJobs
+from penstock.rest.settings import RestSettings, rest_settings
+
+
+@contextmanager
+def served(configuration: Mapping[str, str]) -> Iterator[None]:
+    """Within this block every job that is started here can be seen and steered over REST."""
+    with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _logged_to(Path(folder)) as log_file:
+        jobs = LocalJobs(configuration, [log_file])
+        # No program but the one that runs here is started by this process.
+        with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False)) as url:
+            print(f"REST: {url}", file=sys.stderr, flush=True)
+            with with_defaults(on_start=jobs.add):
+                yield
+
+
+@contextmanager
+def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
+    """Serve these jobs until the end of the block; gives the URL."""
+    for library in ("fastapi", "uvicorn", "python_multipart"):
+        optional_library(library, "REST needs FastAPI and uvicorn", "server")
+    from penstock.rest.app import create_app
+    from penstock.rest.serving import RestServer
+
+    server = RestServer(create_app(jobs, settings), settings).start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _logged_to(folder: Path) -> Iterator[LogFile]:
+    """Keep what Penstock logs in a file, so that REST can show it."""
+    path = folder / "penstock.log"
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s - %(message)s"))
+    logger = logging.getLogger("penstock")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield LogFile(path.name, path)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        handler.close()
