@@ -1,4 +1,4 @@
-"""A package is shipped to the slots with its modules and libraries, and imported there and not from the driver's copy."""
+"""A package is shipped to the slots with its modules and libraries, and imported there, not from the driver's copy."""
 
 import os
 import subprocess
