@@ -96,7 +96,7 @@ class PeakMemory:
     """The largest resident memory of each slot and of the largest JVM below this process, sampled while they run."""
 
     def __init__(self) -> None:
-        self.slots: dict[int, tuple[float, int]] = {}  # by process, with its parent
+        self.slots: dict[int, float] = {}  # by process
         self.jvm = 0.0
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.sample, daemon=True)
@@ -110,9 +110,7 @@ class PeakMemory:
         self.thread.join()
 
     def peaks(self) -> dict:
-        """A slot is a child of pyspark's daemon, which looks like one."""
-        slots = [megabytes for megabytes, parent in self.slots.values() if parent in self.slots]
-        return {"slot_megabytes": sorted(slots), "jvm_megabytes": self.jvm}
+        return {"slot_megabytes": sorted(self.slots.values()), "jvm_megabytes": self.jvm}
 
     def sample(self) -> None:
         while not self.stopped.wait(SAMPLE_SECONDS):
@@ -124,8 +122,7 @@ class PeakMemory:
             if process.name() == "java":
                 self.jvm = max(self.jvm, process.memory_info().rss / 1024**2)
             elif megabytes := launch.peak_megabytes(process):
-                earlier, _ = self.slots.get(process.pid, (0.0, 0))
-                self.slots[process.pid] = max(earlier, megabytes), process.ppid()
+                self.slots[process.pid] = max(self.slots.get(process.pid, 0.0), megabytes)
         except psutil.Error:  # it ended in between
             pass
 

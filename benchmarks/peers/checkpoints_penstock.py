@@ -65,6 +65,7 @@ def history_of(client):
 
 # b. What one checkpoint costs.
 
+HOUR_MILLIS, STEP_SECONDS = 3_600_000, 600  # checkpoints are asked for, one after each step
 OFFSET = 100_000_000  # keys and values have as many bytes in a small state as in a large one
 
 
@@ -78,10 +79,15 @@ def cost_at(keys, repeats, few):
     percent = [range(shift, keys, 100) for shift in range(repeats)]
     spread = [range(shift, keys, keys // few)[:few] for shift in range(repeats)]
     steps = [range(keys), *percent, *spread]
-    env = environment({**j.checkpoint_options(10), **WHOLE_STEP, **FILES_ONLY})
+    env = environment({**j.checkpoint_options(HOUR_MILLIS), **WHOLE_STEP, **FILES_ONLY})
     stream = env._source("Steps", Steps(steps), Types.LONG(), check=False)
     stream.key_by(lambda key: key, key_type=Types.LONG()).process(Touch()).discard()
     client = env.execute_async("checkpoint cost")
+    touched = 0
+    for step in steps:
+        touched += len(step)
+        j.wait_until(lambda wanted=touched: touched_by(client) >= wanted, client.get_job_status().result, STEP_SECONDS)
+        client._job.trigger_checkpoint(full=step is steps[0])
     client.get_job_execution_result().result()
     costs = [cost_of(one, len(step)) for one, step in zip(history_of(client), steps, strict=False)]
     if len(costs) < len(steps):
@@ -92,6 +98,12 @@ def cost_at(keys, repeats, few):
         "few": middle_of(costs[1 + repeats :]),
         "each": costs,
     }
+
+
+def touched_by(client):
+    """How many records the keyed function has had."""
+    slots = client._job.record().slots
+    return sum(count for slot in slots for name, count in slot.metrics.items() if name.endswith(".numRecordsIn"))
 
 
 def cost_of(completed, changed):

@@ -51,6 +51,8 @@ class EnvironmentSettings:
     reads_frames: bool = False
     """Whether the program has frames of the active Spark session, which would be lost with it."""
     patience: Patience = field(default_factory=Patience)
+    encrypts: bool = False
+    """Whether what goes between machines is encrypted."""
     state_backend: StateBackend | None = None
     rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
     """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""

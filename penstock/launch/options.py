@@ -306,6 +306,7 @@ _JOB = [
     Option("slot.request.timeout", _patience("slot_request_timeout"), "5 min"),
     Option("heartbeat.interval", _patience("heartbeat_interval"), "10 s"),
     Option("heartbeat.timeout", _patience("heartbeat_timeout"), "50 s"),
+    Option("security.ssl.internal.enabled", _keep("encrypts", truth), "false"),
     Option("execution.runtime-mode", _keep("mode", choice(RuntimeExecutionMode.__members__)), "STREAMING"),
     Option("execution.sorted-inputs.memory", _keep("sort_memory", _some_memory), "128 mb"),
     Option(

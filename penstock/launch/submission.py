@@ -68,8 +68,8 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     if deployment.archive is not None:
         deployment.archive = shipped(spark.sparkContext, {"program": deployment.archive})["program"]
     if deployment.plan.batch:
-        return SparkBatchCluster(spark.sparkContext)
-    return SparkCluster(spark.sparkContext, settings.patience)
+        return SparkBatchCluster(spark.sparkContext, settings.encrypts)
+    return SparkCluster(spark.sparkContext, settings.patience, settings.encrypts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.spark.encryption import Identity, new_identity
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
 from penstock.spark.preloading import needed
@@ -41,6 +42,7 @@ class Attempt:
         patience: Patience,
         on_wake: Callable[[bool], None],
         is_cancelled: Callable[[], bool] = lambda: False,
+        encrypt: bool = False,
     ) -> None:
         """Returns when every slot has started. Until then `is_cancelled` is asked whether to stop waiting."""
         self._context = context
@@ -54,7 +56,8 @@ class Attempt:
         self._links: list[socket.socket] = []
         on_network = not is_local(context)
         secret = secrets.token_bytes(32)
-        self._door = door_of(context, secret)
+        identity = new_identity() if encrypt and on_network else None
+        self._door = door_of(context, secret, identity)
         invitation = Invitation(
             job_id=deployment.job_id,
             attempt=self._number,
@@ -63,6 +66,7 @@ class Attempt:
             driver=self._door.address,
             on_network=on_network,
             silence=patience.heartbeat_timeout / 1000,
+            identity=identity,
             preloaded=needed(),
         )
         self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
@@ -255,13 +259,13 @@ def is_local(context: SparkContext) -> bool:
     return context.master.startswith("local") and not context.master.startswith("local-cluster")
 
 
-def door_of(context: SparkContext, secret: bytes) -> Door:
+def door_of(context: SparkContext, secret: bytes, identity: Identity | None) -> Door:
     """Where the executors find the driver: on the same machine by a path, else at the address that Spark uses."""
     if is_local(context):
         return Door(Listener(secret))
     configuration = context.getConf()
     bind = configuration.get("spark.driver.bindAddress", "") or ""
-    return Door(Listener(secret, configuration.get("spark.driver.host"), bind))
+    return Door(Listener(secret, configuration.get("spark.driver.host"), bind, identity))
 
 
 def check_session(context: SparkContext) -> None:

@@ -23,8 +23,9 @@ from penstock.runtime.batch.stage import Assignments, reports_of
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.sinks.committing import Begun
-from penstock.spark.attempt import door_of, reason
+from penstock.spark.attempt import door_of, is_local, reason
 from penstock.spark.batch_task import StageTask
+from penstock.spark.encryption import new_identity
 from penstock.spark.links import LinkLost, Tag, send
 from penstock.spark.session import in_session
 
@@ -37,9 +38,11 @@ log = logging.getLogger("penstock.job")
 class SparkBatchCluster:
     """Runs a BATCH job on a SparkContext. There are no slots between its epochs: one epoch is the whole job."""
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: SparkContext, encrypt: bool = False) -> None:
+        """With `encrypt`, what tasks on other machines tell the driver is; Spark's shuffle has settings of its own."""
         in_session(self)
         self._context = context
+        self._encrypt = encrypt
         self._deployment: Deployment | None = None
         self._assigned: list[Assignments] = []
         self._run: BatchRun | None = None
@@ -61,7 +64,7 @@ class SparkBatchCluster:
             return [Report(slot, command.epoch, backlog=True) for slot in range(deployment.plan.slots)]
         if self._released:
             raise SlotLost("the job was cancelled")
-        self._run = BatchRun(self._context, deployment, self._assigned, self.on_begun)
+        self._run = BatchRun(self._context, deployment, self._assigned, self.on_begun, self._encrypt)
         return self._run.reports(command.epoch)
 
     def _gathered(self, assignments: dict[int, list[Any]]) -> bool:
@@ -101,6 +104,7 @@ class BatchRun:
         deployment: Deployment,
         assigned: list[Assignments],
         on_begun: Callable[[list[Begun]], None],
+        encrypt: bool,
     ) -> None:
         self._context = context
         self._on_begun = on_begun
@@ -109,6 +113,7 @@ class BatchRun:
         self._assigned = assigned
         self._group = f"{deployment.job_id}-{deployment.attempt}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
+        self._identity = new_identity() if encrypt and not is_local(context) else None
         self._writers: Counter[str] = Counter()
         """By uid of a sink: how many writers have begun something that would have to be undone."""
         self._parcels: list[Parcel] | None = None
@@ -117,7 +122,7 @@ class BatchRun:
 
     def reports(self, epoch: int) -> list[Report]:
         """Run it to its end, or to the first failure."""
-        self._door = door_of(self._context, self._secret)
+        self._door = door_of(self._context, self._secret, self._identity)
         job = InheritableThread(target=self._spark_job, name="penstock batch", daemon=True)
         job.start()
         try:
@@ -208,7 +213,7 @@ class BatchRun:
             operators={node: made for node, made in self._deployment.operators.items() if node in own},
             partitionings={edge: made for edge, made in self._deployment.partitionings.items() if edge in edges},
         )
-        return StageTask(stage, cloudpickle.dumps(deployment), self._door.address, self._secret)
+        return StageTask(stage, cloudpickle.dumps(deployment), self._door.address, self._secret, self._identity)
 
 
 def by_slot(slot: int) -> int:

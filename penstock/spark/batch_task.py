@@ -14,6 +14,7 @@ from penstock.runtime.batch.stage import Assignments, BatchStage, InputCut, Sent
 from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.committing import Begun
+from penstock.spark.encryption import Identity
 from penstock.spark.guests import as_guest
 from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
 from penstock.spark.worker import GC_THRESHOLDS, move_in
@@ -28,6 +29,7 @@ class StageTask:
     deployment: bytes
     driver: Address
     secret: bytes
+    identity: Identity | None
 
     def __call__(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
         try:
@@ -61,7 +63,7 @@ class StageTask:
     def _announce(self, begun: list[Begun]) -> None:
         """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more."""
         try:
-            with connect(self.driver, self.secret) as driver:
+            with connect(self.driver, self.secret, self.identity) as driver:
                 send(driver, Tag(0, -1, self.stage), dumps(begun))
                 receive(driver)
         except LinkLost as error:
@@ -70,7 +72,7 @@ class StageTask:
     def _tell(self, failure: Failure) -> NoReturn:
         """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
         try:
-            driver = connect(self.driver, self.secret)
+            driver = connect(self.driver, self.secret, self.identity)
             send(driver, Tag(0, -1, self.stage), pickle.dumps(failure))
             receive(driver)
         except LinkLost:

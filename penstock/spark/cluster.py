@@ -17,11 +17,13 @@ from penstock.spark.session import in_session
 class SparkCluster:
     """Hosts the slots of one job on a SparkContext."""
 
-    def __init__(self, context: SparkContext, patience: Patience | None = None) -> None:
+    def __init__(self, context: SparkContext, patience: Patience | None = None, encrypt: bool = False) -> None:
+        """With `encrypt`, links between machines are."""
         check_session(context)
         in_session(self)
         self._context = context
         self._patience = patience or Patience()
+        self._encrypt = encrypt
         self._attempt: Attempt | None = None
         self._interrupted = False
         self._released = False
@@ -31,7 +33,9 @@ class SparkCluster:
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
         self._end()
-        self._attempt = Attempt(self._context, deployment, self._patience, self._wake, lambda: self._interrupted)
+        self._attempt = Attempt(
+            self._context, deployment, self._patience, self._wake, lambda: self._interrupted, self._encrypt
+        )
         if self._interrupted:
             self._end()
         return self._live().deploy(deployment)

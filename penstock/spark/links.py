@@ -20,6 +20,8 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import NamedTuple
 
+from penstock.spark.encryption import Encrypted, Identity, encrypted
+
 HANDSHAKE_SECONDS = 10
 LONGEST_BODY = 1 << 40
 _HEADER = struct.Struct("!Qqqq")
@@ -62,9 +64,15 @@ def this_machine() -> str:
 class Listener:
     """Accepts connections from processes that know the secret."""
 
-    def __init__(self, secret: bytes, host: str | None = None, bind: str = "") -> None:
-        """`host` is this machine's name on the network; None if no other machine will connect."""
+    def __init__(
+        self, secret: bytes, host: str | None = None, bind: str = "", identity: Identity | None = None
+    ) -> None:
+        """`host` is this machine's name on the network; None if no other machine will connect.
+
+        With an identity, connections over the network are encrypted.
+        """
         self._secret = secret
+        self._identity = identity
         self._folder = tempfile.mkdtemp(prefix="penstock-link-", dir=_short_folder())
         path = os.path.join(self._folder, "s")
         local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -91,9 +99,15 @@ class Listener:
                 return accepted  # type: ignore[no-any-return]
         return None
 
-    def trust(self, accepted: socket.socket) -> bool:
-        """The handshake; False, and the connection closed, for a stranger."""
-        return _shaken(accepted, self._secret, first=True)
+    def trust(self, accepted: socket.socket) -> socket.socket | None:
+        """The connection after its handshake; None, and the connection closed, for a stranger."""
+        if self._identity is not None and accepted.family != socket.AF_UNIX:
+            _tune(accepted)
+            try:
+                accepted = encrypted(accepted, self._identity, True, HANDSHAKE_SECONDS)
+            except OSError:
+                return None
+        return accepted if _shaken(accepted, self._secret, first=True) else None
 
     def close(self) -> None:
         for listening in self._sockets:
@@ -111,17 +125,23 @@ def _short_folder() -> str:
     return usual if len(usual) < 60 or not os.access("/tmp", os.W_OK) else "/tmp"
 
 
-def connect(address: Address, secret: bytes) -> socket.socket:
+def connect(address: Address, secret: bytes, identity: Identity | None = None) -> socket.socket:
     """A trusted connection, by path on the same machine and over the network otherwise. Raises LinkLost."""
-    made = _by_path(address)
-    if made is None:
-        try:
-            made = socket.create_connection((address.host, address.port), timeout=HANDSHAKE_SECONDS)
-        except OSError as error:
-            raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
-        made.settimeout(None)
+    made = _by_path(address) or _by_network(address, identity)
     if not _shaken(made, secret, first=False):
         raise LinkLost("the other side does not know the secret of this attempt")
+    return made
+
+
+def _by_network(address: Address, identity: Identity | None) -> socket.socket:
+    try:
+        made = socket.create_connection((address.host, address.port), timeout=HANDSHAKE_SECONDS)
+        if identity is not None:
+            _tune(made)
+            return encrypted(made, identity, False, HANDSHAKE_SECONDS)
+    except OSError as error:
+        raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
+    made.settimeout(None)
     return made
 
 
@@ -282,6 +302,14 @@ def closed(sockets: Iterable[socket.socket]) -> None:
         sock.close()
 
 
+def say_farewell(sock: socket.socket) -> None:
+    """Close a connection at the end of this process, which must not keep back what was said last."""
+    if isinstance(sock, Encrypted):
+        sock.close_when_sent(HANDSHAKE_SECONDS)
+    else:
+        sock.close()
+
+
 class Door:
     """Accepts peers that know the secret and identify themselves; one thread waits for them, and another greets
     each."""
@@ -306,13 +334,14 @@ class Door:
                 threading.Thread(target=self._greet, args=(stranger,), name="penstock greeting", daemon=True).start()
 
     def _greet(self, stranger: socket.socket) -> None:
-        if self._listener.trust(stranger):
+        peer = self._listener.trust(stranger)
+        if peer is not None:
             try:
-                _, said = receive(stranger)
+                _, said = receive(peer)
             except LinkLost:
-                stranger.close()
+                peer.close()
                 return
-            self._guests.put((bytes(said), stranger))
+            self._guests.put((bytes(said), peer))
 
     def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
         """What the next peer said, and its connection; None if none came in time."""

@@ -27,8 +27,20 @@ from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.slot import Slot
 from penstock.spark import cached_files
+from penstock.spark.encryption import Identity
 from penstock.spark.lifelines import Lifeline
-from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, Tag, connect, send, this_machine
+from penstock.spark.links import (
+    Address,
+    Door,
+    Inlet,
+    LinkLost,
+    Listener,
+    Tag,
+    connect,
+    say_farewell,
+    send,
+    this_machine,
+)
 from penstock.spark.mesh import Mesh, mesh_of
 from penstock.spark.preloading import preload
 
@@ -54,6 +66,8 @@ class Invitation:
     """Whether slots and driver may be on several machines."""
     silence: float
     """After how many seconds without an answer the driver gives a slot up."""
+    identity: Identity | None = None
+    """With which links between machines are encrypted."""
     preloaded: tuple[str, ...] = ()
     """The modules to import before the slot is forked."""
 
@@ -165,14 +179,14 @@ class SlotProcess:
         self._invitation = invitation
         self._served = pipes.served
         self._index = index
-        self._door = Door(Listener(invitation.secret, host))
+        self._door = Door(Listener(invitation.secret, host, identity=invitation.identity))
         self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
         self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), pipes.task, invitation.silence)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
 
     def _introduced(self, hello: Hello) -> socket.socket:
-        made = connect(self._invitation.driver, self._invitation.secret)
+        made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
         send(made, self._tag(), pickle.dumps(hello))
         return made
 
@@ -190,6 +204,7 @@ class SlotProcess:
             kind, body = bytes(order[:1]), memoryview(order)[1:]
             if kind == RELEASE:
                 self._answer(self._release())
+                say_farewell(self._control)
                 return
             self._answer(handlers[kind](body))
 
@@ -224,7 +239,7 @@ class SlotProcess:
         """A link to every other slot: this slot connects to those before it, and those after it connect to this one."""
         peers = {}
         for peer in range(self._index):
-            peers[peer] = connect(addresses[peer], self._invitation.secret)
+            peers[peer] = connect(addresses[peer], self._invitation.secret, self._invitation.identity)
             send(peers[peer], self._tag(), str(self._index).encode())
         while len(peers) < self._invitation.slots - 1:
             guest = self._door.guest(PEER_SECONDS)

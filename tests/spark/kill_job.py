@@ -133,6 +133,7 @@ def environment(folder, master, **options):
         "restart-strategy.fixed-delay.attempts": "1000",
         "restart-strategy.fixed-delay.delay": "10 ms",
         "execution.takeover": os.environ.get("TAKEOVER", "false"),
+        "security.ssl.internal.enabled": os.environ.get("ENCRYPTED", "false"),
         **options,
     }.items():
         configuration.set_string(name, value)

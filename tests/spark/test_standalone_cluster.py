@@ -23,9 +23,10 @@ def cluster(tmp_path: Path):
 
 
 def test_a_job_outlives_each_of_its_machines(cluster: Standalone, tmp_path: Path) -> None:
+    """What goes between them is encrypted, which changes nothing."""
     folder = tmp_path / "job"
     folder.mkdir()
-    victim = Victim(folder, cluster.url, options=cluster.environment)
+    victim = Victim(folder, cluster.url, options={**cluster.environment, "ENCRYPTED": "true"})
     victim.start()
     try:
         victim.await_checkpoint(0)

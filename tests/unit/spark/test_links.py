@@ -6,27 +6,31 @@ import socket
 import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from penstock.spark import links, worker
+from penstock.spark.encryption import encrypted, new_identity
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, connect, receive, send
 
 SECRET = b"of this attempt"
 
 
-@pytest.fixture(params=[None, "127.0.0.1"], ids=["path", "network"])
+@pytest.fixture(params=["path", "network", "encrypted"])
 def door(request, monkeypatch):
-    """A door whose guests come by path, or over the network as from another machine."""
-    opened = Door(Listener(SECRET, request.param))
-    if request.param is not None:
+    """A door whose guests come by path, or over the network as from another machine, with or without encryption."""
+    identity = new_identity() if request.param == "encrypted" else None
+    opened = Door(Listener(SECRET, None if request.param == "path" else "127.0.0.1", identity=identity))
+    opened.identity = identity
+    if request.param != "path":
         monkeypatch.setattr(links, "this_machine", lambda: "another")
     yield opened
     opened.close()
 
 
 def visit(door, secret=SECRET, said=b"hello"):
-    made = connect(door.address, secret)
+    made = connect(door.address, secret, getattr(door, "identity", None))
     send(made, Tag(1, 2, 3), said)
     return made
 
@@ -78,6 +82,85 @@ def test_a_stranger_who_says_nothing_is_shown_out(door, monkeypatch):
         pass
     stranger.close()
     assert door.guest(0.1) is None
+
+
+@pytest.fixture
+def encrypted_pair():
+    """The two ends of an encrypted connection."""
+    identity = new_identity()
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as other_side:
+        client = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+        far = other_side.submit(encrypted, accepted, identity, True, 60)
+        yield encrypted(client, identity, False, 60), far.result()
+
+
+def test_much_goes_both_ways_at_once_through_an_encrypted_link(encrypted_pair):
+    one, other = encrypted_pair
+    there, back = os.urandom(5_000_000), os.urandom(7_000_000)
+    with ThreadPoolExecutor(2) as senders:
+        senders.submit(send, one, Tag(1, 2, 3), there)
+        senders.submit(send, other, Tag(4, 5, 6), back)
+        assert receive(other) == (Tag(1, 2, 3), there)
+        assert receive(one) == (Tag(4, 5, 6), back)
+
+
+def test_the_end_of_an_encrypted_link_is_seen_after_everything_before_it(encrypted_pair):
+    one, other = encrypted_pair
+    send(one, Tag(1, 2, 3), b"last words" * 100_000)
+    one.close()
+    assert receive(other) == (Tag(1, 2, 3), b"last words" * 100_000)
+    with pytest.raises(LinkLost):
+        receive(other)
+
+
+def test_last_words_are_on_their_way_before_the_process_ends(encrypted_pair):
+    one, other = encrypted_pair
+    with ThreadPoolExecutor(1) as reader:
+        heard = reader.submit(receive, other)
+        send(one, Tag(1, 2, 3), b"farewell" * 100_000)
+        links.say_farewell(one)
+        assert not one._tunnel.is_alive(), "nothing is left to be sent"
+        assert heard.result(60) == (Tag(1, 2, 3), b"farewell" * 100_000)
+
+
+def test_who_has_another_certificate_learns_nothing(monkeypatch):
+    door = Door(Listener(SECRET, "127.0.0.1", identity=new_identity()))
+    monkeypatch.setattr(links, "this_machine", lambda: "another")
+    for stranger in (new_identity(), None):
+        with pytest.raises(LinkLost):
+            receive(connect(door.address, SECRET, stranger))
+    assert door.guest(0.2) is None
+    door.close()
+
+
+def test_what_is_said_over_an_encrypted_link_cannot_be_read_on_the_way(monkeypatch):
+    """A proxy between the two sees everything that passes, and the words are not in it."""
+    identity, seen = new_identity(), bytearray()
+    door = Door(Listener(SECRET, "127.0.0.1", identity=identity))
+    monkeypatch.setattr(links, "this_machine", lambda: "another")
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def overhear():
+            near, _ = proxy.accept()
+            far = socket.create_connection((door.address.host, door.address.port))
+            ways = [threading.Thread(target=carry, args=way) for way in ((near, far), (far, near))]
+            for way in ways:
+                way.start()
+
+        def carry(source, target):
+            while data := source.recv(65536):
+                seen.extend(data)
+                target.sendall(data)
+
+        threading.Thread(target=overhear, daemon=True).start()
+        on_the_way = replace(door.address, port=proxy.getsockname()[1])
+        made = connect(on_the_way, SECRET, identity)
+        send(made, Tag(1, 2, 3), b"attack at dawn")
+        assert door.guest(60)[0] == b"attack at dawn"
+        made.close()
+    door.close()
+    assert len(seen) > 1000 and b"attack" not in seen
 
 
 def stranger_at(door):
