@@ -203,10 +203,10 @@ class Disk:
 
 
 @pytest.fixture(params=["disk", "renaming", "whole puts"])
-def faulty(request, monkeypatch, tmp_path):
+def faulty(request):
     """A file system without files and without faults so far."""
     if request.param == "disk":
-        return Disk(tmp_path / "folder", monkeypatch)
+        return request.getfixturevalue("disk")
     return fresh(Shelf if request.param == "renaming" else Bucket)
 
 
@@ -222,6 +222,11 @@ def fresh(kind):
     kind.url = f"{name}://place/folder"
     fsspec.register_implementation(name, kind, clobber=True)
     return kind
+
+
+@pytest.fixture
+def disk(monkeypatch, tmp_path):
+    return Disk(tmp_path / "folder", monkeypatch)
 
 
 @pytest.fixture
