@@ -72,7 +72,7 @@ class StreamExecutionEnvironment:
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """On Spark in this process, with a core for each of `parallelism` subtasks."""
+        """An environment on Spark in this process, with a core for each of `parallelism` subtasks."""
         environment = StreamExecutionEnvironment(configuration)
         wanted = parallelism or StreamExecutionEnvironment.get_default_local_parallelism()
         environment.set_parallelism(wanted)
@@ -112,7 +112,7 @@ class StreamExecutionEnvironment:
         return JavaEnvironment(self._settings)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """How many subtasks an operator has that does not say otherwise."""
+        """How many subtasks an operator has unless it sets its own parallelism."""
         self._settings.config.set_parallelism(parallelism)
         return self
 
@@ -153,7 +153,7 @@ class StreamExecutionEnvironment:
         return True
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
-        """The 1.x switch. IngestionTime stamps every source's records with their epoch's time."""
+        """The switch of Flink 1.x. IngestionTime stamps every source's records with their epoch's time."""
         self._time = characteristic
         return self
 
@@ -296,7 +296,8 @@ class StreamExecutionEnvironment:
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
     ) -> DataStream:
-        """The records of files in some format, or also of those that come later, looked for every `interval` ms."""
+        """The records of files in some format; PROCESS_CONTINUOUSLY looks for new files every `interval`
+        milliseconds."""
         check_instance(file_format, FileFormat, "read_file")
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
