@@ -368,8 +368,8 @@ class _BoundedExtractorAdapter(AssignerWithPeriodicWatermarks):
 class _FromAssigner:
     """Makes a generator from the assigner of the same strategy.
 
-    This assigner and that of the strategy stay one object when both are pickled together. Assigners of Flink 1.x rely on
-    that: the generator uses what the assigner has seen.
+    This assigner and that of the strategy stay one object when both are pickled together. Assigners of Flink 1.x rely
+    on that: the generator uses what the assigner has seen.
     """
 
     generator: Callable[[Any], WatermarkGenerator]
