@@ -171,7 +171,7 @@ class Bucket(_Flat):
         return _Upload(self, path, mode, block_size=8)
 
     def pipe_file(self, path, value, mode="overwrite", **_):
-        """As s3fs, gcsfs and adlfs have it: to create is exclusive."""
+        """Create exclusively with mode 'create', as s3fs, gcsfs and adlfs do."""
         with self.open(path, "xb" if mode == "create" else "wb") as file:
             file.write(value)
 
@@ -212,7 +212,7 @@ def faulty(request):
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    """Further tries come at once."""
+    """Retries come at once."""
     monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
 
 

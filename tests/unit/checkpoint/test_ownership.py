@@ -161,7 +161,7 @@ class TestOtherMachines:
 
     @pytest.fixture
     def clock(self, monkeypatch):
-        """Time that goes on by sleeping, and what happens meanwhile."""
+        """A clock that only sleeping advances; `meanwhile` is called at each sleep."""
 
         class Clock:
             now = time.time()
@@ -235,7 +235,7 @@ class TestKeeping:
         assert names(folder) == ["00000002"]
 
     def test_renewing_again_after_a_call_that_failed(self, driver, folder, monkeypatch):
-        """The next token is there, and the last one could not be deleted."""
+        """The failed call has created the next token, but could not delete the last one."""
         owner = driver(takeover=False)
 
         delete = Storage.delete

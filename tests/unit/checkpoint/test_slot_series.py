@@ -101,7 +101,7 @@ class Chains(RuleBasedStateMachine):
     @precondition(lambda self: self.pending)
     @rule(data=st.data())
     def forget(self, data):
-        """It failed elsewhere, and no notice comes."""
+        """Give up a checkpoint that failed in another slot; no notice comes."""
         del self.pending[data.draw(st.sampled_from(sorted(self.pending)))]
 
     @precondition(lambda self: self.last is not None)

@@ -343,7 +343,7 @@ def test_clearing_counts_as_removal_of_all(table):
 
 
 def test_clearing_for_every_key_writes_nothing(table):
-    """As BATCH mode does."""
+    """BATCH mode clears a table after every key."""
     for number in range(100):
         table.put(number, 1)
         assert table.entries.pop(number) == 1
