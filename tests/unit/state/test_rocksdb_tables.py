@@ -105,11 +105,17 @@ def test_what_a_dead_process_left_is_removed_and_what_a_live_one_uses_is_not(tmp
     mine.close()
 
 
-def test_a_process_that_cannot_be_seen_is_known_by_its_lock(tmp_path, monkeypatch):
+def test_a_process_that_cannot_be_seen_is_known_by_its_lock(tmp_path):
+    """Its directory bears the number of a process that does not run here, as one of another container would."""
+    other = subprocess.Popen(["true"])
+    other.wait()
     with closing(RocksTables(RocksOptions((str(tmp_path),)), "mine")) as mine:
-        monkeypatch.setattr(rocksdb, "_is_running", lambda process: False)
+        unseen = f"-{other.pid}-".join(mine.directory.rsplit(f"-{os.getpid()}-", 1))
+        os.rename(mine.directory, unseen)
         RocksTables(RocksOptions((str(tmp_path),)), "next").close()
-        assert os.path.isdir(mine.directory)
+        os.rename(unseen, mine.directory)
+    RocksTables(RocksOptions((str(tmp_path),)), "next").close()
+    assert os.listdir(tmp_path) == []
 
 
 # --- settings ---
