@@ -71,7 +71,7 @@ class Settings:
     def uid(self, uid: str) -> Any:
         """The operator's identity across versions of the program: its state is found by it."""
         if not uid:
-            raise ValueError("a uid is not empty")
+            raise ValueError("a uid must not be empty")
         self._node.uid = uid
         return self
 

@@ -281,7 +281,7 @@ class StreamExecutionEnvironment:
         if not rate > 0:
             raise ValueError(f"a rate is a number of records per second above 0, not {rate!r}")
         if count is not None and count < 0:
-            raise ValueError(f"a count is not negative: {count}")
+            raise ValueError(f"a count must not be negative, but is {count}")
         return self._source("Generator Source", RateSource(function, rate, count), type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
@@ -302,7 +302,7 @@ class StreamExecutionEnvironment:
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
             if interval < 1:
-                raise ValueError(f"to watch for files takes an interval of at least 1 ms, not {interval}")
+                raise ValueError(f"watching for files needs an interval of at least 1 ms, not {interval}")
             builder = builder.monitor_continuously(Duration.of_millis(interval))
         return self._split_source(builder.build(), WatermarkStrategy.no_watermarks(), "File Source")
 

@@ -76,7 +76,7 @@ class _Windowed(FoldsFields, Generic[P]):
         """How long after its end a window is kept for late elements, each of which evaluates it again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
-            raise ValueError(f"the allowed lateness is not negative: {lateness} ms")
+            raise ValueError(f"the allowed lateness must not be negative, but is {lateness} ms")
         if lateness > 0 and not self._assigner.is_event_time():
             raise UnsupportedOperation(
                 f"{self._assigner} has no late elements: allowed_lateness is for event-time windows"

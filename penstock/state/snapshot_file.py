@@ -191,7 +191,7 @@ class SnapshotFile:
         self._ref = ref
         self._file = self._opened()
         if self._read(0, len(MAGIC)) != MAGIC:
-            raise self._corrupt("it does not begin as such a file does")
+            raise self._corrupt("it does not begin like a file of a checkpoint")
         body = self._read(ref.index_at, ref.size - ref.index_at)
         if checksum(body) != ref.checksum:
             raise self._corrupt("its index does not match its checksum")
