@@ -1,9 +1,9 @@
 """Lookups with a fixed latency through AsyncDataStream: records a second against capacity / latency.
 
-Run as `python benchmarks/async_lookups.py`, with `--quick` for tiny sizes. One subtask on Spark; times are taken in it,
-behind the lookups, after the first tenth of the records. "asyncio alone" is the same number of coroutines that do
-nothing but sleep, in this process: what the event loop and the timers of this machine allow. A latency of 0 shows what
-the operator itself can do.
+Run as `python benchmarks/async_lookups.py`, with `--quick` for tiny sizes. The job has one subtask on Spark, which
+takes the times after the lookups, without the first tenth of the records. "asyncio alone" is the same number of
+coroutines that do nothing but sleep, in this process: what the event loop and the timers of this machine allow. A
+latency of 0 shows what the operator itself can do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Figure:
     rate: float
     """Records a second."""
     limit: float | None
-    """The rate at which requests are always `capacity` in flight; None where nothing takes time."""
+    """The rate with `capacity` requests in flight at all times; None if requests take no time."""
 
     @property
     def share(self) -> float | None:
@@ -45,7 +45,7 @@ class Figure:
 
 
 class Lookup(AsyncFunction):
-    """Answers after a time with what it was asked."""
+    """Returns what it was asked about after a fixed time."""
 
     def __init__(self, latency_millis: int) -> None:
         self.seconds = latency_millis / 1000
@@ -57,7 +57,7 @@ class Lookup(AsyncFunction):
 
 
 class Times(FlatMapFunction):
-    """Tells when some of the records came, counted from 1."""
+    """Notes when some of the records arrive, counted from 1."""
 
     def __init__(self, *wanted: int) -> None:
         self.wanted = set(wanted)
@@ -95,7 +95,7 @@ def job_rate(mode: str, capacity: int, latency_millis: int, records: int) -> flo
 
 
 def asyncio_rate(capacity: int, latency_millis: int, records: int) -> float:
-    """Sleeps a second, so many at a time."""
+    """How many sleeps asyncio completes a second, with `capacity` at a time."""
 
     async def sleep_in_turn() -> None:
         for _ in range(records // capacity):

@@ -21,7 +21,7 @@ PEERS = {"Penstock": "batch_penstock.py", "PySpark, RDD sorted by key": "batch_r
 
 
 def measured(label: str, records: int) -> dict:
-    """One run, whose results must be those that arithmetic gives."""
+    """One run, which fails unless its results are those that arithmetic gives."""
     ran = run_program(environments.python_of(""), HERE / "peers" / PEERS[label], [str(records)])
     if ran["results"] != batch_job.expected(records):
         raise RunFailed(f"wrong results: {ran['results']} instead of {batch_job.expected(records)}")

@@ -17,19 +17,19 @@ from measuring import attempt, folder_of, header, say
 
 PENSTOCK, PYFLINK = "penstock", "pyflink"
 ENVIRONMENTS = {PENSTOCK: "", PYFLINK: "flink"}
-LEAST_SECONDS = 5  # a program is not started for less
-SAMPLE_SECONDS = 0.5  # Linux remembers the peak of a process
+LEAST_SECONDS = 5  # a program is not started if less time is left
+SAMPLE_SECONDS = 0.5  # often enough: Linux remembers the peak of a process
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How much each part measures."""
 
-    # a. A small and a large run, whose difference is the measurement; a quick one is measured whole.
+    # a. A small and a large run, whose difference is measured; a quick run is measured as a whole.
     count_keys: tuple[int, ...] = (1_000, 100_000)
     count_records: tuple[int, ...] = (500_000, 12_500_000)
     count_rounds: int = 3
-    # b. Of a hundred keys one is changed, and then `few_keys` in a state of any size.
+    # b. First one key in a hundred is changed, then `few_keys` keys whatever the size of the state.
     cost_keys: tuple[tuple[int, ...], ...] = ((10_000, 100_000), (1_000_000,), (5_000_000,))  # by program
     cost_repeats: int = 5
     few_keys: int = 1_000
@@ -37,7 +37,7 @@ class Sizes:
     recovery_keys: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     recovery_keys_of_pyflink: tuple[int, ...] = (10_000, 100_000)
     failures: int = 3
-    # d. What PyFlink would need to fill the state first is spared it.
+    # d. PyFlink is spared filling the state first.
     large_keys: int = 5_000_000
     large_seconds: float = 60
     heap_seconds: float = 30
@@ -65,7 +65,7 @@ QUICK = Sizes(
 COUNT_INTERVAL_MILLIS = 1_000
 RECOVERY_INTERVAL_MILLIS, RECOVERY_DELAY_MILLIS = 500, 0
 BUDGET_MEGABYTES = 200
-EPOCH_RECORDS = 100_000  # of a slot: an epoch of RocksDB's slower keyed count then takes a second or two
+EPOCH_RECORDS = 100_000  # for each slot: with RocksDB, which is slower, an epoch then takes a second or two
 
 
 class Programs:

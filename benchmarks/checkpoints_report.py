@@ -10,12 +10,12 @@ from statistics import median
 from pages import NOTHING, about, failures, quick_warning, table, times, verdict
 
 LEAST_SHARE = 0.85  # of the rate without checkpoints
-MOST_GROWTH_OF_BYTES, MOST_GROWTH_OF_TIME = 1.1, 2.0  # of the same number of changed keys, from the smallest state on
+MOST_GROWTH_OF_BYTES, MOST_GROWTH_OF_TIME = 1.1, 2.0  # for as many changed keys in larger states
 KILOBYTE, MEGABYTE = 1000, 1_000_000
 
 
 def write(results: dict, folder: Path) -> None:
-    """`checkpoints.md` in the folder."""
+    """Write `checkpoints.md` into the folder."""
     (folder / "checkpoints.md").write_text(page(results))
 
 
@@ -53,7 +53,7 @@ def targets(results: dict) -> str:
 
 
 def growths(runs: dict) -> list[tuple[str, float | None, float]]:
-    """How much more as many changed keys cost in the largest state than in the smallest, and how much more they may."""
+    """How much more the same number of changed keys costs in the largest state than in the smallest, and may cost."""
     text = "as many changed keys in the largest state against the smallest: at most {} times the {}"
     in_bytes = (text.format(MOST_GROWTH_OF_BYTES, "bytes"), MOST_GROWTH_OF_BYTES)
     in_time = (text.format(MOST_GROWTH_OF_TIME, "time"), MOST_GROWTH_OF_TIME)
@@ -69,7 +69,7 @@ def growths(runs: dict) -> list[tuple[str, float | None, float]]:
 
 
 def rates(run: dict, kind: str) -> list[float]:
-    """Of every round: the difference of the small and the large run where there are both, else the whole run."""
+    """The rate of every round: that of the large run without the small one if there are both, else of the one run."""
     sizes, found = run["sizes"], []
     for measured in run["rounds"]:
         seconds = [one["seconds"] for one in measured[kind]]

@@ -49,7 +49,7 @@ KAFKA_PEERS = (
 )
 PARTITIONS = 4
 INTERVAL_MILLIS = 1000
-WARM_UP = 0.1  # of the records, before those that are measured
+WARM_UP = 0.1  # the share of the records that is not measured
 SAMPLE_SECONDS = 0.1
 SETTLED_SECONDS = 3
 KAFKA_TIMEOUT = 240
@@ -62,7 +62,7 @@ FILE_TIMEOUT = 600
 @dataclass(frozen=True)
 class Sizes:
     kafka_records: int | None = None
-    """None for those of each peer."""
+    """How many records every peer gets; None for the number that each peer is planned to get."""
     kafka_rounds: int = 2
     file_rows: int = 2_000_000
     file_warm_up_rows: int = 20_000
@@ -103,7 +103,7 @@ class KafkaRuns:
         return {"records": records, "rate": max(rates), "rates": rates}
 
     def rate(self, peer: KafkaPeer, records: int) -> float:
-        """Of one run, whose results are checked."""
+        """The rate of one run, whose results are checked."""
         source, target = (self.broker.create_topic(f"{name}-{time.time_ns()}", PARTITIONS) for name in ("in", "out"))
         settings = {
             "servers": self.broker.bootstrap,
@@ -172,7 +172,7 @@ class Feed:
         self.producer.flush()
 
     def release(self) -> float:
-        """Let the records be seen; when that was."""
+        """Make the records visible, and return when that was."""
         begin = time.monotonic()
         self.producer.commit_transaction()
         return begin
@@ -194,7 +194,7 @@ class Watch:
         self.client.close()
 
     def wait(self, program: Program, records: int) -> float:
-        """When the last of so many records was seen: offsets are counted, some of which are ends of transactions."""
+        """When the last of this many records was seen. Offsets are counted; ends of transactions take some of them."""
         deadline, seen, since = time.monotonic() + KAFKA_TIMEOUT, 0, time.monotonic()
         while seen < records or time.monotonic() - since < SETTLED_SECONDS:
             program.check()
@@ -275,7 +275,7 @@ def formats_runs(folder: Path, format: str, sizes: Sizes) -> dict:
 
 
 def write_files(folder: Path, format: str, rows: int) -> Path:
-    """The input, in files of the same size."""
+    """Write the input into files of the same size."""
     import pyarrow
     import pyarrow.parquet
 
@@ -304,7 +304,7 @@ def files_run(peer: str, settings: dict, rows: int) -> dict:
 
 
 def check_files(folder: Path, format: str, rows: int) -> None:
-    """Every id is there once."""
+    """Check that every id is there once."""
     import pyarrow.parquet
 
     ids: list[int] = []
@@ -409,7 +409,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_all(options: argparse.Namespace) -> Iterator[dict]:
-    """The results after each part, so that none is lost if a later one is ended."""
+    """Run all parts and yield the results after each, so that none is lost if a later part is interrupted."""
     results = header(options.quick)
     for name in options.chosen:
         results[name] = attempt(name, PARTS[name].measure, QUICK if options.quick else Sizes())

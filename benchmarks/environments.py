@@ -27,7 +27,7 @@ MEASURED = {
     "bw": ["bytewax"],
     plan.BEFORE: ["penstock", "pyspark"],
 }
-JAVA_PACKAGE = "penstock.bench"  # of the classes in `peers/java`
+JAVA_PACKAGE = "penstock.bench"  # the package of the classes in `peers/java`
 READ_VERSIONS = """
 import importlib.metadata, json, sys
 found = {d.name: d.version for d in importlib.metadata.distributions() if d.name in sys.argv}

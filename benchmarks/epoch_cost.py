@@ -1,4 +1,4 @@
-"""What an epoch costs in which nothing happens, and what a job costs that has nothing to do: `make bench-epochs`."""
+"""What an epoch without records costs, and what a job without work costs: `make bench-epochs`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SILENT, EMPTY_TOPIC = "a source that is silent", "Kafka, an empty topic"
 class Sizes:
     slots: tuple[int, ...] = (2, 4, 8, 16, 32)
     stages: tuple[int, ...] = (2, 4, 8)
-    epochs: int = 500  # of each combination at most
+    epochs: int = 500  # at most, for each combination of slots and stages
     seconds: float = 5
     settle_seconds: float = 30
     idle_seconds: float = 30
@@ -78,7 +78,7 @@ def epoch_cell(results: dict, slots: int, stages: int) -> str:
 
 # --- idle jobs ---
 def idle_part(sizes: Sizes) -> dict:
-    """What processors do for a job that has nothing to do, beside PyFlink."""
+    """How much processor time a job without work takes, beside PyFlink."""
     from tests.services.kafka import Kafka
 
     found = {SILENT: {peer.label: attempt(peer.label, silent_job, peer, sizes) for peer in PEERS}}
@@ -92,7 +92,7 @@ def idle_part(sizes: Sizes) -> dict:
 
 
 def silent_job(peer: KafkaPeer, sizes: Sizes) -> dict:
-    """Every subtask of the source emits one record at the start, and is to emit the next in half an hour or so."""
+    """A job whose source emits one record from every subtask at the start, and the next about half an hour later."""
     settings = direct_settings(peer) | {"rate": 0.001, "seconds": 100_000, "warm_up": 0}
     python, name = environments.python_of(peer.environment), DIRECT_PROGRAMS[peer.environment]
     with launch.running(python, name, settings) as program:
@@ -101,7 +101,7 @@ def silent_job(peer: KafkaPeer, sizes: Sizes) -> dict:
 
 
 def await_sinks(program: launch.Program) -> None:
-    """Every subtask of the sink makes its file when it is opened."""
+    """Wait until every subtask of the sink has made its file, which it does when it is opened."""
     deadline = time.monotonic() + START_SECONDS
     while len(list(program.folder.glob(f"{ARRIVALS}*"))) < PARALLELISM:
         program.check()
@@ -111,7 +111,7 @@ def await_sinks(program: launch.Program) -> None:
 
 
 def topic_job(peer: KafkaPeer, sizes: Sizes, broker) -> dict:
-    """A record or two go through the job before, which shows that it has started."""
+    """A job that reads a topic, after a record or two have shown that it has started."""
     settings = kafka_settings(peer, broker) | {"interval_millis": NEVER_MILLIS}
     topics = [broker.create_topic(settings[name], PARTITIONS) for name in ("source", "target")]
     with launch.running(environments.python_of(peer.environment), peer.program, settings) as program:
@@ -121,7 +121,7 @@ def topic_job(peer: KafkaPeer, sizes: Sizes, broker) -> dict:
 
 
 def idle(peer: KafkaPeer, program: launch.Program, sizes: Sizes) -> dict:
-    """What processors do for a job that has started, once it has had time to settle."""
+    """How much processor time a running job takes, once it has had time to settle."""
     time.sleep(sizes.settle_seconds)
     with processor_time(program.process.pid) as spent:
         time.sleep(sizes.idle_seconds)

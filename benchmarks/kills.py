@@ -26,7 +26,7 @@ from tests.spark.kill_job import KEYS
 from tests.spark.kills import Victim, run_rounds
 from tests.spark.sinks_kills import kill_sinks
 
-MOST_SECONDS = 1.5  # at the median, of what is killed while the driver and its JVM stay
+MOST_SECONDS = 1.5  # at the median, if the driver and its JVM survive
 ROUNDS, LEAST_ROUNDS, SEED = 10, 5, 11
 WHAT = {
     "slot": "a slot's process (local[2])",
@@ -42,7 +42,7 @@ def recoveries(what: str, rounds: int) -> dict:
 
 
 def killed(what: str, rounds: int) -> Victim:
-    """A job through its rounds, and the check of what is left of it."""
+    """Run a job through its rounds, and check what its sinks hold at the end."""
     with tempfile.TemporaryDirectory() as folder:
         if what == "executor":
             victim = run_rounds(Path(folder), what, rounds, SEED)

@@ -20,14 +20,14 @@ sys.path.insert(0, str(environments.ROOT))
 RATES = (100, 1_000, 10_000)
 PEERS = [peer for peer in KAFKA_PEERS if peer.environment in ("", "flink")]
 DIRECT_PROGRAMS = {"": "direct_penstock.py", "flink": "direct_pyflink.py"}
-BUNDLE_MILLIS = 5  # after which PyFlink's process mode hands on what it has; far better than 1000, its default
-LEAST_SHARE = 0.95  # of the records that were to be emitted, for a peer that keeps up
+BUNDLE_MILLIS = 5  # how long PyFlink's process mode gathers records; its default of 1000 would be far worse
+LEAST_SHARE = 0.95  # a peer keeps up if it emits this share of the records that it should emit
 OURS = PEERS[0].label
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Seconds that each rate is run: first without, then with looking at the clock."""
+    """Seconds for which each rate is run: first unmeasured, then measured."""
 
     warm_up: float = 5
     measured: float = 20

@@ -19,7 +19,7 @@ import psutil
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 300
 SAMPLE_SECONDS = 0.2
-SLOT_NAME = "slot"  # with which the names of slots' processes begin
+SLOT_NAME = "slot"  # the names of slots' processes begin with it
 
 
 class RunFailed(Exception):
@@ -76,7 +76,7 @@ class Program:
 
 @contextlib.contextmanager
 def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
-    """A program in an empty folder and a process group of its own, which is ended in any case."""
+    """Run a program in an empty folder and a process group of its own. The group is ended in any case."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [str(python), str(HERE / "peers" / program), json.dumps(settings)],
@@ -108,7 +108,7 @@ def environment_for(python: Path) -> dict[str, str]:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ends what the program may have left running: its session holds nothing else."""
+    """End what the program may have left running; its session contains no other processes."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""What every benchmark does: say how far it is, go on after a failure, tell about the machine, put numbers together."""
+"""What every benchmark does: report progress, go on after a failure, describe the machine, combine numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def attempt(what: str, call: Callable[..., dict], *arguments: object) -> dict:
         return call(*arguments)
     except (RunFailed, environments.EnvironmentFailed) as failure:
         reason = str(failure)
-    except Exception as failure:  # whatever it is, the measurements that follow do not depend on it
+    except Exception as failure:  # the measurements that follow do not depend on this one
         reason = f"{type(failure).__name__}: {failure}"
     say(f"{what} FAILED: {reason}")
     return {"error": reason}
@@ -49,7 +49,7 @@ def versions(environment_names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def folder_of(quick: bool, partial: bool = False) -> Path:
-    """Where results go; those of a whole run alone have the place that is kept."""
+    """The folder for results; only those of a full run go into the one that is under version control."""
     folder = RESULTS / "quick" if quick else RESULTS / "partial" if partial else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -84,7 +84,7 @@ def java_version() -> str:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """By how much y grows with x along the line that fits best, by least squares."""
+    """The slope of the line that fits the points best, by least squares."""
     middle_x = sum(x for x, _ in points) / len(points)
     middle_y = sum(y for _, y in points) / len(points)
     spread = sum((x - middle_x) ** 2 for x, _ in points)

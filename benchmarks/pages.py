@@ -41,7 +41,7 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def targets(results: dict, rows: Iterable[tuple[str, str, bool | None]]) -> str:
-    """What was aimed at, what was measured, and whether it was reached, None being not measured."""
+    """A table of targets, what was measured, and whether the target was reached; None means not measured."""
     quick = "too quick to tell" if results["quick"] else ""
     return table(["target", "measured", "verdict"], ([text, found, quick or judged(met)] for text, found, met in rows))
 

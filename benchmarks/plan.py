@@ -8,8 +8,8 @@ from peers.workloads import INTERVAL_JOIN, KEYED_COUNT, RATIOS, SESSIONS, SLIDIN
 
 Sizes = tuple[int, int]  # records of the small and of the large run, whose difference is the measurement
 
-LAST_RELEASE = "525c764"  # a tag or commit of this repository: what Penstock was before, measured beside what it is
-BEFORE = f"last-release-{LAST_RELEASE}"  # its environment
+LAST_RELEASE = "525c764"  # a tag or commit of this repository, measured beside the present code
+BEFORE = f"last-release-{LAST_RELEASE}"  # the name of its environment
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Peer:
     environment: str
     setting: str
     sizes: dict[str, Sizes]
-    quick: int  # records of the one run per workload when quick
-    lacks: tuple[Workload, ...] = ()  # what it has no means for
+    quick: int  # how many records each workload has in a quick run
+    lacks: tuple[Workload, ...] = ()  # workloads that the peer cannot run
 
 
 def sizes(count: Sizes, new_keys: Sizes, stateless: Sizes) -> dict[str, Sizes]:
@@ -200,5 +200,5 @@ TARGETS = (
     Target("sliding windows: at least 20 times PyFlink in thread mode", SLIDE, "pyflink-thread", 20),
     Target("session windows: at least 20 times PyFlink in thread mode", SESSION, "pyflink-thread", 20),
 )
-MOST_GROWTH = 1.0  # of the cost of a sliding window, relative to that of size / slide
+MOST_GROWTH = 1.0  # how fast the cost of a sliding window may grow, relative to size / slide
 MOST_SLOT_MEGABYTES = 300

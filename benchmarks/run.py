@@ -24,7 +24,7 @@ def command_of(peer: plan.Peer, python: Path) -> list[str]:
 
 
 def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memory: bool = False) -> dict:
-    """One run of a peer, whose results must be those that arithmetic gives."""
+    """One run of a peer, which fails unless its results are those that arithmetic gives."""
     job = workload.job(records, peer.setting)
     arguments = [job.workload, str(job.records), str(job.keys), *([job.setting] if job.setting else [])]
     python = environments.python_of(peer.environment)
@@ -39,7 +39,7 @@ def run_once(peer: plan.Peer, workload: plan.Workload, records: int, watch_memor
 def measure(peer: plan.Peer, workload: plan.Workload, sizes: plan.Sizes, quick: bool) -> dict:
     """The rate of the difference between a small and a large run, so that no start-up is in it.
 
-    A quick run is the only one of its workload, so that all of it counts.
+    In a quick run, each workload is run once and measured as a whole.
     """
     if quick:
         return {"rate": peer.quick / run_once(peer, workload, peer.quick)["seconds"]}

@@ -33,14 +33,14 @@ from penstock.launch import submission
 SLOTS = 2
 KEYS = 10_000
 RATES = {"idle": 0, "load": 20_000}  # records a second, of all subtasks
-WARM_UP = 0.25  # of the time, after which memory is to stay
+WARM_UP = 0.25  # the share of the time after which memory must not grow
 SAMPLES = 600
 MOST_GROWTH = {"driver": 10.0, "jvm": 100.0, "slot": 10.0}  # in megabytes, from the warm-up to the end
 BURSTS = 100  # a second
 
 
 class Numbers(ParallelSourceFunction):
-    """Numbers at a rate, or none at all."""
+    """A source of numbers at a fixed rate, or of none at all."""
 
     def __init__(self, rate: float) -> None:
         self.burst = int(rate / BURSTS)
@@ -86,12 +86,13 @@ class Memory:
                 self.samples[f"{kind} {process.pid}"].append((now, megabytes))
 
     def told(self, seconds: float) -> dict:
-        """By process, where it began, where it ended, and what it grew by after the warm-up."""
+        """For each process: the first and the last sample, and how much it grew after the warm-up."""
         return {name: grown(name.split()[0], points, seconds) for name, points in sorted(self.samples.items())}
 
 
 def kind_of(process: psutil.Process, name: str) -> str:
-    """A slot bears its name; the daemon and the tasks of pyspark, which only wait, are left out."""
+    """The kind of a process: slots have a name of their own; pyspark's daemon and tasks, which only wait, are left
+    out."""
     if process.pid == psutil.Process().pid:
         return "driver"
     return "jvm" if name == "java" else "slot" if name.startswith(SLOT_NAME) else ""
@@ -111,7 +112,7 @@ def grown(kind: str, points: list[tuple[float, float]], seconds: float) -> dict:
 
 
 def watched(kind: str, seconds: float) -> dict:
-    """One job for so long; its epochs, its checkpoints, and the memory of its processes."""
+    """Run one job for this time; return its epochs, its checkpoints and the memory of its processes."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = StreamExecutionEnvironment.create_local_environment(SLOTS)
         env.set_buffer_timeout(0)

@@ -1,4 +1,4 @@
-"""How long it takes to the first result, in a session that is there and from nothing: `make bench-start`."""
+"""How long it takes to the first result, in a session that exists already and from nothing: `make bench-start`."""
 
 from __future__ import annotations
 

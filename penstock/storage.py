@@ -60,10 +60,10 @@ class Storage:
         protocol = self.fs.protocol
         self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
         self.local = bool(self._protocols & {"file", "local"})
-        self._in_memory = isinstance(self.fs, MemoryFileSystem)
+        self.in_memory = isinstance(self.fs, MemoryFileSystem)
         self._stores_objects = bool(self._protocols & _OBJECT_STORES)
         self._puts_whole = self._stores_objects or "memory" in self._protocols
-        self.shows_flushed = self.local or self._in_memory
+        self.shows_flushed = self.local or self.in_memory
         """Whether others see what was flushed into a file that is still open."""
 
     # --- names ---
@@ -168,7 +168,7 @@ class Storage:
         """In one go, and only if there is none: the file system itself says no otherwise."""
         path = self.path(name)
         try:
-            with _in_memory if self._in_memory else nullcontext():
+            with _in_memory if self.in_memory else nullcontext():
                 self.fs.pipe_file(path, data, mode="create")
         except (TypeError, NotImplementedError) as error:
             raise self._refused(
@@ -258,7 +258,7 @@ class Storage:
         return self._tried("open", name, lambda: self._open(self.path(name)), missing=True)
 
     def _open(self, path: str) -> BinaryIO:
-        if self._in_memory:
+        if self.in_memory:
             # Each of its files is one object with one reading position, however often it is opened.
             return io.BytesIO(self.fs.cat_file(path))
         return cast(BinaryIO, self.fs.open(path, "rb"))

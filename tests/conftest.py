@@ -1,4 +1,4 @@
-"""For all tests."""
+"""Fixtures for all tests."""
 
 import os
 import pickle
@@ -49,7 +49,8 @@ class _Names(pickle.Unpickler):
 
 @pytest.fixture(scope="session", autouse=True)
 def names_are_noted() -> Iterator[None]:
-    """Look on at what is pickled for checkpoints; not at frames and results, whose modules were imported before."""
+    """Note the names in what is pickled for checkpoints. Frames and results are pickled by modules that import the
+    function itself, and so are left out."""
     dumps = pickling.dumps
 
     def noting(value: Any) -> bytes:
@@ -66,7 +67,7 @@ def names_are_noted() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def persisted_names_are_recorded(names_are_noted: None) -> Iterator[None]:
-    """A class of Penstock's that comes into checkpoints has a name that stays, which is recorded."""
+    """Check that every class of Penstock's in a checkpoint has a recorded name, which does not change."""
     yield
     new = _Names.seen - recorded_names()
     _Names.seen.clear()

@@ -14,7 +14,7 @@ from bytewax.inputs import DynamicSource, StatelessSourcePartition
 from bytewax.testing import TestingSink, cluster_main, run_main
 
 BATCH = 10_000  # twice as fast as 1000 on one worker
-CONNECT_SECONDS = 0.5  # a process that finds its peer not yet listening would wait a second, or not, by chance
+CONNECT_SECONDS = 0.5  # otherwise a process may wait a second, by chance, because its peer does not listen yet
 
 
 class Numbers(StatelessSourcePartition):

@@ -43,7 +43,7 @@ def rocksdb_options(settings: dict) -> dict[str, str]:
 
 
 def wait_until(reached: Callable[[], bool], check: Callable[[], None], seconds: float) -> None:
-    """Look again and again. `check` raises if the job can no longer get there."""
+    """Repeat until the condition holds. `check` raises if the job can no longer get there."""
     deadline = time.monotonic() + seconds
     while not reached():
         check()
@@ -121,7 +121,7 @@ def recoveries() -> list[dict[str, float]]:
 # Large state: a key of its own for each of the first places, then keys at random.
 
 SHARE = 1 << 40  # the numbers that each subtask of an endless sequence source has before it
-METER_RECORDS, METER_SECONDS = 500, 0.2  # the time is looked at after so many records, and written after so long
+METER_RECORDS, METER_SECONDS = 500, 0.2  # how often the clock is read, and the time is written
 _MASK = (1 << 64) - 1
 
 

@@ -18,7 +18,7 @@ from penstock.runtime.sources.source_operator import CHUNK_RECORDS, Reader, Sour
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 WHOLE_STEP = {"penstock.epoch.max-records": "1000000000", "penstock.epoch.max-time": "10 min"}
-FILES_ONLY = {"execution.checkpointing.data-inline-threshold": "0"}  # small ones too, so that all are alike
+FILES_ONLY = {"execution.checkpointing.data-inline-threshold": "0"}  # even for small states, so that all are alike
 
 
 def environment(options):
@@ -37,7 +37,7 @@ def throughput(settings):
     """The keyed count of the main benchmark without and with checkpoints, in turn."""
     keys, sizes = settings["keys"], settings["sizes"]
     kinds = {"without": {}, "with": j.checkpoint_options(settings["interval_millis"])}
-    for options in kinds.values() if len(sizes) > 1 else ():  # a run that is measured whole is not worth a warm-up
+    for options in kinds.values() if len(sizes) > 1 else ():  # no warm-up for a run that is measured as a whole
         count_seconds(w.Job(w.KEYED_COUNT, penstock_peer.WARM_UP_RECORDS, 10), options)
     rounds = []
     for number in range(settings["rounds"]):
@@ -66,11 +66,11 @@ def history_of(client):
 # b. What one checkpoint costs.
 
 HOUR_MILLIS, STEP_SECONDS = 3_600_000, 600  # checkpoints are asked for, one after each step
-OFFSET = 100_000_000  # keys and values have as many bytes in a small state as in a large one
+OFFSET = 100_000_000  # gives keys and values the same number of bytes in small and large states
 
 
 def cost(settings):
-    """By number of keys."""
+    """The cost of a checkpoint, by number of keys."""
     return {"by_keys": {str(keys): cost_at(keys, settings["repeats"], settings["few"]) for keys in settings["keys"]}}
 
 
@@ -145,7 +145,7 @@ class StepReader(Reader):
         self._subtask = subtask
         self._step, self._next = position or (0, 0)
         self._covered_by = None
-        if position and self._is_emitted():  # a complete checkpoint is where this reader comes from
+        if position and self._is_emitted():  # this reader was restored from a complete checkpoint
             self._advance()
 
     def poll(self, output, budget):
@@ -187,7 +187,7 @@ class StepReader(Reader):
 
 # c. Recovery.
 
-TAIL_KEYS = 32  # of every subtask in an epoch: enough for both keyed subtasks to get some
+TAIL_KEYS = 32  # for every subtask in an epoch: enough for both keyed subtasks to get some
 EPOCHS_BEFORE_FAILURE = 5
 
 

@@ -122,7 +122,7 @@ class Fragile(j.RecoverySteps, KeyedProcessFunction):
             return self.tails >= RECORDS_BEFORE_FAILURE
         newest = max(completed_checkpoints(self.folder), default=0)
         self.filled_at = newest if self.filled_at is None else self.filled_at
-        return newest >= self.filled_at + 2  # the one after `filled_at` may have begun before
+        return newest >= self.filled_at + 2  # the next one may have begun before the state was filled
 
 
 # d. Large state.

@@ -1,4 +1,4 @@
-"""What the processes need that Spark starts for a program: the peak memory of the Python ones, the time of all."""
+"""What the processes that Spark starts for a program need: the peak memory of the Python ones, the time of all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAMPLE_SECONDS = 0.2
 
 
 class WorkerWatch:
-    """Asks the kernel all the time; a process that has ended cannot be asked any more, and its last answer counts."""
+    """Asks the kernel about all processes again and again; for a process that has ended, the last answer counts."""
 
     def __init__(self) -> None:
         self._peaks: dict[int, int] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 KEYED_COUNT = "keyed_count"
 STATELESS = "stateless"
 TUMBLING = "tumbling"
-SLIDING = "sliding_"  # and the ratio of size to slide
+SLIDING = "sliding_"  # followed by the ratio of size to slide
 SESSIONS = "sessions"
 INTERVAL_JOIN = "interval_join"
 RATIOS = (1, 5, 10, 20)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from penstock.checkpoint.metadata import Metadata
@@ -37,6 +37,16 @@ TRIES = 10
 log = logging.getLogger("penstock.job")
 _held: set[str] = set()
 """The drivers in this process that run: the process itself may live on when one of them has died."""
+
+
+class Clock(Protocol):
+    """What is used of the module `time`."""
+
+    def time(self) -> float: ...
+
+    def monotonic(self) -> float: ...
+
+    def sleep(self, seconds: float, /) -> None: ...
 
 
 class NoOwnership:
@@ -75,7 +85,9 @@ class NoOwnership:
 class Ownership(NoOwnership):
     """One driver's hold on a job's folder, from `take` to `let_go`. All but `check` belong to the driver's thread."""
 
-    def __init__(self, job_folder: str, job_name: str, limit: int, found_again: bool = True) -> None:
+    def __init__(
+        self, job_folder: str, job_name: str, limit: int, found_again: bool = True, clock: Clock = time
+    ) -> None:
         """`limit`: after this many milliseconds without a pulse, others may consider the driver dead.
 
         `found_again`: whether another driver can find the same job, because its id was given.
@@ -83,6 +95,7 @@ class Ownership(NoOwnership):
         self._storage = Storage(f"{job_folder}/{FOLDER}")
         self._driver = uuid4().hex
         self._found_again = found_again
+        self._clock = clock
         self._over = self._decided = False
         self._stopped = threading.Event()
         self._changing = threading.Lock()
@@ -197,16 +210,16 @@ class Ownership(NoOwnership):
     def _shows_life(self, number: int, text: bytes, limit: float) -> bool:
         """Whether a process that cannot be seen gives a sign of life within its limit. An old sign needs no waiting."""
         sign = self._pulse(number, text)
-        if time.time() - _moment(sign) > limit:
+        if self._clock.time() - self._moment(sign) > limit:
             return False
         log.warning(
             "waiting up to %g s (heartbeat.timeout) for a sign of life of %s, which ran this job",
             limit,
             describe_holder(text),
         )
-        until = time.monotonic() + limit
-        while time.monotonic() < until:
-            time.sleep(min(1.0, limit / 10))
+        until = self._clock.monotonic() + limit
+        while self._clock.monotonic() < until:
+            self._clock.sleep(min(1.0, limit / 10))
             if self._storage.exists(token_name(number) + OVER):
                 return False
             if self._pulse(number, text) != sign:
@@ -216,6 +229,14 @@ class Ownership(NoOwnership):
     def _pulse(self, number: int, text: bytes) -> bytes:
         """The last sign of life; the token itself, if there was none since."""
         return read_or_none(self._storage, token_name(number) + PULSE) or text
+
+    def _moment(self, sign: bytes) -> float:
+        """When a sign of life was given, in seconds; one that is being written at this moment is given now."""
+        try:
+            told = json.loads(sign)
+            return float(told["at"]) if "at" in told else datetime.fromisoformat(told["since"]).timestamp()
+        except (ValueError, KeyError, TypeError):
+            return self._clock.time()
 
     # --- having it ---
     def check(self) -> None:
@@ -261,7 +282,7 @@ class Ownership(NoOwnership):
             try:
                 with self._changing:
                     self.check()
-                self._storage.write(token_name(self.number) + PULSE, [json.dumps({"at": time.time()}).encode()])
+                self._storage.write(token_name(self.number) + PULSE, [json.dumps({"at": self._clock.time()}).encode()])
             except JobDisplaced as displaced:
                 on_displaced(displaced)
                 return
@@ -312,12 +333,3 @@ def _ending(text: bytes | None) -> Ending | None:
 
 def _pairs(listed: list[list[int]]) -> frozenset[tuple[int, int]]:
     return frozenset((owner, number) for owner, number in listed)
-
-
-def _moment(sign: bytes) -> float:
-    """When a sign of life was given, in seconds; one that is being written at this moment is given now."""
-    try:
-        told = json.loads(sign)
-        return float(told["at"]) if "at" in told else datetime.fromisoformat(told["since"]).timestamp()
-    except (ValueError, KeyError, TypeError):
-        return time.time()

@@ -47,7 +47,7 @@ class CompletableFuture(Generic[T]):
         return self._future.done()
 
     def cancel(self) -> bool:
-        """Give up on the result; False when it is being worked out already."""
+        """Give up on the result; False if it is already being computed."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
@@ -62,7 +62,7 @@ def _complete(future: Future[T], function: Callable[[], T]) -> None:
         return
     try:
         result = function()
-    except BaseException as error:  # whatever it is, it belongs to the one who waits
+    except BaseException as error:  # any error belongs to the caller who waits for the result
         future.set_exception(error)
     else:
         future.set_result(result)

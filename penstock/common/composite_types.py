@@ -127,7 +127,7 @@ class RowTypeInfo(TypeInformation):
         return own_names is None or self.field_names is None or own_names == self.field_names
 
     def _fit_one_by_one(self, column: Sequence[Any]) -> Sequence[Any]:
-        """For a mixed chunk, or for rows and dicts whose fields must be put in order."""
+        """Fit the values of a mixed chunk, or rows and dicts whose fields must be put in order."""
         names = self._names()
         rows = []
         for value in column:
@@ -165,14 +165,14 @@ class RowTypeInfo(TypeInformation):
 
 
 def required_row_type(declared: Any) -> RowTypeInfo:
-    """The type, if it is one of rows."""
+    """The given type; TypeError if it is not a type of rows."""
     if not isinstance(declared, RowTypeInfo):
         raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {declared!r}")
     return declared
 
 
 def _found(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What a dict or an object has under these names; one that has nothing of the kind is something else."""
+    """The items of a dict, or the attributes of an object, under these names; ValueError if it has none of them."""
     if isinstance(value, dict):
         found = {name: value[name] for name in names if name in value}
     elif hasattr(value, "__dict__") or hasattr(value, "__slots__"):

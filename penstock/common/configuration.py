@@ -44,7 +44,7 @@ class ConfigOptions:
 
     @dataclass(frozen=True)
     class OptionBuilder:
-        """An option whose type is still to be said."""
+        """An option whose type is not set yet."""
 
         key: str
 
@@ -68,7 +68,7 @@ class ConfigOptions:
 
     @dataclass(frozen=True)
     class TypedConfigOptionBuilder(Generic[T]):
-        """An option whose default is still to be said."""
+        """An option whose default is not set yet."""
 
         key: str
         value_type: type[T]
@@ -88,7 +88,7 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
-        """Its own settings, or those of an environment if `get_j_env_configuration` returned it."""
+        """With `j_configuration`, share the settings of an environment, as returned by `get_j_env_configuration`."""
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
         self._follow: Callable[[str, Any], None] | None = None
         if j_configuration is not None:

@@ -21,7 +21,7 @@ class ExecutionConfig:
     """
 
     def __hash__(self) -> int:
-        """Equal configurations have the same; of what may change, only what seldom does."""
+        """Equal configurations have equal hashes; only settings that seldom change are part of the hash."""
         return hash((self._parallelism, self._max_parallelism))
 
     PARALLELISM_DEFAULT: ClassVar[int] = -1
@@ -188,7 +188,7 @@ class ExecutionConfig:
 
 
 def check_parallelism(parallelism: int, max_parallelism: int = -1) -> int:
-    """The parallelism, if an operator can have it."""
+    """The given parallelism; an error if no operator can have it."""
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
         raise InvalidParallelism(f"parallelism must be an int of at least 1, not {parallelism!r}")
     if 0 < max_parallelism < parallelism:
@@ -197,7 +197,7 @@ def check_parallelism(parallelism: int, max_parallelism: int = -1) -> int:
 
 
 def check_max_parallelism(max_parallelism: int) -> int:
-    """The max parallelism, if a job or an operator can have it."""
+    """The given max parallelism; an error if no job or operator can have it."""
     whole = isinstance(max_parallelism, int) and not isinstance(max_parallelism, bool)
     if not whole or not 1 <= max_parallelism <= _HIGHEST_MAX_PARALLELISM:
         allowed = f"an int from 1 to {_HIGHEST_MAX_PARALLELISM}"

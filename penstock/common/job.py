@@ -32,7 +32,7 @@ class JobID:
 
 
 class JobStatus(Enum):
-    """Where a job stands."""
+    """What a job is doing, or how it ended."""
 
     CREATED = 0
     RUNNING = 1

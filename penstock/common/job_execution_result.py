@@ -1,4 +1,4 @@
-"""What a job leaves, under the name of PyFlink's module."""
+"""The result of a job, under the name of PyFlink's module."""
 
 from penstock.common.job import JobExecutionResult
 

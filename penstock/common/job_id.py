@@ -1,4 +1,4 @@
-"""The name of a job, under the name of PyFlink's module."""
+"""The id of a job, under the name of PyFlink's module."""
 
 from penstock.common.job import JobID
 

@@ -1,4 +1,4 @@
-"""How a job stands, under the name of PyFlink's module."""
+"""The status of a job, under the name of PyFlink's module."""
 
 from penstock.common.job import JobStatus
 

@@ -33,7 +33,7 @@ class RestartStrategies:
 
     @dataclass(frozen=True)
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Whatever the configuration says."""
+        """The strategy that the configuration names."""
 
         def get_description(self) -> str:
             return "as the configuration says"

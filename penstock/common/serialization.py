@@ -132,7 +132,7 @@ class SimpleStringEncoder(Encoder):
         return f"{text}\n".encode(self.charset)
 
     def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
-        if "\n".encode(self.charset) != b"\n":  # a charset that writes a mark in front of each text
+        if "\n".encode(self.charset) != b"\n":  # this charset writes a byte order mark in front of each text
             return super().encode_all(values, type_info)
         text = str if type_info is None else type_info.text
         return "".join([f"{text(value)}\n" for value in values]).encode(self.charset)
@@ -161,7 +161,7 @@ class BulkWriterFactory(ABC):
 
 
 def known_charset(charset: str) -> str:
-    """The charset, if Python knows it."""
+    """The given charset; an error if Python does not know it."""
     try:
         codecs.lookup(charset)
     except LookupError:

@@ -26,7 +26,7 @@ class TypeInformation:
 
     @property
     def notation(self) -> str:
-        """The type as a program writes it, such as TUPLE(STRING, INT): so errors and savepoints call it."""
+        """The type as a program writes it, such as TUPLE(STRING, INT). Errors and savepoints use this name."""
         return repr(self)
 
     def fit(self, values: list[Any]) -> list[Any]:
@@ -58,7 +58,8 @@ class TypeInformation:
         return obj
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
-        """`fit_column` that may treat None as a misfit, and report one as TypeError, ValueError or OverflowError."""
+        """Like `fit_column`, but None may be a misfit, and a misfit may raise TypeError, ValueError or
+        OverflowError."""
         raise NotImplementedError
 
     def _text(self, value: Any) -> str:

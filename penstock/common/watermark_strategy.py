@@ -366,10 +366,10 @@ class _BoundedExtractorAdapter(AssignerWithPeriodicWatermarks):
 
 @dataclass(frozen=True)
 class _FromAssigner:
-    """Makes the generator of a strategy that holds its assigner twice, as assigner and here.
+    """Makes a generator from the assigner of the same strategy.
 
-    Pickled together the two stay one object, which is what such assigners count on: what they see as assigner, they use
-    as generator.
+    This assigner and that of the strategy stay one object when both are pickled together. Assigners of Flink 1.x rely
+    on that: the generator uses what the assigner has seen.
     """
 
     generator: Callable[[Any], WatermarkGenerator]

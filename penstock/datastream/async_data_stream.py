@@ -23,9 +23,9 @@ _ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunction
 class AsyncDataStream:
     """Applies an AsyncFunction to a stream.
 
-    `timeout` bounds each request from its first attempt to its result, in real time. `capacity` bounds the requests
-    of a subtask that have been made and whose results have not been emitted: with that many, input waits. Results have
-    the timestamp of the element that was asked about. They never overtake a watermark, nor it them.
+    `timeout` bounds each request from its first attempt to its result, in real time. `capacity` bounds the requests of
+    a subtask that have been made and whose results have not been emitted: at that number, further input waits. Results
+    have the timestamp of the element that was asked about. No result overtakes a watermark, and no watermark a result.
     """
 
     @staticmethod

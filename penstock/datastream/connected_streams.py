@@ -40,7 +40,7 @@ class ConnectedStreams:
     def key_by(
         self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
     ) -> ConnectedStreams:
-        """Partition both streams, so that equal keys of the one and the other share state."""
+        """Partition both streams by key, so that elements with equal keys share state."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )

@@ -71,12 +71,12 @@ class Settings:
     def uid(self, uid: str) -> Any:
         """The operator's identity across versions of the program: its state is found by it."""
         if not uid:
-            raise ValueError("a uid is not empty")
+            raise ValueError("a uid must not be empty")
         self._node.uid = uid
         return self
 
     def set_uid_hash(self, uid_hash: str) -> Any:
-        """The identity that an earlier version generated, to take its state over."""
+        """Name the identity that an earlier version generated, to take over its state."""
         self._node.uid_hash = uid_hash
         return self
 
@@ -102,7 +102,7 @@ class Settings:
         return self
 
     def disable_chaining(self) -> Any:
-        """Share a chain with no neighbour."""
+        """Do not chain this operator with its neighbours."""
         self._node.chaining = Chaining.NEVER
         return self
 
@@ -146,7 +146,7 @@ class DataStream(Settings):
         return self._environment.get_config()
 
     def returns(self, type_info: TypeInformation) -> DataStream:
-        """Declare the type of what the operator emits, where its method was given none; values are checked by it."""
+        """Declare the type of what the operator emits, if its method was given none; values are checked against it."""
         check_instance(type_info, TypeInformation, "returns")
         self._node.operator.output_type = type_info
         self._type = type_info
@@ -183,12 +183,12 @@ class DataStream(Settings):
     def flat_map(
         self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Any number of records for each: `func` yields them, returns an iterable or returns None."""
+        """Turn each record into any number: `func` yields them, returns an iterable or returns None."""
         check_function(func, FlatMapFunction, "flat_map")
         return self._then("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
-        """The records for which `func` is true."""
+        """Keep the records for which `func` is true."""
         check_function(func, FilterFunction, "filter")
         return self._then("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
 
@@ -205,7 +205,7 @@ class DataStream(Settings):
         return self._then("Projection", MapOperator(projection, projection.output_type), projection.output_type)
 
     def split(self, output_selector: OutputSelector | Callable[[Any], Sequence[str]]) -> SplitStream:
-        """Name the outputs of each record; `select` reads them."""
+        """Name the outputs to which each record belongs; `select` reads them."""
         check_function(output_selector, OutputSelector, "split")
         stream = self._then("Split", SplitOperator(output_selector), self._type)
         return SplitStream(self._environment, stream._refs, self._type)
@@ -288,23 +288,23 @@ class DataStream(Settings):
 
     # --- how records are distributed ---
     def shuffle(self) -> DataStream:
-        """At random."""
+        """Send each record to a random subtask."""
         return self._partitioned(Shuffle())
 
     def rebalance(self) -> DataStream:
-        """In turn to all subtasks."""
+        """Send records to all subtasks in turn."""
         return self._partitioned(Rebalance())
 
     def rescale(self) -> DataStream:
-        """In turn to some subtasks, so that each upstream subtask serves its own share."""
+        """Send records to some subtasks in turn, so that each upstream subtask serves its own share."""
         return self._partitioned(Rescale())
 
     def global_(self) -> DataStream:
-        """All to the first subtask."""
+        """Send all records to the first subtask."""
         return self._partitioned(Global())
 
     def forward(self) -> DataStream:
-        """To the subtask of the same index."""
+        """Send each record to the subtask of the same index."""
         return self._partitioned(Forward())
 
     def broadcast(
@@ -312,7 +312,7 @@ class DataStream(Settings):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> Any:
-        """A copy to every subtask; with descriptors, a stream to connect with that fills broadcast state."""
+        """Send a copy to every subtask; with descriptors, the result fills broadcast state when it is connected."""
         from penstock.datastream.connected_streams import BroadcastStream
 
         stream = self._partitioned(Broadcast())
@@ -321,7 +321,7 @@ class DataStream(Settings):
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Any) -> DataStream:
-        """To the subtask that partitioner(key, number of subtasks) chooses."""
+        """Send each record to the subtask that partitioner(key, number of subtasks) chooses."""
         check_function(partitioner, Partitioner, "partition_custom")
         return self._partitioned(Custom(partitioner, as_key_selector(key_selector)))
 
@@ -383,7 +383,7 @@ class SplitStream(DataStream):
     """A stream whose records have named outputs."""
 
     def select(self, *output_names: str) -> DataStream:
-        """The records that belong to any of the named outputs; those of several names come once for each."""
+        """The records that belong to any of the named outputs; a record comes once for each of its outputs."""
         if not output_names:
             raise ValueError("select needs at least one output name")
         refs = [StreamRef(self._node, name) for name in output_names]
@@ -398,7 +398,7 @@ class DataStreamSink(Settings):
 
 
 def time_assigner(environment: StreamExecutionEnvironment, size: Any, slide: Any) -> WindowAssigner[Any, Any]:
-    """The assigner of time_window: by processing time if the environment's 1.x time characteristic says so."""
+    """The assigner of time_window: by processing time if the environment's time characteristic says so."""
     if environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime:
         if slide is None:
             return TumblingProcessingTimeWindows.of(size)

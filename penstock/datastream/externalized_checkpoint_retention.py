@@ -1,9 +1,5 @@
 """What becomes of checkpoints, under the name of PyFlink's module."""
 
-from penstock.vocabulary.settings.externalized_checkpoint_retention import (
-    ExternalizedCheckpointRetention,
-)
+from penstock.vocabulary.settings.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
-__all__ = [
-    "ExternalizedCheckpointRetention",
-]
+__all__ = ["ExternalizedCheckpointRetention"]

@@ -22,7 +22,7 @@ from penstock.vocabulary.windows.windows import Trigger, WindowAssigner
 
 
 class JoinedStreams:
-    """`a.join(b)`: next, `where` says the key of the first."""
+    """`a.join(b)`: next, `where` says the key of the first stream."""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         self._streams = (first, second)
@@ -32,14 +32,14 @@ class JoinedStreams:
 
 
 class CoGroupedStreams(JoinedStreams):
-    """`a.co_group(b)`: next, `where` says the key of the first."""
+    """`a.co_group(b)`: next, `where` says the key of the first stream."""
 
     def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
         return Where(self._streams, as_key_selector(key_selector), key_type, CoGroupWindow)
 
 
 class Where:
-    """Next, `equal_to` says the key of the second."""
+    """A join whose first key is known; next, `equal_to` says the key of the second stream."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Where:
 
 
 class EqualTo:
-    """Next, `window` says what may be matched in time."""
+    """A join whose keys are known; next, `window` says in which windows elements are matched."""
 
     def __init__(
         self,

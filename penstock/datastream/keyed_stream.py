@@ -110,11 +110,11 @@ class KeyedStream(DataStream, FoldsFields):
 
     # --- several streams ---
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """With another keyed stream, to share state by key; or with a broadcast one."""
+        """Connect with another keyed stream, to share state by key, or with a broadcast stream."""
         return super().connect(ds)
 
     def union(self, *streams: DataStream) -> DataStream:
-        """The keys are forgotten: key the union again."""
+        """Return a stream without keys, even if all streams had them: key it again."""
         others = [stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams]
         return self._origin.union(*others)
 
@@ -150,7 +150,7 @@ class KeyedStream(DataStream, FoldsFields):
         )
 
     def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
-        """Only function objects can hold state; a lambda is spared the key."""
+        """Only function objects can hold state; for a lambda no key is computed."""
         return self._selector if isinstance(func, Function) else None
 
     def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:

@@ -72,7 +72,7 @@ class StreamExecutionEnvironment:
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """On Spark in this process, with a core for each of `parallelism` subtasks."""
+        """An environment on Spark in this process, with a core for each of `parallelism` subtasks."""
         environment = StreamExecutionEnvironment(configuration)
         wanted = parallelism or StreamExecutionEnvironment.get_default_local_parallelism()
         environment.set_parallelism(wanted)
@@ -112,7 +112,7 @@ class StreamExecutionEnvironment:
         return JavaEnvironment(self._settings)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """How many subtasks an operator has that does not say otherwise."""
+        """How many subtasks an operator has unless it sets its own parallelism."""
         self._settings.config.set_parallelism(parallelism)
         return self
 
@@ -153,7 +153,7 @@ class StreamExecutionEnvironment:
         return True
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
-        """The 1.x switch. IngestionTime stamps every source's records with their epoch's time."""
+        """The switch of Flink 1.x. IngestionTime stamps every source's records with their epoch's time."""
         self._time = characteristic
         return self
 
@@ -281,7 +281,7 @@ class StreamExecutionEnvironment:
         if not rate > 0:
             raise ValueError(f"a rate is a number of records per second above 0, not {rate!r}")
         if count is not None and count < 0:
-            raise ValueError(f"a count is not negative: {count}")
+            raise ValueError(f"a count must not be negative, but is {count}")
         return self._source("Generator Source", RateSource(function, rate, count), type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
@@ -296,12 +296,13 @@ class StreamExecutionEnvironment:
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
     ) -> DataStream:
-        """The records of files in some format, or also of those that come later, looked for every `interval` ms."""
+        """The records of files in some format; PROCESS_CONTINUOUSLY looks for new files every `interval`
+        milliseconds."""
         check_instance(file_format, FileFormat, "read_file")
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
             if interval < 1:
-                raise ValueError(f"to watch for files takes an interval of at least 1 ms, not {interval}")
+                raise ValueError(f"watching for files needs an interval of at least 1 ms, not {interval}")
             builder = builder.monitor_continuously(Duration.of_millis(interval))
         return self._split_source(builder.build(), WatermarkStrategy.no_watermarks(), "File Source")
 

@@ -1,9 +1,5 @@
 """The job-wide notion of time of Flink 1.x programs."""
 
-from penstock.vocabulary.time_characteristic import (
-    TimeCharacteristic,
-)
+from penstock.vocabulary.time_characteristic import TimeCharacteristic
 
-__all__ = [
-    "TimeCharacteristic",
-]
+__all__ = ["TimeCharacteristic"]

@@ -1,9 +1,5 @@
 """Which clock a timer follows."""
 
-from penstock.vocabulary.time_domain import (
-    TimeDomain,
-)
+from penstock.vocabulary.time_domain import TimeDomain
 
-__all__ = [
-    "TimeDomain",
-]
+__all__ = ["TimeDomain"]

@@ -67,7 +67,7 @@ class _Windowed(FoldsFields, Generic[P]):
         return self
 
     def evictor(self, evictor: Evictor) -> Any:
-        """What leaves a window before or after it is evaluated; all its elements are then kept until that."""
+        """What leaves a window before or after it is evaluated; with an evictor, all elements are kept until then."""
         check_instance(evictor, Evictor, "evictor")
         self._evictor = evictor
         return self
@@ -76,7 +76,7 @@ class _Windowed(FoldsFields, Generic[P]):
         """How long after its end a window is kept for late elements, each of which evaluates it again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
-            raise ValueError(f"the allowed lateness is not negative: {lateness} ms")
+            raise ValueError(f"the allowed lateness must not be negative, but is {lateness} ms")
         if lateness > 0 and not self._assigner.is_event_time():
             raise UnsupportedOperation(
                 f"{self._assigner} has no late elements: allowed_lateness is for event-time windows"
@@ -173,7 +173,7 @@ class _Windowed(FoldsFields, Generic[P]):
         return self._placed(stream)
 
     def _placed(self, stream: DataStream) -> DataStream:
-        """The results, computed where windows of this kind are."""
+        """The results, with the parallelism that windows of this kind need."""
         return stream
 
 
@@ -197,7 +197,7 @@ class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
 
 
 def one_key(_: Any) -> int:
-    """The key of a stream that has none."""
+    """The one key that all elements of a stream without keys get."""
     return 0
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Partitioning:
-    """Base of all. `targets` says which downstream subtasks a given upstream subtask is connected with."""
+    """Base of all partitionings. `targets` says which downstream subtasks a given upstream subtask is connected
+    with."""
 
     label = "REBALANCE"
 
@@ -19,7 +20,7 @@ class Partitioning:
 
 @dataclass(frozen=True)
 class Forward(Partitioning):
-    """To the subtask of the same index; both sides have the same parallelism."""
+    """Send each record to the subtask of the same index; both sides have the same parallelism."""
 
     label = "FORWARD"
 
@@ -29,14 +30,14 @@ class Forward(Partitioning):
 
 @dataclass(frozen=True)
 class Rebalance(Partitioning):
-    """In turn to all."""
+    """Send records to all subtasks in turn."""
 
     label = "REBALANCE"
 
 
 @dataclass(frozen=True)
 class Rescale(Partitioning):
-    """In turn to a few: each subtask serves its own share of the other side."""
+    """Send records to a few subtasks in turn: each subtask serves its own share of the other side."""
 
     label = "RESCALE"
 
@@ -48,21 +49,22 @@ class Rescale(Partitioning):
 
 @dataclass(frozen=True)
 class Shuffle(Partitioning):
-    """At random to all."""
+    """Send each record to a random subtask."""
 
     label = "SHUFFLE"
 
 
 @dataclass(frozen=True)
 class Broadcast(Partitioning):
-    """A copy to each."""
+    """Send a copy of each record to every subtask."""
 
     label = "BROADCAST"
 
 
 @dataclass(frozen=True)
 class Global(Partitioning):
-    """Every record to the first subtask; the others learn of time and of the end, or they would wait for ever."""
+    """Send every record to the first subtask; the others get only watermarks and the end, without which they would
+    wait."""
 
     label = "GLOBAL"
 

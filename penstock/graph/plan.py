@@ -36,7 +36,7 @@ class Node:
     parallelism: int
     max_parallelism: int
     max_parallelism_given: bool = False
-    """Whether the program says so, or it follows from the parallelism."""
+    """Whether the program sets the max parallelism; otherwise it follows from the parallelism."""
     stage: int = 0
     chain: int = 0
     slot_sharing_group: str = "default"
@@ -49,7 +49,7 @@ class Node:
 
 @dataclass
 class Edge:
-    """A stream between two operators. `local` ones stay inside a slot and a stage, as a call."""
+    """A stream between two operators. A `local` edge is a call inside a slot and a stage."""
 
     id: int
     source: int
@@ -190,7 +190,7 @@ def _needs_exchange(edge: Edge, nodes: list[Node]) -> bool:
 
 
 def _assign_stages(nodes: list[Node], edges: list[Edge]) -> None:
-    """An operator runs in the first stage in which all its inputs are there."""
+    """An operator runs in the first stage in which all its inputs are available."""
     entering: dict[int, list[Edge]] = {node.id: [] for node in nodes}
     for edge in edges:
         entering[edge.target].append(edge)

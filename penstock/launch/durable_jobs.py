@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 
 from penstock.checkpoint.archive import Archive
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
@@ -26,10 +28,12 @@ from penstock.launch.environment_settings import (
     state_backend,
 )
 from penstock.runtime.core.messages import CheckpointSettings
+from penstock.storage import Storage
 from penstock.vocabulary.settings.checkpoint_config import ExternalizedCheckpointRetention
 from penstock.vocabulary.settings.checkpoint_storage import JobManagerCheckpointStorage
 
 _WHOLLY_INLINE = 1 << 62
+log = logging.getLogger("penstock.job")
 
 
 @dataclass
@@ -69,7 +73,24 @@ def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership
     owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
     with given_back_on_failure(owner):
         owner.take(settings.takeover)
+        # The test is only advice: a job that could be taken starts even if the test fails.
+        with suppress(StorageError):
+            _warn_unless_exclusive(directory)
     return owner
+
+
+@cache
+def _warn_unless_exclusive(directory: str) -> None:
+    """Test a storage once in a process. A local disk and the driver's memory always refuse one of two creators."""
+    storage = Storage(directory)
+    if storage.local or storage.in_memory or storage.is_exclusive():
+        return
+    log.warning(
+        "The storage of the checkpoints, '%s', lets two drivers create the same file at the same moment, so that two "
+        "drivers of one job could overwrite each other's checkpoints. Make sure that only one driver runs the job at "
+        "any time (see docs/storage.md)",
+        storage.url(),
+    )
 
 
 @contextmanager

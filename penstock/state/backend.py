@@ -109,7 +109,7 @@ class KeyedStateBackend:
         return table
 
     def _claim(self, table: Table, descriptor: StateDescriptor) -> None:
-        """A function asks for the state for the first time; restored values become what it declares."""
+        """Called when a function first asks for the state: convert restored values to what the descriptor declares."""
         if table.schema is not None:
             convert = migration(table.schema, descriptor)
             if convert is not None:
@@ -117,7 +117,7 @@ class KeyedStateBackend:
         table.descriptor = descriptor
 
     def end_epoch(self, tracking: bool) -> None:
-        """Sweep out what has expired, and let the tables settle."""
+        """Remove some of what has expired, and tell the tables that the epoch is over."""
         for name, expiry in self._expiries.items():
             self.tables[name].sweep(expiry.take_sweep())
         for table in self.tables.values():
@@ -167,6 +167,6 @@ class BroadcastStateBackend:
         return HeapReadOnlyBroadcastState(self._table(descriptor))
 
     def end_epoch(self) -> None:
-        """Broadcast state is small and always written whole: what changed does not matter."""
+        """Forget which entries changed: broadcast state is small and always written whole."""
         for table in self.tables.values():
             table.changed.clear()

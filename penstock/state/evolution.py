@@ -146,7 +146,7 @@ def _conversion(saved: Schema, info: TypeInformation, where: str) -> Conversion 
 
 
 def _fitting(info: TypeInformation, where: str) -> Conversion:
-    """For values of which nothing was declared: they are checked and brought into form, their dataclasses completed."""
+    """For values without a declared type: check and convert them, and complete their dataclasses."""
     complete = _Repair({name: (found, set()) for name, found in classes_in([info]).items()})
     return lambda value: complete(_fit(value, info, where))
 
@@ -289,7 +289,7 @@ def _require_fields(value: Any, count: int, where: str) -> Any:
 
 
 def _require(value: Any, accepted: tuple[type, ...], where: str) -> Any:
-    """Types are not enforced while a program runs, so that what was saved may differ from what was declared."""
+    """Check a saved value: types are not enforced while a program runs, so it may not be of the declared type."""
     if not isinstance(value, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
         raise _Refused(f"{where}: a {type(value).__name__} was saved where {names} was declared")
@@ -310,7 +310,7 @@ def _map_conversion(keys: Conversion | None, each: Conversion | None, where: str
 
 
 def _key_check(saved: Schema, info: TypeInformation, where: str) -> Conversion | None:
-    """Keys stay what they are, so that they are found again. Undeclared ones may be declared if they fit as such."""
+    """Keys stay as they are, so that they are found again. Undeclared keys may be declared if they fit unchanged."""
     declared = type_schema(info)
     if saved == declared or declared["type"] == PICKLED:
         return None
@@ -460,7 +460,7 @@ def _complete(instance: Any, removed: set[str]) -> None:
     for field in dataclasses.fields(instance):
         in_slot = is_slot(type(instance), field.name) and hasattr(instance, field.name)
         if field.name not in attributes and not in_slot:
-            object.__setattr__(instance, field.name, _default_of(field, type(instance)))  # it may be frozen
+            object.__setattr__(instance, field.name, _default_of(field, type(instance)))  # the class may be frozen
 
 
 def _default_of(field: dataclasses.Field[Any], owner: type) -> Any:

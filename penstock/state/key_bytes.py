@@ -80,7 +80,8 @@ def _of_frozenset(key: frozenset[Any]) -> Any:
 
 
 def _of_datetime(key: datetime.datetime) -> Any:
-    """With a zone an instant counts; but a local time that occurs twice, or never, equals itself in its zone alone."""
+    """With a zone, equal instants are equal; but a local time that occurs twice, or never, equals only itself in its
+    zone."""
     if key.utcoffset() is None:
         return ["datetime", *_parts(key.replace(tzinfo=None) - _EPOCH)]
     if key.utcoffset() != key.replace(fold=not key.fold).utcoffset():
@@ -123,7 +124,7 @@ _BY_TYPE: dict[type, Callable[[Any], Any]] = {
 def _of_other(key: Any) -> Any:
     for base, canonical in _BY_TYPE.items():
         if isinstance(key, base):
-            # What is also such a value, as an IntEnum or a named tuple is, equals that value.
+            # An object of a subclass, such as an IntEnum or a named tuple, equals the plain value.
             return canonical(key)
     if isinstance(key, enum.Enum):
         return ["enum", _number(type(key)), key.name]
@@ -134,7 +135,7 @@ def _of_other(key: Any) -> Any:
 
 
 def _number(thing: Any) -> int:
-    """A number for a class or time zone, which counts by identity."""
+    """A number for a class or time zone, which are compared by identity."""
     return _numbers.setdefault(id(thing), (next(_counter), thing))[0]
 
 

@@ -120,7 +120,7 @@ def stable_hash(key: Any) -> int:
 def _of_other(key: Any) -> int:
     for base in (int, float, str, bytes, tuple):
         if isinstance(key, base):
-            # What is also such a value, as an IntEnum or a named tuple is, equals that value.
+            # An object of a subclass, such as an IntEnum or a named tuple, equals the plain value.
             return _BY_TYPE[base](str.__str__(key) if base is str else key)
     if isinstance(key, enum.Enum):
         return _of_text(f"{type(key).__qualname__}.{key.name}")

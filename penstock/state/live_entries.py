@@ -13,7 +13,7 @@ ABSENT: Any = object()
 HEAVY = 16 << 10
 """From this size of its pickle on, an entry is weighed by itself; the others by their mean."""
 _SLOT = 100
-"""What an entry costs beside its key and value: its places in hash tables that are partly empty."""
+"""The bytes that an entry costs beside its key and value: its places in hash tables that are partly empty."""
 _FIRST_GUESS = 4.0
 _MOST_PARTS = 1000
 _ALIGNED = 16
@@ -73,7 +73,7 @@ class Entries(MutableMapping[Any, Any]):
         return get
 
     def _fetch(self, address: Any, default: Any) -> Any:
-        """Make an entry young. Room is made first, so that this one is not what has to go."""
+        """Make an entry young. Room is made first, so that this entry is not the one to be dropped."""
         room = self._room
         room.left -= self.scale.mean
         if room.left < 0:
@@ -93,7 +93,7 @@ class Entries(MutableMapping[Any, Any]):
         return held
 
     def stored(self, address: Any) -> bytes | None:
-        """What the database has for an address that is not alive."""
+        """What the database has for an address without a live object."""
         return None if not self.written or address in self.gone else self._table.read(address)
 
     def live(self, address: Any) -> Any:
@@ -129,7 +129,7 @@ class Entries(MutableMapping[Any, Any]):
         return True
 
     def wrote(self, piece: list[tuple[Any, Any, bytes]]) -> None:
-        """The database has these now. Their pickles tell what they weigh."""
+        """Called when the database has these entries. The sizes of their pickles tell what they weigh."""
         self.written = True
         light = 0
         for address, _, pickled in piece:
@@ -142,13 +142,13 @@ class Entries(MutableMapping[Any, Any]):
             self.scale.weigh(footprint(address, value), len(pickled), light / len(piece))
 
     def age(self) -> None:
-        """Let go of the old objects. What changed must have been written."""
+        """Let go of the old objects, whose changes must have been written before."""
         self._old = self._young.copy()
         self._young.clear()
         self._heavy_old, self.heavy = self.heavy, {}
 
     def forget(self) -> None:
-        """Let go of all objects, and of what was removed."""
+        """Let go of all objects, and of the record of what was removed."""
         self._young.clear()
         self._old.clear()
         self.gone.clear()
@@ -200,7 +200,7 @@ class Room:
         self.tables: list[StoredTable] = []
 
     def review(self) -> None:
-        """See how much is left, and let the objects age if it is nothing."""
+        """See how much memory is left, and let the objects age if there is none."""
         used = sum(table.entries.weight() for table in self.tables)
         if used > self._half:
             for table in self.tables:

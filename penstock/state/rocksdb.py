@@ -65,7 +65,8 @@ class RocksOptions:
     directories: tuple[str, ...] = ()
     """Local directories, of which a slot uses one; without any, the system's temporary directory."""
     memory_bytes: int | None = None
-    """What a slot may use beside its program, about: a quarter for RocksDB, most for live objects. None is 256 MB."""
+    """About how much a slot may use beside its program: a quarter for RocksDB, most for live objects. None is 256
+    MB."""
     predefined: str = "DEFAULT"
     """The name of one of PyFlink's PredefinedOptions."""
     options_factory: str | None = None
@@ -148,7 +149,7 @@ class RocksTable(Table):
             entries.gone.clear()
 
     def sweep(self, most: int) -> None:
-        """As in memory, but what is looked at does not become alive. What is new in this epoch has its turn later."""
+        """Like a table in memory, but entries do not become live objects. Those new in this epoch are checked later."""
         if self.prune is None or most <= 0:
             return
         cursor = self._cursor(self._swept)
@@ -176,7 +177,7 @@ class RocksTable(Table):
         self._spill.confirm(checkpoint)
 
     def changes(self) -> Iterable[Page]:
-        """As in memory, read one by one. An entry may come several times, the last being the one that counts."""
+        """Like a table in memory, page by page from disk. An entry may come several times; the last one counts."""
         spilled = self._spill.pages()
         return chain(spilled, self.everything()) if self._spill.thinned else spilled
 
@@ -299,7 +300,7 @@ _PREDEFINED: dict[str, dict[str, Any]] = {
     },
     "FLASH_SSD_OPTIMIZED": _DISK,
 }
-"""As Flink's, without the sizes of buffers and caches: those follow from the slot's memory."""
+"""Flink's settings, without the sizes of buffers and caches, which follow from the slot's memory."""
 
 
 def _database_options(options: RocksOptions, memory: int) -> Options:
@@ -372,7 +373,8 @@ def _released(directory: str, claim: int, owner: int) -> None:
 
 
 def _remove_orphans(base: str) -> None:
-    """Remove the directories of processes that died. A process of another container is seen by its lock alone."""
+    """Remove the directories of processes that died. A process in another container can be recognised only by its
+    lock."""
     for name in os.listdir(base):
         owner = re.match(rf"{_PREFIX}(\d+)-", name)
         if owner is not None and not _is_running(int(owner[1])):

@@ -94,7 +94,7 @@ def types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
 
 @singledispatch
 def type_schema(info: TypeInformation) -> Schema:
-    """A type as JSON. A type of the user's own goes by what it calls itself, or by its class."""
+    """A type as JSON. A type of the user's own has the name that it gives itself, or that of its class."""
     nameless = type(info).__repr__ is object.__repr__ and type(info).notation is TypeInformation.notation
     return {"type": qualified(type(info)) if nameless else info.notation}
 

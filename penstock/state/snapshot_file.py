@@ -102,7 +102,8 @@ class Shape(NamedTuple):
     max_parallelism: int
     name: str = ""
     keeps: bool = False
-    """Whether it keeps what is no declared state and must not be lost: a source's position, a sink's commits."""
+    """Whether the operator keeps more than declared state that must not be lost: a source's position, a sink's
+    commits."""
 
 
 @dataclass
@@ -116,19 +117,19 @@ class Restore:
     continued: bool = False
     """Whether the next checkpoint may build on these files: the same job goes on in the same shape."""
     drained: bool = False
-    """Whether time was brought to its end before: clocks then start anew."""
+    """Whether event time was brought to its end before the snapshot: clocks then start anew."""
 
 
 # --- writing ---
 Copying = Callable[[str, Iterable[bytes]], Iterable[bytes]]
-"""Hands on the pieces of the file with this URL."""
+"""Gets the URL and the pieces of a file, and passes the pieces on."""
 
 
 def write_file(
     url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
 ) -> FileRef:
-    """Write a slot's states as one file, or keep them inline if they are small. `copying` may look on at the bytes."""
-    # What is produced while it is written can be written once only.
+    """Write a slot's states as one file, or keep them inline if they are small. `copying` sees all bytes."""
+    # States that are produced while they are written can be written only once.
     again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
     attempts = ATTEMPTS if again else 1
     for attempt in range(attempts):
@@ -203,7 +204,7 @@ class SnapshotFile:
         self._ref = ref
         self._file = self._opened()
         if self._read(0, len(MAGIC)) != MAGIC:
-            raise self._corrupt("it does not begin as such a file does")
+            raise self._corrupt("it does not begin like a file of a checkpoint")
         body = self._read(ref.index_at, ref.size - ref.index_at)
         if checksum(body) != ref.checksum:
             raise self._corrupt("its index does not match its checksum")

@@ -39,7 +39,7 @@ class Spill:
 
     @property
     def thinned(self) -> bool:
-        """Whether the pages do not say all that changed."""
+        """Whether `thin` has dropped entries, so that the pages do not hold all changes."""
         return self._thinning or self._thinned_until is not None
 
     def append(self, entries: Sequence[tuple[Any, ...]], gone: list[Any]) -> None:
@@ -56,7 +56,7 @@ class Spill:
             self._sizes[self._file.name] = self._sizes.get(self._file.name, 0) + len(made)
 
     def seal(self, checkpoint: int) -> None:
-        """What was added so far belongs to this checkpoint."""
+        """Note that what was added so far belongs to this checkpoint."""
         if self._thinning:
             self._thinning, self._thinned_until = False, checkpoint
         if self._file is not None:
@@ -65,7 +65,7 @@ class Spill:
             self._file = None
 
     def confirm(self, checkpoint: int) -> None:
-        """This checkpoint and those before it need not be remembered."""
+        """Forget this checkpoint and those before it: they are complete."""
         for number in [number for number in self._sealed if number <= checkpoint]:
             for path in self._sealed.pop(number):
                 self._remove(path)

@@ -32,7 +32,7 @@ class KeyScope:
     key: Any
 
     def leave(self) -> None:
-        """No key is current until the next one is set."""
+        """Leave the current key: access raises an error until the next key is set."""
         with suppress(AttributeError):
             del self.key
 
@@ -46,7 +46,7 @@ class KeyScope:
         return enter
 
     def __getattr__(self, name: str) -> Any:
-        """Called only where there is no key, so that access with a key costs nothing more."""
+        """Called only if there is no current key, so that access with a key costs nothing more."""
         raise KeyedStateRequired(
             "there is no current key here: keyed state and timers can be used while a record or a timer of a key is "
             "being processed, and not in open(), close(), at a checkpoint or for a broadcast record"
@@ -102,7 +102,7 @@ class Table:
 
     # --- epochs ---
     def end_epoch(self, tracking: bool) -> None:
-        """An epoch is over. Without checkpoints the changes will never be asked for."""
+        """Called when an epoch is over. Without checkpoints nobody will ask for the changes, so they are forgotten."""
         if not tracking:
             self.changed.clear()
 
@@ -132,12 +132,12 @@ class Table:
 
     # --- checkpoints ---
     def mark(self, checkpoint: int) -> None:
-        """What changed so far belongs to this checkpoint."""
+        """Note that what changed so far belongs to this checkpoint."""
         self._unconfirmed[checkpoint] = set(self.changed)
         self.changed.clear()
 
     def confirm(self, checkpoint: int) -> None:
-        """A checkpoint is complete: what it and those before it hold need not be written again."""
+        """Called when a checkpoint is complete: what it and those before it hold need not be written again."""
         for number in [number for number in self._unconfirmed if number <= checkpoint]:
             del self._unconfirmed[number]
 

@@ -23,7 +23,7 @@ from penstock.vocabulary.state.descriptors import (
 )
 
 RECORDS_PER_EPOCH = 1000
-"""What an epoch counts for where every record is to clean up, whether it uses the state or not."""
+"""How many uses an epoch counts as, if every record is to trigger cleaning whether it uses the state or not."""
 Stamped = tuple[Any, int]
 
 
@@ -45,7 +45,7 @@ class Expiry:
         self.prunes_snapshots = cleanup.in_full_snapshot()
 
     def take_sweep(self) -> int:
-        """How many entries to look at for what has expired: some for each use since the last time."""
+        """How many entries to check for expiry: some for each use of the state since the last check."""
         uses, self._uses = self._uses, 0
         return max(uses, self._least_uses) * self._entries_per_use
 
@@ -57,7 +57,7 @@ class Expiry:
         return self.now() - stamped[1] >= self._ttl
 
     def visible(self, stamped: Stamped) -> bool:
-        """An expired value may still be shown once, where the configuration says so, before it is cleaned up."""
+        """Whether a value can be read: an expired one can, if the configuration says so, until it is cleaned up."""
         self._uses += 1
         return self._lenient or not self.expired(stamped)
 

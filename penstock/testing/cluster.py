@@ -70,13 +70,13 @@ class InProcessCluster:
         return reports
 
     def interrupt(self) -> None:
-        """Nothing can stop a function that runs in this process; the job ends after the epoch."""
+        """Do nothing: a function that runs in this process cannot be stopped, and the job ends after the epoch."""
 
 
 class ManualClock(WallClock):
-    """Processing time that a test sets. Resting makes it go on at once, so timers need no waiting.
+    """Processing time that a test sets. Resting advances it at once, so that timers need no waiting.
 
-    With a `tick`, time also goes on by so much whenever it is asked for.
+    With a `tick`, it also advances by that much whenever it is read.
     """
 
     virtual = True
@@ -96,7 +96,7 @@ class ManualClock(WallClock):
             self._now += millis
 
     def rest(self, millis: int | None, woken: threading.Event) -> None:
-        """Nothing is due and only what comes from outside can go on: that needs real time."""
+        """Advance by this time. If nothing is due, wait in real time for something from outside."""
         if millis is None:
             woken.wait()
         else:

@@ -52,12 +52,12 @@ class Schedule:
         self.crashes = crashes or {"durable": set(), "callback": set()}
         self.store = Store()
         self.log: list[str] = []
-        """What died, where."""
+        """What died, and at which step."""
         self.between: Callable[[str], None] = lambda what: None
         """Called at every step, with what is about to happen: here a driver may be stopped for a while."""
 
     def step(self, kind: str, what: str) -> None:
-        """Something happens, unless it is time to die."""
+        """Count a step, and crash if the schedule says so."""
         self.between(what)
         self.steps[kind] += 1
         if self.steps[kind] in self.crashes[kind]:
@@ -70,7 +70,7 @@ class _Current:
 
 
 def crash_point(what: str) -> None:
-    """Called by user functions under test: here the process may die. Outside a simulation it does nothing."""
+    """Called by user functions under test where the process may die. Outside a simulation it does nothing."""
     if _Current.schedule is not None:
         _Current.schedule.step("callback", what)
 
@@ -95,7 +95,7 @@ class Store:
         _durable(f"after preparing {transaction}")
 
     def commit(self, transaction: str) -> None:
-        """Committing again changes nothing."""
+        """Commit what was prepared; committing it again changes nothing."""
         _durable(f"before committing {transaction}")
         self.committed.setdefault(transaction, self.prepared[transaction])
         _durable(f"after committing {transaction}")
@@ -106,14 +106,14 @@ class Store:
         self.prepared.pop(transaction, None)
 
     def commit_prepared(self, transaction: str) -> None:
-        """Commit what is prepared; a transaction that is not has ended before, one way or the other."""
+        """Commit what is prepared; a transaction that is not prepared was committed or aborted before."""
         _durable(f"before committing {transaction}")
         if transaction in self.prepared:
             self.committed[transaction] = self.prepared.pop(transaction)
         _durable(f"after committing {transaction}")
 
     def commit_marked(self, origin: str, transaction: str, records: list[Any], check: Callable[[], None]) -> None:
-        """Commit records with a marker, of which it remembers few. `check` may refuse, with nobody else at work."""
+        """Commit records with a marker; few markers are remembered. `check` may refuse while nobody else can commit."""
         _durable(f"before writing {transaction}")
         known = self.markers.setdefault(origin, [])
         if transaction not in known:
@@ -180,7 +180,7 @@ class _StoreCommitter(Committer):
 
 
 class CrashFileSystem(MemoryFileSystem):
-    """A file system in memory that outlives drivers, and on which every change may be the last thing one does."""
+    """A file system in memory that outlives drivers; whoever changes it may die before or after the change."""
 
     protocol = "crash"
     store: dict[str, Any] = {}
@@ -215,7 +215,7 @@ class CrashFileSystem(MemoryFileSystem):
 
 
 class _Written:
-    """A file that may be torn: what was written before a crash stays."""
+    """A file of which a crash may leave a part: what was written before the crash stays."""
 
     def __init__(self, file: Any, path: str) -> None:
         self._file = file
@@ -244,7 +244,7 @@ class _Written:
 
 # --- the job ---
 class CrashingCluster(InProcessCluster):
-    """Slots that die with whatever they were doing; sometimes the driver dies with them."""
+    """Slots that die in the middle of whatever they do; sometimes the driver dies with them."""
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         return self._survive(lambda: super(CrashingCluster, self).deploy(deployment))
@@ -264,7 +264,7 @@ class CrashingCluster(InProcessCluster):
 
 
 class _LateWriter(Executor):
-    """Writes checkpoints when it pleases, in the order in which they were taken."""
+    """Writes checkpoints after random delays, in the order in which they were taken."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
@@ -275,7 +275,7 @@ class _LateWriter(Executor):
         return future
 
     def work(self) -> None:
-        """Asked whether the writing is done; perhaps it gets done now."""
+        """Called when someone asks whether writing is done; by chance, some of it is done now."""
         assert _Current.schedule is not None
         while self._waiting and _Current.schedule.random.random() < 0.5:
             future, action = self._waiting.pop(0)
@@ -303,7 +303,7 @@ class Outcome:
     seed: int
     store: Store
     drivers: int
-    """How many drivers it took."""
+    """How many drivers the job needed to come to its end."""
     crashes: list[str]
     steps: dict[str, int]
     settings: dict[str, str] = field(default_factory=dict)

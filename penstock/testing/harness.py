@@ -171,21 +171,21 @@ class OperatorHarness:
 
     # --- what came out ---
     def output(self) -> list[tuple[Any, int | None]]:
-        """The records so far, each with its timestamp; asked again, only newer ones."""
+        """The records since the last call, each with its timestamp."""
         return self._take(None)
 
     def values(self) -> list[Any]:
-        """The records so far without timestamps; asked again, only newer ones."""
+        """The records since the last call, without timestamps."""
         return [value for value, _ in self._take(None)]
 
     def side_output(self, tag: OutputTag) -> list[tuple[Any, int | None]]:
-        """The records of a side output that the harness was made with."""
+        """The records since the last call of a side output that was named in `side_outputs`."""
         if tag.tag_id not in self._seen:
             raise PenstockError(f"the harness does not observe side output '{tag.tag_id}': name it in side_outputs=")
         return self._take(tag.tag_id)
 
     def elements(self) -> list[tuple[str, Any, int | None]]:
-        """Everything so far in order: ('record', value, timestamp) and ('watermark', time, None)."""
+        """Everything since the last call, in order: ('record', value, timestamp) and ('watermark', time, None)."""
         seen, self._seen[None] = self._seen[None], []
         return seen
 

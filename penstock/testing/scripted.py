@@ -23,7 +23,7 @@ class at:  # noqa: N801 - reads as a word in a script
 
 @dataclass(frozen=True)
 class watermark:  # noqa: N801
-    """Event time reaches this."""
+    """Event time reaches this timestamp."""
 
     timestamp: int
 

@@ -80,7 +80,7 @@ def _run_driver(build: Build, settings: dict[str, str]) -> None:
 
 
 class _Driver:
-    """A simulated process: it runs when it has its turn."""
+    """A simulated driver process, which runs only when it has its turn."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -110,7 +110,7 @@ class _Turns:
         schedule.between = self.step
 
     def play(self) -> None:
-        """Until some driver has brought the job to its end, and all others have noticed."""
+        """Run drivers until one of them has brought the job to its end, and all others have noticed."""
         while "finished" not in self.endings:
             if len(self.endings) > MOST_DRIVERS:
                 raise AssertionError(f"the job does not come to its end: {self.endings}, {self._schedule.log}")
@@ -127,7 +127,7 @@ class _Turns:
 
     # --- whose turn it is ---
     def step(self, what: str) -> None:
-        """The driver that runs is about to do something; perhaps others get to run before."""
+        """Called when the running driver is about to do something; others may get their turn first."""
         self._steps += 1
         self._left -= 1
         driver = self._running
@@ -144,7 +144,7 @@ class _Turns:
             driver.await_turn()
 
     def _likelihood(self, what: str) -> float:
-        """Of another driver that comes before this step: mostly where it matters, and often soon after the last one."""
+        """How likely a new driver comes before this step: more so where it matters, and soon after the last one."""
         usual = 1 / self._expected
         critical = 20 if any(word in what for word in CRITICAL) else 1
         return usual * critical * (20 if self._steps - self._last_came < SOON else 1)
@@ -184,7 +184,7 @@ class _Turns:
 
 
 def _damage() -> str:
-    """What is wrong with the owner's newest checkpoint: nothing, if every file is there with every byte."""
+    """What is wrong with the owner's newest checkpoint; '' if every file is there with its full size."""
     folder = FolderStore("crash://checkpoints", JOB_ID)
     counting = line(folder.complete(), last_start(folder.url()))
     for slot in counting[-1].slots if counting else ():

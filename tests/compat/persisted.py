@@ -37,7 +37,7 @@ def names_in(pickled: bytes) -> set[str]:
 
 
 def names_in_snapshot(folder: Path) -> set[str]:
-    """Of all that a checkpoint or savepoint on a local disk holds."""
+    """The names in everything that a checkpoint or savepoint on a local disk holds."""
     metadata = decode((folder / FILE).read_bytes(), folder.as_uri())
     pickles = list(metadata.enumerators.values())
     for ref in (ref for slot in metadata.slots for ref in slot.files):

@@ -33,7 +33,7 @@ VARIANTS = {
 
 
 class StoppingClock(ManualClock):
-    """Asks for a savepoint when the job has rested so often."""
+    """Asks for a savepoint when the job has rested a number of times."""
 
     def __init__(self, after: int) -> None:
         super().__init__(now=1_000_000, tick=2)

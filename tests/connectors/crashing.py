@@ -42,7 +42,7 @@ def make_fragile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_seeds(seeds: range, build: Build, check: Any, fresh: Any) -> list[Outcome]:
-    """Simulate with every seed, each in a world of its own; enough must die for it to be worth something."""
+    """Simulate with every seed, each in a world of its own; too few deaths would make the test worthless, and fail."""
     fresh("whole")
     whole = simulate(build, seed=0)
     check("uninterrupted")

@@ -20,7 +20,7 @@ SINKS = ("main", "own", "numbers", "phases", "marked")
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """A simulated job dies a lot, and says so each time."""
+    """Silence the log: a simulated job dies often, and says so each time."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

@@ -28,7 +28,7 @@ STEPS = 5000
 
 
 def options_for(timeout):
-    """As a program sets it."""
+    """The options of a program that sets this buffer timeout."""
     names = {"penstock.epoch.max-time": f"{MAX_MILLIS} ms", "penstock.epoch.max-records": str(MAX_RECORDS)}
     env = StreamExecutionEnvironment(Configuration.from_dict(names)).set_buffer_timeout(timeout)
     return env._settings.epochs()
@@ -140,7 +140,7 @@ class Job:
         return facts.Waited(self.now, in_full=False)
 
     def gaps(self):
-        """From the start of each epoch that was not to be followed at once to that of the next."""
+        """The times from the start of each epoch that need not be followed at once to the start of the next."""
         return [b.start - a.start for a, b in pairwise(self.epochs) if not a.catches_up]
 
 
@@ -149,7 +149,7 @@ def gathered(timeout):
 
 
 def longest_wait(timeout, arrivals, lasts):
-    """Whoever finds an epoch full waits for those that follow at once, too."""
+    """How long a record may wait: one that finds an epoch full also waits for the epochs that follow at once."""
     return max(gathered(timeout), lasts) + len(arrivals) // MAX_RECORDS * lasts
 
 
@@ -177,7 +177,7 @@ def test_with_n_records_are_gathered_for_n_milliseconds_after_the_last_epoch():
 
 
 def test_with_minus_1_epochs_wait_for_a_full_budget():
-    """Of time; one that is full by records is followed at once, as always."""
+    """A full budget of time; an epoch that is full of records is followed at once, as always."""
     job = Job(-1, [0, 3, 4, 900, *[1500] * 12, 5000]).play()
     told = [(epoch.start, epoch.records) for epoch in job.epochs]
     assert told == [(0, 1), (1000, 3), (2000, 5), (2000, 5), (2000, 2), (5000, 1)]
@@ -195,7 +195,7 @@ def test_timers_come_with_any_timeout(timeout, arrivals, timers, lasts):
 @settings(max_examples=300, deadline=None)
 @given(timeouts, moments, st.sampled_from([50, 700, 2500]), st.integers(0, 20))
 def test_checkpoints_come_with_any_timeout(timeout, arrivals, interval, lasts):
-    """Also while nothing comes, and once more at the end, without which the job would not be over."""
+    """Checkpoints come even while no record does, and once more at the end, without which the job would not be over."""
     job = Job(timeout, [*arrivals, 20_000], interval=interval, lasts=lasts).play()
     wait = longest_wait(timeout, arrivals, lasts) + 2 * lasts
     moments = [0, *job.ordered]

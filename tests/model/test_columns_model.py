@@ -171,7 +171,7 @@ def readings(keys: list[Any], kind: Any = None) -> Chunk:
 
 
 def has_rows(chunk: Chunk) -> bool:
-    """Whether they were made, without asking for them."""
+    """Whether the rows of a chunk were made; looking does not make them."""
     try:
         object.__getattribute__(chunk, "values")
     except AttributeError:

@@ -117,7 +117,7 @@ class World:
 
 
 class TurnsFileSystem(MemoryFileSystem):
-    """One on which any other driver may do anything between two calls."""
+    """A file system on which any other driver may do anything between two calls."""
 
     protocol = "turns"
     store = {}

@@ -204,7 +204,8 @@ class TimeWindows(Oracle):
         return len(self.panes)
 
     def timers(self):
-        """One for cleaning up; one for evaluating, if it is to come and is not the same."""
+        """For each window a timer for cleaning up, and one for evaluating if it is still to come and at another
+        time."""
         return sum(1 + (self.lateness > 0 and window[1] - 1 > self.watermark) for _, window in self.panes)
 
 
@@ -468,7 +469,7 @@ class Counted(TimeWindows):
         return sum(map(bool, self.panes.values())) + sum(map(bool, self.counts.values()))
 
     def timers(self):
-        """To clean up, also where the contents were purged."""
+        """A timer to clean up each window, even if its contents were purged."""
         return len(self.panes)
 
 
@@ -573,7 +574,7 @@ class CountedSessions(Sessions):
 
 
 class _Purged(int):
-    """Stands in a session's numbers for those that were purged; counts for nothing."""
+    """Takes the place of a session's purged numbers, and counts as nothing."""
 
 
 PURGED = _Purged(0)

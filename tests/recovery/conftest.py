@@ -73,7 +73,7 @@ class SteeredCluster(InProcessCluster):
         self.going.clear()
 
     def _lose(self, number: int) -> None:
-        """The processes are gone: nothing is closed."""
+        """Lose the slots as if their processes were gone: nothing is closed."""
         self.lose()
         raise SlotLost(f"a slot was lost in epoch {number}")
 
@@ -88,7 +88,7 @@ class Job:
 
     # --- waiting and going on ---
     def wait_until_held(self) -> Job:
-        """The job stands before the epoch at which it was to be held."""
+        """Wait until the job stands before the epoch at which it is held."""
         while not self.cluster.held.wait(0.01):
             assert not self._handle._ended.is_set(), f"the job ended after {self.cluster.ran} epochs: {self.outcome()}"
         return self
@@ -154,7 +154,7 @@ class Job:
         assert isinstance(self.outcome(), JobCancelled)
 
     def lose_driver(self) -> None:
-        """The driver dies where it stands; nobody tidies up."""
+        """Let the driver die where it is; nothing is tidied up."""
         self.wait_until_held()
         self.cluster.driver_dies = True
         self.go_on()

@@ -57,7 +57,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def quiet() -> Iterator[None]:
-    """A simulated job dies a lot, and says so each time."""
+    """Silence the log: a simulated job dies often, and says so each time."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
@@ -65,7 +65,7 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture
 def asked_again(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What operators took over from checkpoints, in the order in which they did."""
+    """The requests that operators took over from checkpoints, in order."""
     taken: list[Any] = []
     left_by = async_wait._left_by
 
@@ -126,7 +126,7 @@ def build_ordered(env: StreamExecutionEnvironment) -> None:
 
 
 def build_windows(env: StreamExecutionEnvironment) -> None:
-    """A result that were emitted behind the watermark of its window would be missing there."""
+    """Count results in windows: a result that was emitted after the watermark of its window would be missing."""
     env.set_parallelism(2)
     found = with_lookups(env, AsyncDataStream.unordered_wait_with_retry).key_by(lambda value: value[1] % 2)
     windows = found.window(TumblingEventTimeWindows.of(Time.milliseconds(50)))

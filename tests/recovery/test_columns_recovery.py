@@ -22,7 +22,7 @@ SEEDS = 40
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A simulated job dies a lot, and says so each time. Epochs do not wait for answers."""
+    """Silence the log, since a simulated job dies often; epochs do not wait for answers."""
     monkeypatch.setattr(async_wait, "LINGER_SECONDS", 0.0005)
     monkeypatch.setattr(async_wait, "IDLE_LINGER_SECONDS", 0.002)
     logging.disable(logging.WARNING)

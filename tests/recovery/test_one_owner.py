@@ -92,7 +92,8 @@ def test_a_second_driver_is_refused_and_changes_nothing(stage: Stage, build: Bui
 
 @pytest.mark.parametrize("hold_at", range(13))
 def test_the_displaced_driver_ends_and_changes_nothing(stage: Stage, build: Build, store: str, hold_at: int) -> None:
-    """Wherever it is stopped: the other one goes on from what it has published, and nothing is lost or doubled."""
+    """Wherever a driver is stopped, the other one goes on from what it has published, and nothing is lost or
+    doubled."""
     first = stage.start(build, hold_at=hold_at, **OWN_JOB).wait_until_held()
     second = stage.start(build, hold_at=2, **TAKING_OVER).wait_until_held()
     before = files(stage)
@@ -163,7 +164,7 @@ def test_a_driver_that_restarts_after_it_was_displaced_restores_nothing(stage: S
 
 
 def test_every_attempt_has_a_number_of_its_own(stage: Stage, build: Build, store: str) -> None:
-    """So that slots of an earlier one, should they live on, can commit nothing."""
+    """So slots of an earlier attempt that live on cannot commit anything."""
     job = stage.start(build, hold_at=9, crashes={3: "before", 6: "after"}, **OWN_JOB).wait_until_held()
     deployed = job.cluster.slots[0].deployment
     assert (deployed.attempt, deployed.owner.number) == (2, 3)
@@ -179,7 +180,8 @@ def test_every_attempt_has_a_number_of_its_own(stage: Stage, build: Build, store
 def test_a_number_that_a_displaced_driver_took_at_the_last_moment_is_passed_over(
     stage: Stage, build: Build, store: str
 ) -> None:
-    """It passed its last check before it was displaced, and published afterwards. Nobody may go on from that."""
+    """The driver passed its last check before it was displaced, and published afterwards. Nobody may go on from
+    that."""
     first = stage.start(build, hold_at=3, **OWN_JOB).wait_until_held()
     published = read_snapshot(stage.newest_checkpoint(first) or "")
     second = stage.start(build, hold_at=0, **TAKING_OVER).wait_until_held()
@@ -198,7 +200,7 @@ def test_a_number_that_a_displaced_driver_took_at_the_last_moment_is_passed_over
 
 
 def test_a_fresh_start_is_not_recovered_from_an_earlier_run(stage: Stage, build: Build, store: str) -> None:
-    """It dies before its first checkpoint. There is an older one, of a run that has nothing to do with it."""
+    """The new run dies before its first checkpoint. An older checkpoint is of a run that has nothing to do with it."""
     stage.start(build, hold_at=8, **OWN_JOB).lose_driver()
     STORES[store].committed.clear()
     stage.start(build, hold_at=0, **OWN_JOB).lose_driver()
@@ -242,7 +244,8 @@ def test_an_owner_that_cannot_be_known_is_no_reason_to_go_on(
 
 # --- BATCH ---
 class TestBatch:
-    """A BATCH job commits at its end, once, on the driver. Nothing says what another run of it has committed."""
+    """A BATCH job commits at its end, once, on the driver. No checkpoint says what another run of the job has
+    committed."""
 
     @pytest.fixture
     def batch(self, build: Build) -> Build:

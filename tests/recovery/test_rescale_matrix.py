@@ -305,7 +305,7 @@ def test_parallelism_above_the_max_parallelism_of_the_savepoint_is_refused(stage
 
 
 def test_max_parallelism_of_operators_without_keyed_state_may_change(stage: Stage) -> None:
-    """Only key groups bind it."""
+    """Only operators with keyed state must keep their max parallelism."""
     build = counting(str(stage.checkpoints), lambda stream: stream.set_max_parallelism(20))
     path = stopped(stage, build, 2, configure=with_maximum(30))
     stage.run(build, 3, configure=with_maximum(40), execution_state__recovery_path=path)

@@ -186,7 +186,7 @@ def test_a_changed_uid_is_an_error_that_names_both(stage: Stage, program: Progra
 
 
 def test_a_removed_source_is_an_error(stage: Stage, program: Program) -> None:
-    """Its position would be lost."""
+    """The position of the source would be lost."""
     path = stage.start(program.kept(of_int("sum")), hold_at=4).stop(stage.savepoints)
 
     def build(env: StreamExecutionEnvironment) -> None:
@@ -434,7 +434,7 @@ def test_a_claimed_savepoint_goes_with_the_first_checkpoint(stage: Stage, progra
 
 
 def test_a_claimed_savepoint_stays_as_long_as_it_is_needed(stage: Stage, program: Program) -> None:
-    """Crashes before the first checkpoint go back to it."""
+    """A crash before the first checkpoint goes back to the savepoint."""
     path = stopped(stage, program)
     options = from_path(path, execution_state__recovery_claim__mode="CLAIM")
     job = stage.run(program.kept(of_int("sum")), 3, crashes={0: "after", 1: "before", 2: "before"}, **options)
@@ -648,7 +648,7 @@ def test_a_cancelled_job_with_a_retained_checkpoint_is_recovered(stage: Stage, p
 
 
 def test_cancelling_a_recovered_job_keeps_the_checkpoint_it_came_from(stage: Stage, program: Program) -> None:
-    """It has taken none of its own yet."""
+    """The job has not taken a checkpoint of its own yet."""
     build = program.kept(of_int("sum"))
     stage.start(build, hold_at=5, **OWN_JOB).lose_driver()
     stage.start(build, hold_at=0, **RECOVERED).cancel()
@@ -691,7 +691,7 @@ def test_a_savepoint_changes_nothing_for_the_job(stage: Stage, program: Program)
 
 @pytest.mark.parametrize("checkpointed", [True, False])
 def test_a_sink_commits_what_it_prepared_for_a_savepoint(stage: Stage, program: Program, checkpointed: bool) -> None:
-    """A job without checkpoints has only its end to commit."""
+    """A job without checkpoints commits only at its end."""
     interval = {} if checkpointed else {"execution_checkpointing_interval": None}
     job = stage.start(program.kept(of_int("sum")), hold_at=4, **interval)
     job.savepoint(stage.savepoints)
@@ -958,7 +958,7 @@ class Counting(WatermarkGenerator):
 
 @pytest.mark.parametrize("locked", [False, True], ids=["with a metric", "with a lock"])
 def test_a_generator_is_made_by_its_supplier(stage: Stage, program: Program, locked: bool) -> None:
-    """It is no state that a function declared: it need not be fit for pickling, and its metrics are the slot's."""
+    """A generator is not state that a function declared: it need not be picklable, and its metrics are the slot's."""
     strategy = WatermarkStrategy.for_generator(lambda context: Counting(context, locked))
 
     def build(env: StreamExecutionEnvironment) -> None:
@@ -1038,7 +1038,7 @@ def test_a_source_function_that_was_idle_wakes_up(stage: Stage, program: Program
 
 
 def test_a_source_that_was_idle_stays_idle(stage: Stage, program: Program) -> None:
-    """Event time goes on without it, in the job that starts from the savepoint too."""
+    """Event time goes on without the idle source, also in the job that starts from the savepoint."""
     quiet = [at("q", 1), watermark(1), idle(), *[pause()] * 14, at("q", 90), watermark(90)]
     lively = [at("a", 5), *[pause()] * 6, at("b", 50), watermark(50), pause(), at("c", 60), *[pause()] * 9]
 
@@ -1095,7 +1095,7 @@ def in_batch_mode(env: StreamExecutionEnvironment) -> None:
 
 
 def test_a_batch_job_is_not_stopped_half_way(stage: Stage, program: Program) -> None:
-    """It keeps what it has read outside of state: a savepoint is refused, or complete."""
+    """A BATCH job keeps its input outside of state, so a savepoint is refused or holds everything."""
     build = program.kept(of_int("sum"))
     expected = Program(f"{program.store} whole")
     stage.run(expected.kept(of_int("sum")), configure=in_batch_mode)

@@ -52,7 +52,7 @@ class PreparedTransactions(TwoPhaseCommitSinkFunction):
         self._end(transaction, "ROLLBACK PREPARED")
 
     def _end(self, transaction, how):
-        """What is not prepared any more was ended before."""
+        """End a prepared transaction; one that is no longer prepared was ended before."""
         with psycopg.connect(self.dsn, autocommit=True) as database:
             known = database.execute("SELECT 1 FROM pg_prepared_xacts WHERE gid = %s", (transaction,)).fetchone()
             if known:
@@ -69,7 +69,7 @@ def main(folder, master):
 
 
 def write_everywhere(numbers, folder):
-    """Into every exactly-once sink there is."""
+    """Write a stream into every exactly-once sink there is."""
     systems = json.loads(Path(folder, "systems.json").read_text())
     texts = numbers.map(str, Types.STRING()).uid("texts")
     files = FileSink.for_row_format(f"{folder}/files", Encoder.simple_string_encoder())

@@ -50,7 +50,7 @@ class Daemon:
             )
 
     def processes(self) -> list[psutil.Process]:
-        """All that are alive."""
+        """The processes of this machine that are alive."""
         return session_of(self._process.pid)
 
     def slots(self) -> list[psutil.Process]:
@@ -73,7 +73,7 @@ class Daemon:
         self._process.wait()
 
     def await_word(self, word: str) -> None:
-        """Wait until the log has it."""
+        """Wait until the log contains a text."""
 
         def said() -> bool:
             assert self._process.poll() is None, f"it ended:\n{self._log.read_text()[-3000:]}"

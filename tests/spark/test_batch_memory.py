@@ -14,7 +14,8 @@ RECORDS = 250_000
 
 
 def test_the_input_is_several_times_the_memory():
-    """With little input, with little memory, and with memory for everything, which shows that it can be seen."""
+    """Runs with little input, with little memory, and with memory for everything: the last shows that excess would be
+    seen."""
     jobs = ["1000", "16 mb", str(RECORDS), "16 mb", str(RECORDS), "1 gb"]
     command = [sys.executable, "-m", "tests.spark.batch_memory_job", *jobs]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

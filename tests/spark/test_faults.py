@@ -70,7 +70,7 @@ HEARTBEATS = {"heartbeat.interval": "300 ms", "heartbeat.timeout": "5 s"}
 
 
 def hold_the_interpreter() -> None:
-    """As a library does that computes for long and lets no other thread run."""
+    """Compute for a long time without letting another thread run, as some libraries do."""
     ctypes.PyDLL(None).sleep(600)
 
 
@@ -97,7 +97,7 @@ def take_a_nap() -> None:
 
 
 def test_a_function_that_is_slow_is_not_taken_for_dead(environment, tmp_path, caplog) -> None:
-    """It is told where it is, since it may hang for good."""
+    """The log says where the slot is, since it may hang for good."""
     with caplog.at_level(logging.WARNING, "penstock.job"):
         results = sums(environment(**HEARTBEATS), take_a_nap, tmp_path).execute_and_collect()
         driver = results._job._driver

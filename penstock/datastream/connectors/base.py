@@ -1,45 +1,4 @@
 """What every connector is made of."""
 
-from penstock.connectors.base import (
-    BadRecord,
-    BadRecords,
-    Boundedness,
-    Committer,
-    DeliveryGuarantee,
-    Fetched,
-    GlobalCommitter,
-    ReaderContext,
-    Sink,
-    SinkWriter,
-    Source,
-    SourceReader,
-    SplitEnumerator,
-    SplitReader,
-    SplitsInTurn,
-    StaticSplits,
-    StreamTransformer,
-    SupportsPreprocessing,
-    WriterContext,
-)
-
-__all__ = [
-    "BadRecord",
-    "BadRecords",
-    "Boundedness",
-    "Committer",
-    "DeliveryGuarantee",
-    "Fetched",
-    "GlobalCommitter",
-    "ReaderContext",
-    "Sink",
-    "SinkWriter",
-    "Source",
-    "SourceReader",
-    "SplitEnumerator",
-    "SplitReader",
-    "SplitsInTurn",
-    "StaticSplits",
-    "StreamTransformer",
-    "SupportsPreprocessing",
-    "WriterContext",
-]
+from penstock.connectors.base import *  # noqa: F403
+from penstock.connectors.base import __all__  # noqa: F401

@@ -1,19 +1,4 @@
 """Cassandra tables as sinks."""
 
-from penstock.connectors.cassandra.sinks import (
-    CassandraCommitter,
-    CassandraFailureHandler,
-    CassandraSink,
-    ClusterBuilder,
-    ConsistencyLevel,
-    MapperOptions,
-)
-
-__all__ = [
-    "CassandraCommitter",
-    "CassandraFailureHandler",
-    "CassandraSink",
-    "ClusterBuilder",
-    "ConsistencyLevel",
-    "MapperOptions",
-]
+from penstock.connectors.cassandra.sinks import *  # noqa: F403
+from penstock.connectors.cassandra.sinks import __all__  # noqa: F401

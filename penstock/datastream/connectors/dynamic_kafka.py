@@ -1,4 +1,4 @@
-"""The names of PyFlink's source for Kafka clusters that come and go. They can be imported; there is none yet."""
+"""The names of PyFlink's source for Kafka clusters that come and go. They can be imported, but not used yet."""
 
 from penstock.absent import absent
 

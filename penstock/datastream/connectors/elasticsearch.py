@@ -1,17 +1,4 @@
 """Elasticsearch indices as sinks, for servers from version 7.14."""
 
-from penstock.connectors.elasticsearch.sinks import (
-    Elasticsearch7SinkBuilder,
-    ElasticsearchEmitter,
-    ElasticsearchSink,
-    ElasticsearchSinkBuilderBase,
-    FlushBackoffType,
-)
-
-__all__ = [
-    "Elasticsearch7SinkBuilder",
-    "ElasticsearchEmitter",
-    "ElasticsearchSink",
-    "ElasticsearchSinkBuilderBase",
-    "FlushBackoffType",
-]
+from penstock.connectors.elasticsearch.sinks import *  # noqa: F403
+from penstock.connectors.elasticsearch.sinks import __all__  # noqa: F401

@@ -1,4 +1,4 @@
-"""The names of PyFlink's source that reads one after another. They can be imported; there is no such source yet."""
+"""The names of PyFlink's source that reads several sources in turn. They can be imported, but not used yet."""
 
 from penstock.absent import absent
 

@@ -13,21 +13,9 @@ from penstock.connectors.kafka.builders import (
     KafkaSourceBuilder,
 )
 from penstock.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
-from penstock.connectors.kafka.offsets import (
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
-    KafkaTopicPartition,
-)
-from penstock.connectors.kafka.sink import (
-    KafkaRecordSerializationSchema,
-    KafkaSink,
-    KafkaTopicSelector,
-)
-from penstock.connectors.kafka.source import (
-    KafkaRecord,
-    KafkaRecordDeserializationSchema,
-    KafkaSource,
-)
+from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
+from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema, KafkaSource
 
 __all__ = [
     "DeliveryGuarantee",

@@ -1,13 +1,4 @@
 """RabbitMQ queues as sources and sinks."""
 
-from penstock.connectors.rabbitmq.queues import (
-    RMQConnectionConfig,
-    RMQSink,
-    RMQSource,
-)
-
-__all__ = [
-    "RMQConnectionConfig",
-    "RMQSink",
-    "RMQSource",
-]
+from penstock.connectors.rabbitmq.queues import *  # noqa: F403
+from penstock.connectors.rabbitmq.queues import __all__  # noqa: F401

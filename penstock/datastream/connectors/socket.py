@@ -1,9 +1,5 @@
 """Lines from a TCP socket."""
 
-from penstock.connectors.socket import (
-    SocketTextSource,
-)
+from penstock.connectors.socket import SocketTextSource
 
-__all__ = [
-    "SocketTextSource",
-]
+__all__ = ["SocketTextSource"]

@@ -1,15 +1,4 @@
 """Sinks into systems without transactions, whose records wait in checkpoints until those are complete."""
 
-from penstock.connectors.committing.write_ahead import (
-    CheckpointCommitter,
-    DatabaseCheckpointCommitter,
-    FileCheckpointCommitter,
-    GenericWriteAheadSink,
-)
-
-__all__ = [
-    "CheckpointCommitter",
-    "DatabaseCheckpointCommitter",
-    "FileCheckpointCommitter",
-    "GenericWriteAheadSink",
-]
+from penstock.connectors.committing.write_ahead import *  # noqa: F403
+from penstock.connectors.committing.write_ahead import __all__  # noqa: F401

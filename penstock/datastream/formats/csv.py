@@ -1,19 +1,4 @@
 """CSV: files and messages whose records are lines of fields."""
 
-from penstock.formats.csv import (
-    CsvBulkWriters,
-    CsvReaderFormat,
-    CsvRowDeserializationSchema,
-    CsvRowSerializationSchema,
-    CsvSchema,
-    CsvSchemaBuilder,
-)
-
-__all__ = [
-    "CsvBulkWriters",
-    "CsvReaderFormat",
-    "CsvRowDeserializationSchema",
-    "CsvRowSerializationSchema",
-    "CsvSchema",
-    "CsvSchemaBuilder",
-]
+from penstock.formats.csv import *  # noqa: F403
+from penstock.formats.csv import __all__  # noqa: F401

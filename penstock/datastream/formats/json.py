@@ -1,17 +1,4 @@
 """JSON: messages of one object each, and files with one value a line."""
 
-from penstock.formats.json import (
-    JsonLinesEncoder,
-    JsonLinesFormat,
-    JsonLinesWriters,
-    JsonRowDeserializationSchema,
-    JsonRowSerializationSchema,
-)
-
-__all__ = [
-    "JsonLinesEncoder",
-    "JsonLinesFormat",
-    "JsonLinesWriters",
-    "JsonRowDeserializationSchema",
-    "JsonRowSerializationSchema",
-]
+from penstock.formats.json import *  # noqa: F403
+from penstock.formats.json import __all__  # noqa: F401

@@ -1,11 +1,4 @@
 """ORC files, as rows."""
 
-from penstock.formats.orc import (
-    OrcBulkWriters,
-    OrcColumnarRowInputFormat,
-)
-
-__all__ = [
-    "OrcBulkWriters",
-    "OrcColumnarRowInputFormat",
-]
+from penstock.formats.orc import *  # noqa: F403
+from penstock.formats.orc import __all__  # noqa: F401

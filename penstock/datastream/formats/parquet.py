@@ -1,15 +1,4 @@
 """Parquet files, as rows or as generic Avro records."""
 
-from penstock.formats.parquet import (
-    AvroParquetReaders,
-    AvroParquetWriters,
-    ParquetBulkWriters,
-    ParquetColumnarRowInputFormat,
-)
-
-__all__ = [
-    "AvroParquetReaders",
-    "AvroParquetWriters",
-    "ParquetBulkWriters",
-    "ParquetColumnarRowInputFormat",
-]
+from penstock.formats.parquet import *  # noqa: F403
+from penstock.formats.parquet import __all__  # noqa: F401

@@ -23,7 +23,7 @@ APPEARS = {"log2": 3, "log3": 9}
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """A simulated job dies a lot, and says so each time."""
+    """Silence the log: a simulated job dies often, and says so each time."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

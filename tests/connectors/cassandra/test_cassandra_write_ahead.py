@@ -28,7 +28,7 @@ def quiet():
 
 @pytest.fixture
 def connections(monkeypatch):
-    """Those that dead slots leave open are closed after the test."""
+    """Connections that dead slots leave open are closed after the test."""
     opened = []
     connect = Connection._connect
 
@@ -43,7 +43,7 @@ def connections(monkeypatch):
 
 
 class WithToken(MapFunction):
-    """Not the same in another attempt."""
+    """Adds a token that differs from attempt to attempt."""
 
     def map(self, value):
         crash_point("mapping")

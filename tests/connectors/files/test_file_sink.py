@@ -348,7 +348,8 @@ class TestStartingOver:
         assert hidden(base) == []
 
     def test_a_writer_with_rivals_deletes_nothing(self, flushed):
-        """In BATCH mode: what the first run of the task has written may be what counts."""
+        """In BATCH mode the first run of a task may be the one that counts, so a second run must not delete its
+        files."""
         job = SinkJob(rows(flushed))
         job.write("a")
         job.checkpoint(end=True)
@@ -454,7 +455,8 @@ class TestSavepoints:
         assert (lines(base), hidden(base)) == (["a", "b"], [])
 
     def test_one_of_a_job_that_goes_on(self, base):
-        """Its files are shown with the next checkpoint, or by another job that starts from it."""
+        """The files of a savepoint are shown with the next checkpoint, or by another job that starts from the
+        savepoint."""
         job = SinkJob(rows(base))
         job.write("a")
         job.checkpoint(savepoint=True)

@@ -67,7 +67,7 @@ class Model:
         self.taken[self.job.number] = (taken, self.written)
 
     def savepoint(self):
-        """Nobody is told that it is complete."""
+        """Take a savepoint; nobody is told that it is complete."""
         self.savepoints += 1
         self.job.checkpoint(savepoint=True)
 
@@ -83,7 +83,8 @@ class Model:
         self.job.pass_time(millis)
 
     def crash(self, parallelism):
-        """All die. Perhaps a checkpoint is complete and nobody has heard of it; the source goes on from it."""
+        """All processes die. A checkpoint may be complete without anybody having heard of it; the source goes on from
+        it."""
         if self.taken and self.written % 2:
             self.newest = self.taken[max(self.taken)]
         self.taken.clear()

@@ -66,7 +66,7 @@ class Runtime:
 
 
 class Reading(ReaderContext):
-    """For a reader outside of a job."""
+    """The context of a reader outside of a job."""
 
     runtime = Runtime()  # type: ignore[assignment]
     takes_checkpoints = True
@@ -79,7 +79,7 @@ class Reading(ReaderContext):
 
 
 class Writing(WriterContext):
-    """For a writer outside of a job."""
+    """The context of a writer outside of a job."""
 
     uid = "sink"
     input_type = None

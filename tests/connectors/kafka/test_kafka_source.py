@@ -154,7 +154,7 @@ def test_partitions_and_topics_that_come_later_are_read_from_their_beginning(kaf
 
 
 def first_read(results, send):
-    """What a job reads first that starts behind all that is there: nobody knows when, so it is sent until it comes."""
+    """The first value read by a job that starts at the end of a topic: values are sent until the job has started."""
     read = threading.Event()
 
     def send_on():

@@ -151,7 +151,7 @@ class Run:
         self._tell("the job runs")
 
     def _schedule(self) -> list[tuple[float, Callable[[], None]]]:
-        """When what happens, in seconds."""
+        """At which second what happens."""
         happens = [(0.22, self._restart_broker), (0.44, self._kill_broker), (0.61, self._add_partition)]
         happens += [(0.75, self._kill_slot_when_partition_is_known)]
         if self.seconds >= LONG:
@@ -270,7 +270,7 @@ class Run:
             self.wrong.append("the job never restarted, though a worker was killed")
 
     def _verify_input(self) -> None:
-        """That the producer is right about what it has written."""
+        """Check that the producer is right about what it has written."""
         ends, delivered = self.kafka.end_offsets(INPUT), self.readings.delivered
         found = {partition: end - 1 for partition, end in ends.items()}
         if found != dict(delivered) or len(found) != PARTITIONS + 1:

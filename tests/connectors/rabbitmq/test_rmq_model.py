@@ -43,7 +43,7 @@ class World:
         self.snapshots[self.number] = list(self.held), list(self.reading.reader.snapshot_state())
 
     def complete(self):
-        """The oldest that is under way; those taken later may still fail."""
+        """Complete the oldest checkpoint under way; those taken later may still fail."""
         if self.snapshots:
             number = min(self.snapshots)
             self.safe = self.snapshots.pop(number)

@@ -78,7 +78,7 @@ def env() -> Iterator[StreamExecutionEnvironment]:
 
 @pytest.fixture
 def quiet() -> Iterator[None]:
-    """Something dies, or is away, and says so each time."""
+    """Silence the log: processes die or are away in these tests, and say so each time."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

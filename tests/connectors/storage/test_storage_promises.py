@@ -108,7 +108,7 @@ def test_a_file_written_piece_by_piece(place):
 # --- creating ---
 @pytest.fixture
 def hasty():
-    """Threads take turns as often as can be, so that those of one process meet."""
+    """Threads switch as often as possible, so that the threads of one process meet."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -173,7 +173,7 @@ def made(storage, name, data):
 
 
 def test_the_same_bytes_are_taken_for_an_earlier_try(place):
-    """Only where the look beforehand finds nothing: a call whose first try was made, with its answer lost."""
+    """A call whose answer was lost is tried again, and finds its own file: that is no conflict with another creator."""
     storage = Storage(place)
     storage._place("f", b"mine")
     if not storage.local:

@@ -1,4 +1,4 @@
-"""A quiet server."""
+"""Fixtures: a server and a quiet log."""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def quiet():
-    """Something dies, and says so each time."""
+    """Silence the log: processes die in these tests, and say so each time."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

@@ -274,7 +274,7 @@ def test_a_writer_with_rivals_aborts_nothing_that_it_does_not_know():
 
 
 def test_transactions_of_lost_writers_are_recognised_and_aborted():
-    """In BATCH mode: the copy that was told at the start, and what the writer has prepared since, are the same."""
+    """In BATCH mode the transaction that was announced at the start and the one that was prepared later are equal."""
     _, lost = started(Recorded())
     _, counting = started(Recorded())
     told = pickle.loads(pickle.dumps([*lost.begun(), *counting.begun()]))

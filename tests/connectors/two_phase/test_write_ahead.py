@@ -27,7 +27,7 @@ SENT: dict[str, list] = {}
 
 
 class Sending(GenericWriteAheadSink):
-    """Sends into SENT, and now and then not."""
+    """Sends into SENT, and fails now and then."""
 
     retries = Retries(attempts=4, delay=0)
 

@@ -171,7 +171,7 @@ class Bucket(_Flat):
         return _Upload(self, path, mode, block_size=8)
 
     def pipe_file(self, path, value, mode="overwrite", **_):
-        """As s3fs, gcsfs and adlfs have it: to create is exclusive."""
+        """Create exclusively with mode 'create', as s3fs, gcsfs and adlfs do."""
         with self.open(path, "xb" if mode == "create" else "wb") as file:
             file.write(value)
 
@@ -203,16 +203,16 @@ class Disk:
 
 
 @pytest.fixture(params=["disk", "renaming", "whole puts"])
-def faulty(request, monkeypatch, tmp_path):
+def faulty(request):
     """A file system without files and without faults so far."""
     if request.param == "disk":
-        return Disk(tmp_path / "folder", monkeypatch)
+        return request.getfixturevalue("disk")
     return fresh(Shelf if request.param == "renaming" else Bucket)
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    """Further tries come at once."""
+    """Retries come at once."""
     monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
 
 
@@ -222,6 +222,11 @@ def fresh(kind):
     kind.url = f"{name}://place/folder"
     fsspec.register_implementation(name, kind, clobber=True)
     return kind
+
+
+@pytest.fixture
+def disk(monkeypatch, tmp_path):
+    return Disk(tmp_path / "folder", monkeypatch)
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ class Shelves:
 
 
 class Coordinator(pure.Coordinator):
-    """One whose orders are carried out on a store at once, as a driver does it."""
+    """A coordinator whose orders are carried out on a store at once, as a driver does."""
 
     def __init__(self, plan, job_id, rules, store, first=1):
         super().__init__(plan, job_id, rules, store.folder, first)
@@ -482,7 +482,7 @@ class TestFailures:
             made.receive(answers(2), 200)
 
     def test_one_of_which_nobody_knows_whether_it_is_there_keeps_its_files_until_there_is_a_newer_one(self):
-        """Whoever recovers in between may find it, and needs it as a whole."""
+        """A driver that recovers in between may find the checkpoint, and needs all of its files."""
         store = Shelves()
         made = coordinator(store, tolerable_failures=1)
         store.files, store.breaks = {"store://chk-1/a", "store://chk-1/b", "store://chk-2/c"}, True
@@ -511,7 +511,7 @@ class TestFailures:
         assert made.take_notices() == []
 
     def test_one_of_two_that_are_under_way(self):
-        """A late answer to the one that was given up changes nothing for the other."""
+        """A late answer to the checkpoint that was given up changes nothing for the other one."""
         store = Shelves()
         made = coordinator(store, max_concurrent=2, tolerable_failures=1)
         made.order(100, 0, {})
@@ -525,7 +525,8 @@ class TestFailures:
 
 class TestWhatIsKept:
     def test_an_older_one_never_becomes_the_newest(self):
-        """As in Flink, those that are still under way when a later one completes are given up, and do not count."""
+        """As in Flink, checkpoints that are still under way when a later one completes are given up, and do not
+        count."""
         store = Shelves()
         made = coordinator(store, max_concurrent=3)
         for now in (100, 200, 300):
@@ -560,7 +561,8 @@ class TestWhatIsKept:
         assert [c.number for c in made.history] == list(range(51, 151))
 
     def test_what_one_under_way_builds_on_stays(self):
-        """The second is a full one and needs nothing of the first; the third was begun before that was known."""
+        """The second checkpoint is full and needs nothing of the first; the third was begun before the second was
+        complete."""
         store = Shelves()
         made = coordinator(store, max_concurrent=2)
         first, second, third = (f"store://chk-{n}/f" for n in (1, 2, 3))
@@ -576,7 +578,8 @@ class TestWhatIsKept:
         assert store.files == {first, third} and sorted(store.published) == [3]
 
     def test_storage_does_not_grow_when_checkpoints_overlap(self):
-        """One is always under way when another completes. Those that nobody builds on any more still go."""
+        """One checkpoint is always under way when another completes. Files that no checkpoint builds on are deleted all
+        the same."""
         store = Shelves()
         made = coordinator(store, max_concurrent=2, retained=1)
         made.order(100, 0, {})
@@ -656,7 +659,7 @@ class TestSavepoints:
 
 
 class TestOnStorage:
-    """With a real folder."""
+    """The coordinator with a real folder as its storage."""
 
     def checkpointed(self, made, store, number, now, base=()):
         """Both slots write a file, and the checkpoint is complete."""
@@ -772,7 +775,7 @@ def test_in_the_memory_of_the_driver():
 
 
 def test_what_was_about_to_be_published_when_the_job_failed_is_given_up():
-    """The first is whole, the second fails the job before the driver has published the first."""
+    """The first checkpoint is whole; the second fails the job before the driver has published the first."""
     made = pure.Coordinator(PLAN, "job", CheckpointRules(interval=100, max_concurrent=2), Shelves().folder)
     made.start(0)
     made.order(100, 0)

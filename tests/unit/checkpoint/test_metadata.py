@@ -74,7 +74,7 @@ class TestRoundTrip:
         assert decode(encode(metadata, FOLDER), FOLDER) == metadata
 
     def test_it_is_text(self):
-        """Anyone can look at it."""
+        """Anyone can read the metadata with a text editor."""
         head, body = EXAMPLE.split(b"\n", 1)
         assert head.decode().split()[:2] == [FORMAT, str(VERSION)]
         assert json.loads(body)["operators"]["m"]["parallelism"] == 1

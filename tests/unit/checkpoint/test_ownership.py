@@ -11,7 +11,6 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from penstock.checkpoint import ownership
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
 from penstock.checkpoint.rules import Ending, Start
@@ -32,12 +31,17 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def driver(folder):
+def clock():
+    return time
+
+
+@pytest.fixture
+def driver(folder, clock):
     """Makes drivers of one job, which are gone after the test."""
     made = []
 
     def make(takeover=None, limit=LIMIT, found_again=True):
-        made.append(Ownership(folder, "counting", limit, found_again))
+        made.append(Ownership(folder, "counting", limit, found_again, clock))
         if takeover is not None:
             made[-1].take(takeover)
         return made[-1]
@@ -160,8 +164,8 @@ class TestOtherMachines:
         return storage
 
     @pytest.fixture
-    def clock(self, monkeypatch):
-        """Time that goes on by sleeping, and what happens meanwhile."""
+    def clock(self):
+        """A clock that only sleeping advances; `meanwhile` is called at each sleep."""
 
         class Clock:
             now = time.time()
@@ -180,9 +184,7 @@ class TestOtherMachines:
             def meanwhile(self):
                 pass
 
-        made = Clock()
-        monkeypatch.setattr(ownership, "time", made)
-        return made
+        return Clock()
 
     def pulse(self, storage, at):
         storage.write("00000001.pulse", [json.dumps({"at": at}).encode()])
@@ -235,7 +237,7 @@ class TestKeeping:
         assert names(folder) == ["00000002"]
 
     def test_renewing_again_after_a_call_that_failed(self, driver, folder, monkeypatch):
-        """The next token is there, and the last one could not be deleted."""
+        """The failed call has created the next token, but could not delete the last one."""
         owner = driver(takeover=False)
 
         delete = Storage.delete

@@ -73,7 +73,7 @@ class TestWhatIsWrittenIsRead:
                 list(file.pages(keyed))
 
     def test_pages_come_one_at_a_time(self, memory_url):
-        """A page that was read before the bad one is fine."""
+        """A page that is read before a damaged one is fine."""
         name = Name("u", Kind.KEYED, "s")
         ref = written(f"{memory_url}/f", {name: [b"a" * 10, b"b" * 10]})
         data = bytearray(raw(ref))
@@ -146,7 +146,7 @@ class TestDamage:
         assert everything(ref) == CONTENT
 
     def test_a_flipped_bit_of_the_magic_number(self, ref):
-        """`snapshot.py` promises that a flipped bit anywhere is found."""
+        """`snapshot_file.py` promises that a flipped bit anywhere is found."""
         whole = raw(ref)
         for position in range(len(MAGIC)):
             overwritten(ref, whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])

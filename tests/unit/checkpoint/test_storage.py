@@ -88,7 +88,7 @@ class TestFilesOnEveryFileSystem:
         assert Storage(f"file://{tmp_path}/x").read("f") == b"1"
 
     def test_the_host_stays_in_urls(self):
-        """Paths on HDFS or SFTP have none, and slots find the storage by its URL."""
+        """Paths on HDFS or SFTP contain no host, but slots find the storage by its URL."""
         storage = Storage("objects://host/a/b/")
         assert storage.url() == "objects://host/a/b" and storage.url("c/../d") == "objects://host/a/b/d"
         assert storage.url("../../e") == "objects://host/e" and storage.name("objects://host/a/f") == "../f"
@@ -279,7 +279,7 @@ class TestCreate:
         assert not shelf.files and not bucket.files
 
     def test_a_rename_that_is_refused_in_silence(self, shelf, monkeypatch):
-        """As WebHDFS does it, if somebody else has made the file since it was looked for."""
+        """WebHDFS refuses in this way if somebody else has made the file since it was looked for."""
 
         def theirs(self, path1, path2):
             self.files[path2] = b"theirs"
@@ -403,7 +403,7 @@ class TestTryingAgain:
         return request.param
 
     def failing(self, remote, times, code):
-        """Lets the first so many calls fail."""
+        """Lets the first calls fail, as many as given."""
         remote.put("old", DATA)
         remote.faults.calls.clear()
 

@@ -86,7 +86,7 @@ def start():
 
 
 def fixed_delay(attempts, delay="1 s"):
-    """Options for so many restarts."""
+    """Options for a number of restarts."""
     return {
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": attempts,
@@ -112,7 +112,7 @@ def until():
 
 # --- a file system that fails ---
 class Hooked(MemoryFileSystem):
-    """In memory; a hook sees every call before it takes effect, and may raise or wait."""
+    """A file system in memory; a hook sees every call before it takes effect, and may raise or wait."""
 
     protocol = "hooked"
     store: dict = {}
@@ -177,7 +177,7 @@ class HookedPlace:
 
 @pytest.fixture
 def hooked(monkeypatch):
-    """An empty file system, and further tries that come at once."""
+    """An empty file system with a hook; retries come at once."""
     fsspec.register_implementation("hooked", Hooked, clobber=True)
     monkeypatch.setattr(storage, "_WAITS", (0.0,) * storage.ATTEMPTS)
     Hooked.store.clear()
@@ -192,7 +192,7 @@ def hooked(monkeypatch):
 
 @pytest.fixture
 def gate():
-    """Opened at the end of the test at the latest, so that no thread waits for ever."""
+    """A gate that is opened at the end of the test at the latest, so that no thread waits for ever."""
     opened = threading.Event()
     yield opened
     opened.set()

@@ -152,7 +152,7 @@ class TestStorage:
         assert len(published) == 1 and STARTS == [False, True]
 
     def test_the_last_complete_checkpoint_is_never_damaged(self, run, on_files, hooked):
-        """Whatever becomes of the second one: when the job has failed, the first is there and whole."""
+        """Whatever becomes of the second checkpoint: when the job has failed, the first is there and whole."""
         hooked.on(lambda call, path: full(call, path) if "chk-2" in path else None)
         with pytest.raises(CheckpointFailed):
             run(program, on_files)
@@ -177,7 +177,7 @@ class TestStorage:
         assert run(program, {**on_files, **tolerating(5), **restarts(5)}).results == RESULTS
 
     def test_a_storage_that_fails_now_and_then(self, run, on_files, hooked, restarts):
-        """Every seventh call."""
+        """Every seventh call of the storage fails."""
         calls = []
 
         def seventh(call, path):
@@ -196,7 +196,7 @@ class TestStorage:
             client.get_job_execution_result().result(60)
 
     def test_records_flow_while_it_hangs(self, start, on_files, hooked, gate, until, caplog):
-        """And what comes too late is thrown away."""
+        """Records flow while the upload hangs, and a checkpoint that comes too late is thrown away."""
         hooked.on(lambda call, path: gate.wait(600) if call == "write" and "chk-1/" in path else None)
         options = {
             **on_files,
@@ -468,7 +468,7 @@ class TestSnapshots:
             run(program, {**self.starting(path), **restarts(5)})
 
     def test_a_storage_that_cannot_be_reached_for_a_moment(self, run, start, until, hooked, restarts, monkeypatch):
-        """Unlike damage, that heals: by another try of the call, or of the job."""
+        """Unlike damage, this passes: the call, or the job, is tried again."""
         monkeypatch.setattr("penstock.runtime.checkpoints.writing.SAVEPOINT_INLINE", 0)
         client = start(endless, {"execution.checkpointing.interval": None})
         until(lambda: len(SEEN) == 8)
@@ -661,7 +661,7 @@ class TestAskingForSavepoints:
             start(endless).trigger_savepoint().result(60)
 
     def test_a_place_that_is_full(self, start, hooked, until):
-        """Who asked hears of it, and the job goes on."""
+        """Whoever asked for the savepoint is told that it failed, and the job goes on."""
         client = start(endless)
         until(lambda: len(SEEN) == 8)
         hooked.on(full)
@@ -687,7 +687,7 @@ class TestAskingForSavepoints:
         assert client.get_job_status().result(60) is JobStatus.FINISHED
 
     def test_draining_with_one_that_fails_recovers(self, start, hooked, until, restarts):
-        """Time was brought to its end, which cannot be undone: the job goes back to its last checkpoint."""
+        """Draining has brought time to its end, which cannot be undone: the job goes back to its last checkpoint."""
         client = start(endless, {**restarts(1, "1 ms"), INTERVAL: "10 ms"})
         until(lambda: client._job._driver.coordinator.history and len(SEEN) == 8)
         hooked.on(full)
@@ -729,5 +729,5 @@ class TestAskingForSavepoints:
 
 
 def test_errors_are_penstocks_own():
-    """What is raised here can be caught as one."""
+    """Both can be caught as errors of a snapshot."""
     assert issubclass(StateNotRestored, SnapshotError) and issubclass(UnknownFormat, SnapshotError)

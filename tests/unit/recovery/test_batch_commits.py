@@ -60,7 +60,7 @@ class Writer(SinkWriter):
         return [Transaction(self.id, tuple(self.values))]
 
     def close(self):
-        """What was only begun ends with its writer."""
+        """End what was only begun, as a writer does when it is closed."""
         if OUTSIDE[self.id] == "begun":
             del OUTSIDE[self.id]
 
@@ -94,7 +94,7 @@ class Fragile(MapFunction):
 
 
 def program(env):
-    """The sink has everything when the failure comes."""
+    """A program that fails once the sink has everything."""
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     env.from_collection([1, 2, 3]).rebalance().sink_to(Transactions()).uid("sink")
     return scripted(env, pause(), pause(), 4).map(Fragile())

@@ -240,7 +240,7 @@ class TestFailures:
         assert "restarted 2 times" in raised.value.__notes__[0] and visible() == []
 
     def test_what_the_checkpoint_holds_is_committed_again_when_it_is_restored(self, run, restarts):
-        """Nobody knows whether it was."""
+        """Nobody knows whether it was committed before the failure."""
         ERRORS[4] = [ValueError("boom")]
         run(program(Outside(), (*SCRIPT[:-1], pause(), 4)), restarts(1))
         again = [items for items in commits() if commits().count(items) > 1]

@@ -219,7 +219,8 @@ class TestAborted:
         assert heard()[0] == ("aborted", 1) and ("complete", 1) not in heard()
 
     def test_a_failure_of_the_job_is_not_told(self, run, restarts):
-        """What was under way when the job failed is neither: the functions are new and know nothing of it."""
+        """A checkpoint under way when the job failed is reported neither as complete nor as aborted: the functions are
+        new."""
         DECLINES.append("map")
         run(program, restarts(1))
         events = told()

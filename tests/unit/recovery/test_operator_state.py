@@ -228,7 +228,7 @@ class BothKinds(Remembers, KeyedProcessFunction):
 
 
 class Numbered(SourceFunction, ListCheckpointed):
-    """Counts to a number; where it is is its only item."""
+    """Counts to a number; its position is its only item."""
 
     def __init__(self, last):
         self.last = last
@@ -259,7 +259,7 @@ class Numbered(SourceFunction, ListCheckpointed):
 
 
 class Listed(MapFunction, ListCheckpointed):
-    """The other interface: what it has seen, as items."""
+    """ListCheckpointed, the other interface: keeps what it has seen as items."""
 
     def __init__(self):
         self.seen = []
@@ -445,7 +445,7 @@ class TestRescaling:
         assert all(found["union"] == [1, 2, 3, 4] for found in last)
 
     def test_state_that_is_not_asked_for_is_kept_and_not_multiplied(self, lives):
-        """Programs that do not know of it come and go."""
+        """State survives programs that do not know of it."""
         silent = Holder(asks=())
         *_, last = lives(
             (2, Holder(asks=("list", "union")), [1, 2, 3]),

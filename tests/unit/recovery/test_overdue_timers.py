@@ -27,7 +27,7 @@ class Alarm(KeyedProcessFunction):
 
 
 def test_they_fire_at_once_after_the_recovery():
-    """Before the record that is read again, though in time it had come first."""
+    """They fire before the record that is read again, although it came before they were due."""
     with in_process(epoch_records=1, clock=ManualClock(now=1_000_000, tick=1)):
         env = StreamExecutionEnvironment.get_execution_environment(Configuration())
         env.enable_checkpointing(10).set_parallelism(1)

@@ -165,7 +165,7 @@ class TestWhatFails:
         assert ATTEMPTS == [0, 1, 2]
 
     def test_the_source(self, run, restarts):
-        """It goes back to where the checkpoint left it, and so fails there again."""
+        """The source goes back to where the checkpoint left it, and so fails there again."""
         with pytest.raises(JobFailed, match="scripted failure") as raised:
             run(lambda env: scripted(env, 1, pause(), pause(), 2, fail()).map(Fragile()), restarts(1))
         assert "restarted 1 times" in raised.value.__notes__[0] and SEEN == [(0, 1), (0, 2), (1, 2)]

@@ -117,7 +117,7 @@ class TestPositionAndElements:
         assert RUNNING == ["run", "run"]
 
     def test_a_source_that_has_ended_does_not_begin_again(self, run, restarts, recording_clock):
-        """It failed behind the source, after a checkpoint that knows that the source is through."""
+        """The job failed after a checkpoint in which the source had already ended."""
         FAILURES.append(("late", 3))
 
         def build(env):
@@ -128,7 +128,7 @@ class TestPositionAndElements:
         assert sorted(results) == sorted([("source", n) for n in range(3)] + [("late", n) for n in range(5)])
 
     def test_a_source_without_state_starts_again_but_its_buffer_is_not_lost(self, run, restarts, recording_clock):
-        """At least once: that is all that can be had from a source that does not say where it is."""
+        """A source that does not keep its position can only guarantee at least once."""
         FAILURES.append(40)
         outcome = run(
             lambda env: env.add_source(Forgetful(50)).map(Fragile()),

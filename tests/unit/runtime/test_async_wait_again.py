@@ -75,7 +75,7 @@ def test_a_request_is_cancelled_when_its_time_is_over():
 
 
 def test_every_request_has_its_own_time():
-    """Each takes a thirtieth of its timeout, all together take longer than that."""
+    """Each request takes a thirtieth of its timeout, but all together take longer than the timeout."""
     with Driven(After(), capacity=1, timeout=2400) as operator:
         operator.epoch(timed(*((n, 80) for n in range(32))))
         operator.operator.finish()

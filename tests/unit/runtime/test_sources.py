@@ -95,7 +95,7 @@ def test_generate_for_ever(env):
 def test_generate_checks_its_arguments(env):
     with pytest.raises(ValueError, match=r"above 0"):
         env.generate(rate=0)
-    with pytest.raises(ValueError, match=r"not negative"):
+    with pytest.raises(ValueError, match=r"must not be negative"):
         env.generate(count=-1)
 
 

@@ -18,13 +18,14 @@ SECRET = b"of this attempt"
 
 
 @pytest.fixture(params=["path", "network", "encrypted"])
-def door(request, monkeypatch):
+def door(request):
     """A door whose guests come by path, or over the network as from another machine, with or without encryption."""
     identity = new_identity() if request.param == "encrypted" else None
-    opened = Door(Listener(SECRET, None if request.param == "path" else "127.0.0.1", identity=identity))
-    opened.identity = identity
+    listener = Listener(SECRET, None if request.param == "path" else "127.0.0.1", identity=identity)
     if request.param != "path":
-        monkeypatch.setattr(links, "this_machine", lambda: "another")
+        listener.address = replace(listener.address, machine="another")
+    opened = Door(listener)
+    opened.identity = identity
     yield opened
     opened.close()
 

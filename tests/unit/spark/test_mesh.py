@@ -26,7 +26,7 @@ def directly(own, peers):
 
 
 def through_hub(own, peers):
-    """Also for a few."""
+    """Small meshes use a hub, too."""
     return Hub(peers) if own == len(peers) else Spoke(peers)
 
 

@@ -13,7 +13,7 @@ NOT_SPARKS = {"_exit", "_replace"}
 
 
 def private_names() -> dict[str, set[str]]:
-    """By name: the files that use it of something else than themselves."""
+    """The private attributes of other objects that are used, each with the files that use it."""
     found: dict[str, set[str]] = {}
     for path in ROOT.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -105,11 +105,17 @@ def test_what_a_dead_process_left_is_removed_and_what_a_live_one_uses_is_not(tmp
     mine.close()
 
 
-def test_a_process_that_cannot_be_seen_is_known_by_its_lock(tmp_path, monkeypatch):
+def test_a_process_that_cannot_be_seen_is_known_by_its_lock(tmp_path):
+    """Its directory bears the number of a process that does not run here, as one of another container would."""
+    other = subprocess.Popen(["true"])
+    other.wait()
     with closing(RocksTables(RocksOptions((str(tmp_path),)), "mine")) as mine:
-        monkeypatch.setattr(rocksdb, "_is_running", lambda process: False)
+        unseen = f"-{other.pid}-".join(mine.directory.rsplit(f"-{os.getpid()}-", 1))
+        os.rename(mine.directory, unseen)
         RocksTables(RocksOptions((str(tmp_path),)), "next").close()
-        assert os.path.isdir(mine.directory)
+        os.rename(unseen, mine.directory)
+    RocksTables(RocksOptions((str(tmp_path),)), "next").close()
+    assert os.listdir(tmp_path) == []
 
 
 # --- settings ---
@@ -343,7 +349,7 @@ def test_clearing_counts_as_removal_of_all(table):
 
 
 def test_clearing_for_every_key_writes_nothing(table):
-    """As BATCH mode does."""
+    """BATCH mode clears a table after every key."""
     for number in range(100):
         table.put(number, 1)
         assert table.entries.pop(number) == 1

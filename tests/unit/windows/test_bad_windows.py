@@ -164,7 +164,7 @@ def test_processing_time_has_no_lateness(keyed, assigner):
 
 
 def test_lateness_is_not_negative(keyed):
-    with pytest.raises(ValueError, match="the allowed lateness is not negative: -1 ms"):
+    with pytest.raises(ValueError, match="the allowed lateness must not be negative, but is -1 ms"):
         keyed.window(TENS).allowed_lateness(-1)
 
 

@@ -49,7 +49,7 @@ class Listed(ProcessWindowFunction):
 
 
 class Silent(Trigger):
-    """What triggers of these tests build upon: does nothing."""
+    """The base of the triggers in these tests, which does nothing."""
 
     def on_element(self, element, timestamp, window, ctx):
         return CONTINUE
