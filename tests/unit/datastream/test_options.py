@@ -102,6 +102,7 @@ CASES = [
     ("slot.request.timeout", [], {"7 s": 7000}, lambda s: s.patience.slot_request_timeout, ["0 s", "soon"]),
     ("heartbeat.interval", [], {"7 s": 7000}, lambda s: s.patience.heartbeat_interval, ["0 s"]),
     ("heartbeat.timeout", [], {"1 min": 60_000}, lambda s: s.patience.heartbeat_timeout, ["0 s"]),
+    ("security.ssl.internal.enabled", [], {"true": True, "false": False}, lambda s: s.encrypts, ["maybe"]),
     ("execution.runtime-mode", [], {"batch": RuntimeExecutionMode.BATCH}, the("mode"), ["fast"]),
     ("execution.sorted-inputs.memory", [], {"64 mb": 64 << 20}, the("sort_memory"), ["0", "much"]),
     (
