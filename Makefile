@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Test files that need neither Spark nor a server share nothing.
 SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
+# Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
+TWO_BY_TWO := -n 2 --dist loadfile
 
 .PHONY: help demo test unit spark check format services services-stop kills soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
 
@@ -25,7 +27,7 @@ demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
 
 test: check  ## the whole suite: checks, unit tests, tests on real Spark
 	$(BIN)/python -m pytest tests $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
-	$(BIN)/python -m pytest tests -m "not soak and (spark or service)" -q
+	$(BIN)/python -m pytest tests $(TWO_BY_TWO) -m "not soak and (spark or service)" -q
 
 unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
 	$(BIN)/python -m pytest tests/unit tests/model tests/plans tests/surface $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
