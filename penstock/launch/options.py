@@ -283,6 +283,15 @@ def _patience(name: str) -> Apply:
     return apply
 
 
+def _for_spark(name: str) -> Apply:
+    """What Spark knows under another name."""
+
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.spark[name] = some_text(value)
+
+    return apply
+
+
 # --- the table ---
 _JOB = [
     Option("parallelism.default", lambda s, v: s.config.set_parallelism(whole(v))),
@@ -306,6 +315,8 @@ _JOB = [
     Option("slot.request.timeout", _patience("slot_request_timeout"), "5 min"),
     Option("heartbeat.interval", _patience("heartbeat_interval"), "10 s"),
     Option("heartbeat.timeout", _patience("heartbeat_timeout"), "50 s"),
+    Option("security.kerberos.login.keytab", _for_spark("spark.kerberos.keytab")),
+    Option("security.kerberos.login.principal", _for_spark("spark.kerberos.principal")),
     Option("security.ssl.internal.enabled", _keep("encrypts", truth), "false"),
     Option("execution.runtime-mode", _keep("mode", choice(RuntimeExecutionMode.__members__)), "STREAMING"),
     Option("execution.sorted-inputs.memory", _keep("sort_memory", _some_memory), "128 mb"),

@@ -58,7 +58,9 @@ _JAVA_ONLY = {
     "value.serializer",
 }
 """What the Java client understands and this one has no use for; `fetch.max.wait.ms` is translated."""
-_CREDENTIALS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_CREDENTIALS = re.compile(r'\b(username|password|keyTab|principal|serviceName)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_KERBEROS = {"keyTab": "kerberos.keytab", "principal": "kerberos.principal", "serviceName": "kerberos.service.name"}
+"""What Java's login module for Kerberos calls settings that this library has under other names."""
 
 
 def library() -> Any:
@@ -78,7 +80,7 @@ def client_settings(properties: Mapping[str, Any], *leave_out: str) -> dict[str,
     if "fetch.max.wait.ms" in properties:
         settings["fetch.wait.max.ms"] = properties["fetch.max.wait.ms"]
     for name, value in _CREDENTIALS.findall(str(properties.get("sasl.jaas.config", ""))):
-        settings.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))
+        settings.setdefault(f"sasl.{_KERBEROS.get(name, name)}", re.sub(r"\\(.)", r"\1", value))
     return settings
 
 

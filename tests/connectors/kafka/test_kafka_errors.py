@@ -202,6 +202,16 @@ def test_settings_under_the_names_of_java():
     }
 
 
+def test_a_login_of_java_through_kerberos():
+    module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
+    given = {"sasl.jaas.config": f'{module} keyTab="/etc/u.keytab" principal="u@REALM" serviceName="kafka";'}
+    assert client_settings(given) == {
+        "sasl.kerberos.keytab": "/etc/u.keytab",
+        "sasl.kerberos.principal": "u@REALM",
+        "sasl.kerberos.service.name": "kafka",
+    }
+
+
 def test_a_setting_of_the_program_counts_more_than_our_own(name):
     client = Client("Producer", {"bootstrap.servers": "here:1", "reconnect.backoff.ms": "700"}, IMPATIENT)
     assert client.settings["reconnect.backoff.ms"] == "700"
