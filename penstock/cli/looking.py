@@ -26,10 +26,12 @@ class Tail:
         """Print what is new; whether there was anything."""
         from penstock.cli.output import raw
 
-        added = self._client.read(self._path, offset=self._offset or None)
-        self._offset += len(added)
-        raw(added)
-        return bool(added)
+        answer = self._client.read(self._path, offset=self._offset or None)
+        if int(answer.headers.get("x-log-size", self._offset)) < self._offset:  # a new file, since the old one was full
+            answer, self._offset = self._client.read(self._path), 0
+        self._offset += len(answer.body)
+        raw(answer.body)
+        return bool(answer.body)
 
 
 def has_ended(client: RestClient, job: str) -> bool:

@@ -25,6 +25,7 @@ class Answer:
     """What a server said to a request that it accepted."""
 
     body: bytes
+    headers: Mapping[str, str]
 
     def json(self) -> Any:
         """The answer as JSON; a server of another kind may say something else."""
@@ -49,9 +50,9 @@ class RestClient:
         """The JSON at a path. A list among the query's values repeats its name; None is left out."""
         return self._request("GET", _with_query(path, query)).json()
 
-    def read(self, path: str, **query: Any) -> bytes:
+    def read(self, path: str, **query: Any) -> Answer:
         """What a path that is not JSON gives, such as a log."""
-        return self._request("GET", _with_query(path, query)).body
+        return self._request("GET", _with_query(path, query))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         return self._request("POST", path, json.dumps(body).encode()).json()
@@ -77,7 +78,7 @@ class RestClient:
             request = Request(url, data=data, method=method, headers=self._headers(data, content_type, length))
             try:
                 with self._opener.open(request, timeout=self._timeout) as response:
-                    return Answer(response.read())
+                    return Answer(response.read(), response.headers)
             except HTTPError as error:
                 with error:
                     elsewhere = _elsewhere(url, error)

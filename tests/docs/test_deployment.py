@@ -135,7 +135,7 @@ def test_the_image_is_made_of_what_the_project_has() -> None:
 
 
 # --- settings ---
-@pytest.mark.skipif(find_spec("penstock.rest.settings") is None, reason="the options of the server are not there yet")
+@pytest.mark.skipif(find_spec("penstock.server.options") is None, reason="the options of the server are not there yet")
 def test_every_setting_is_one_that_something_reads(tmp_path: Path) -> None:
     server = compose()["services"]["server"]["environment"]
     used = {*pod_settings(tmp_path), *load_configuration([], FOLDER, server)}

@@ -251,6 +251,16 @@ class TestLogs:
         offsets = [asked.query.get("offset", ["0"]) for asked in cluster.asked if asked.path.endswith("/log")]
         assert offsets == [["0"], ["3"], ["3"], ["5"], ["10"]]
 
+    def test_a_log_that_was_begun_anew_is_read_from_its_beginning(self, cluster: RecordedServer, penstock) -> None:
+        cluster.on(
+            "GET /jobs/:jobid/log",
+            said(b"first\n", x_log_size="6"),
+            said(b"", x_log_size="4"),
+            said(b"new\n", x_log_size="4"),
+            said(b"", x_log_size="4"),
+        ).on("GET /jobs/:jobid/status", "running", "finished")
+        assert penstock("logs", "-f", JOB).out == "first\nnew\n"
+
     def test_of_an_unknown_job(self, cluster: RecordedServer, penstock) -> None:
         assert penstock("logs", JOB).code == 4
 

@@ -1,7 +1,6 @@
 """`penstock run`, `info` and `package` with every form of a program, in this process instead of on Spark."""
 
 import json
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -276,16 +275,3 @@ class TestUnpacking:
         unpack("a.zip", tmp_path / "deep" / "to")
         assert sorted(p.name for p in (tmp_path / "deep/to").rglob("*.py")) == ["abs.py", "evil.py"]
         assert not list(tmp_path.glob("*.py"))
-
-
-def test_help_comes_without_the_engine() -> None:
-    code = (
-        "import sys; sys.argv = ['penstock', '--help']\n"
-        "from penstock.cli import app\n"
-        "app(standalone_mode=False)\n"
-        "heavy = {'pyspark', 'yaml', 'urllib.request', 'penstock.common', 'penstock.launch.options'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "modify" in done.stdout and "server" in done.stdout
