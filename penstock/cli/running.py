@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -30,6 +30,16 @@ Entry = Annotated[
         help="What to run: module:function, or a module.",
         metavar="MODULE:FUNCTION",
         show_default=False,
+    ),
+]
+PythonFile = Annotated[
+    str | None,
+    typer.Option("-py", "--python", help="The program, as for `flink run`.", metavar="FILE", show_default=False),
+]
+PythonModule = Annotated[
+    str | None,
+    typer.Option(
+        "-pym", "--pyModule", help="A module to run, as for `flink run`.", metavar="MODULE", show_default=False
     ),
 ]
 PyFlink = Annotated[bool, typer.Option("--pyflink", help="Let `import pyflink` resolve to Penstock.")]
@@ -56,6 +66,8 @@ def run(
         bool, typer.Option("-d", "--detached", help="Give the program to a server, and do not wait for its end.")
     ] = False,
     entry: Entry = None,
+    python: PythonFile = None,
+    module: PythonModule = None,
     pyflink: PyFlink = False,
     parallelism: Parallelism = None,
     place: Annotated[
@@ -99,7 +111,7 @@ def run(
 
     It runs in this process, or with -d or the address of a server on that server.
     """
-    chosen, arguments = _program(program, entry, context.args)
+    chosen, arguments = _program(Named(program, entry, python, module), context.args)
     server = place if place is not None and is_server(place) else None
     settings = configuration(option)
     switches = {
@@ -137,6 +149,8 @@ def info(
     context: typer.Context,
     program: ProgramArgument = None,
     entry: Entry = None,
+    python: PythonFile = None,
+    module: PythonModule = None,
     pyflink: PyFlink = False,
     parallelism: Parallelism = None,
     option: Settings = None,
@@ -148,21 +162,37 @@ def info(
     from penstock.launch.planning import plan_of_program
     from penstock.launch.submission import with_defaults
 
-    chosen, arguments = _program(program, entry, context.args)
+    chosen, arguments = _program(Named(program, entry, python, module), context.args)
     settings = configuration(option).and_then({"parallelism.default": parallelism})
     with with_defaults(configuration=settings.configuration()):
         plan = plan_of_program(chosen, arguments, pyflink)
     line((explain.as_json(plan) if json else explain.as_text(plan)).rstrip("\n"))
 
 
-def _program(program: str | None, entry: str | None, arguments: list[str]) -> tuple[Program, list[str]]:
-    """With -c, the first word is a program only if it is the name of one; else it is meant for the program."""
+class Named(NamedTuple):
+    """How a program was named."""
+
+    first: str | None
+    """The first word that belongs to no switch."""
+    entry: str | None
+    python: str | None
+    module: str | None
+
+
+def _program(named: Named, arguments: list[str]) -> tuple[Program, list[str]]:
+    """The program and its arguments. The first word is an argument if a switch names the program.
+
+    With -c, it is a program only if it is the name of one.
+    """
     from penstock.errors import ConfigurationError
     from penstock.launch.programs import SUFFIXES, Program
 
-    if entry is not None and program is not None and not (program.endswith(SUFFIXES) and os.path.isfile(program)):
-        arguments, program = [program, *arguments], None
+    first, entry, python, module = named
+    is_file = first is not None and first.endswith(SUFFIXES) and os.path.isfile(first)
+    if first is not None and (python or module or (entry and not is_file)):
+        arguments, first = [first, *arguments], None
+    path = python or first
     try:
-        return Program(None if program is None else Path(program), entry), arguments
+        return Program(None if path is None else Path(path), entry or module), arguments
     except ConfigurationError as error:
         raise UsageFailed(str(error)) from None

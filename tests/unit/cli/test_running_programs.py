@@ -90,6 +90,13 @@ class TestRun:
         assert said("run", "-c", "pkg.jobs:main", "a", "b") == f"{DONE} a b"
         assert said("run", "-c", "pkg.script", "a") == f"{DONE} a"
 
+    def test_as_flink_names_it(self) -> None:
+        written("job.py", program())
+        written("mod/jobs.py", program())
+        assert said("run", "-p", "1", "-py", "job.py", "a") == f"{DONE} a"
+        assert said("run", "-p1", "--python", "job.py") == DONE
+        assert said("run", "-pym", "mod.jobs", "job.py") == f"{DONE} job.py"
+
     def test_a_zip(self) -> None:
         files = {
             "helper.py": "def ten(x):\n    return x * 10\n",
