@@ -1,8 +1,11 @@
 """Settings from files, the environment and the command line: how they are written, which wins, where each came from."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +33,19 @@ def written(folder: Path, text: str, name: str = "penstock-conf.yaml") -> Path:
 def values(folder: Path, *options: str, **environment: str) -> dict[str, str]:
     found = load_configuration(options, folder, environment)
     return {name: setting.value for name, setting in found.items()}
+
+
+NOTHING = Path(__file__).parent
+"""A folder without any configuration."""
+WORDS = st.text(st.sampled_from("xyz0189:#-{} '"), min_size=1).filter(lambda text: text.strip() == text)
+
+
+def groupings(name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Every way to write a name as keys within keys: a.b.c, a: {b.c}, a.b: {c}, a: {b: {c}}."""
+    if not name:
+        yield ()
+    for end in range(1, len(name) + 1):
+        yield from ((".".join(name[:end]), *rest) for rest in groupings(name[end:]))
 
 
 FLAT = """
@@ -69,6 +85,24 @@ class TestTheFile:
     def test_flat_and_nested_yaml_mean_the_same(self, tmp_path: Path, text: str, name: str) -> None:
         written(tmp_path, text, name)
         assert values(tmp_path) == READ
+
+    @given(
+        st.dictionaries(st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple), WORDS, max_size=6),
+        st.data(),
+    )
+    def test_a_name_may_be_nested_at_any_of_its_dots(
+        self, settings: dict[tuple[str, ...], str], data: st.DataObject
+    ) -> None:
+        leaves = {n: v for n, v in settings.items() if not any(n != o and n == o[: len(n)] for o in settings)}
+        text: dict[str, Any] = {}
+        for name, value in leaves.items():
+            parts = data.draw(st.sampled_from(list(groupings(name))))
+            place = text
+            for part in parts[:-1]:
+                place = place.setdefault(part, {})
+            place[parts[-1]] = value
+        found = load_configuration([], NOTHING, {"PENSTOCK_PROPERTIES": yaml.safe_dump(text)})
+        assert {name: held.value for name, held in found.items()} == {".".join(n): v for n, v in leaves.items()}
 
     def test_flinks_old_file_takes_a_line_as_it_is(self, tmp_path: Path) -> None:
         written(
@@ -189,7 +223,7 @@ class TestOrder:
     def test_what_was_said_last_holds(self, first: list[tuple[str, int]], second: list[tuple[str, int]]) -> None:
         variable = "\n".join(f"{name}: {value}" for name, value in dict(first).items())
         options = [f"{name}={value}" for name, value in second]
-        found = load_configuration(options, Path(__file__).parent, {"PENSTOCK_PROPERTIES": variable})
+        found = load_configuration(options, NOTHING, {"PENSTOCK_PROPERTIES": variable})
         for place in (dict(first), dict(second)):
             for name, value in place.items():
                 option = known_options()[name]
