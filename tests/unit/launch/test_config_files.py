@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigurationError
@@ -86,6 +86,7 @@ class TestTheFile:
         written(tmp_path, text, name)
         assert values(tmp_path) == READ
 
+    @settings(deadline=None)
     @given(
         st.dictionaries(st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple), WORDS, max_size=6),
         st.data(),
@@ -216,6 +217,7 @@ class TestOrder:
         found = load_configuration(["state.backend.type=rocksdb", "state.backend=hashmap"], tmp_path, {})
         assert found.value("state.backend.type") == found.value("state.backend") == "rocksdb"
 
+    @settings(deadline=None)
     @given(
         st.lists(st.tuples(st.sampled_from(sorted(known_options())), st.integers()), max_size=4),
         st.lists(st.tuples(st.sampled_from(sorted(known_options())), st.integers()), max_size=4),
