@@ -45,7 +45,7 @@ class Door:
             await self._app(scope, receive, send)
             return
         scope = {**scope, "path": plain_path(scope["path"])}
-        send = self._careful(scope["method"], send)
+        send = self._with_headers(scope["method"], send)
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check(scope, headers)
@@ -55,8 +55,8 @@ class Door:
                 answer.headers["www-authenticate"] = "Bearer"
             await answer(scope, receive, send)  # type: ignore[arg-type]
             return
-        # A client that has gone, or reads too slowly, is nobody's error.
-        with suppress(ClientDisconnect, _TooSlow):
+        # A client that has gone is nobody's error.
+        with suppress(ClientDisconnect):
             await self._app(scope, self._limited(scope["path"], receive), send)
 
     # --- who may come in ---
@@ -123,22 +123,15 @@ class Door:
 
         return limited
 
-    def _careful(self, method: str, send: Send) -> Send:
-        seconds, origin = self._settings.patience / 1000, self._settings.origin
+    def _with_headers(self, method: str, send: Send) -> Send:
+        origin = self._settings.origin
 
-        async def careful(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_extra_headers(method, origin)]
-            try:
-                await asyncio.wait_for(send(message), seconds)
-            except TimeoutError:
-                raise _TooSlow from None
+            await send(message)
 
-        return careful
-
-
-class _TooSlow(OSError):
-    """A client does not read its answer."""
+        return with_headers
 
 
 def plain_path(path: str) -> str:

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import h11
 import uvicorn
@@ -30,10 +30,13 @@ class HurriedProtocol(H11Protocol):
     """HTTP/1.1, where a connection that does not come to the point is closed.
 
     uvicorn closes connections that are idle between requests. One that sends its headers byte by byte, or nothing at
-    all from the start, would stay.
+    all from the start, or does not read its answer, would stay.
     """
 
+    patience: ClassVar[float] = 60.0
+    """How many seconds a client may leave an answer unread."""
     _hurry: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -46,8 +49,17 @@ class HurriedProtocol(H11Protocol):
         elif self.timeout_keep_alive_task is None:
             self._set_hurry()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unset_unread()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_hurry()
+        self._unset_unread()
         super().connection_lost(exc)
 
     def _set_hurry(self) -> None:
@@ -58,6 +70,11 @@ class HurriedProtocol(H11Protocol):
         if self._hurry is not None:
             self._hurry.cancel()
             self._hurry = None
+
+    def _unset_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
 
 def bind(settings: RestSettings) -> socket.socket:
@@ -148,7 +165,7 @@ def _config(app: FastAPI, settings: RestSettings) -> uvicorn.Config:
         }
     return uvicorn.Config(
         app,
-        http=HurriedProtocol,
+        http=type("PatientProtocol", (HurriedProtocol,), {"patience": settings.patience / 1000}),
         ws="none",
         lifespan="off",
         loop="asyncio",
