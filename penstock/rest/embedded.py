@@ -22,8 +22,8 @@ def served(configuration: Mapping[str, str]) -> Iterator[None]:
     """Within this block every job that is started here can be seen and steered over REST."""
     with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _logged_to(Path(folder)) as log_file:
         jobs = LocalJobs(configuration, [log_file])
-        # No program but the one that runs here is started by this process.
-        with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False)) as url:
+        # No program but the one that runs here is started by this process, and the address is a server's.
+        with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False, address=None)) as url:
             print(f"REST: {url}", file=sys.stderr, flush=True)
             with with_defaults(on_start=jobs.add):
                 yield

@@ -128,6 +128,10 @@ class RestOption:
     default: str | None = None
     others: tuple[str, ...] = ()
 
+    def spelling(self, configuration: Mapping[str, str]) -> str | None:
+        """Under which of its names it is set, if it is."""
+        return next((name for name in (self.name, *self.others) if name in configuration), None)
+
     def applied(self, settings: RestSettings, text: str) -> RestSettings:
         try:
             value = self.parse(text)
@@ -141,15 +145,15 @@ class RestOption:
 
 
 OPTIONS = [
-    RestOption("rest.address", "address", some_text),
+    RestOption("rest.address", "address", some_text, others=("jobmanager.rpc.address",)),
     RestOption("rest.bind-address", "bind_address", some_text, LOOPBACK),
-    RestOption("rest.port", "ports", _one_port, "8081"),
+    RestOption("rest.port", "ports", _one_port, "8081", others=("jobmanager.web.port", "web.port")),
     RestOption("rest.bind-port", "ports", _ports),
     RestOption("rest.server.max-content-length", "max_content", parse_memory_size, "100 mb"),
     RestOption("rest.server.patience", "patience", _some_time, "1 min"),
     RestOption("rest.server.max-connections", "max_connections", positive, "1000"),
     RestOption("rest.async.store-duration", "remember", _some_time, "5 min"),
-    RestOption("security.ssl.rest.enabled", "tls.enabled", truth, "false"),
+    RestOption("security.ssl.rest.enabled", "tls.enabled", truth, "false", others=("security.ssl.enabled",)),
     RestOption("security.ssl.rest.certificate", "tls.certificate", _path),
     RestOption("security.ssl.rest.key", "tls.key", _path),
     RestOption("security.ssl.rest.key-password", "tls.key_password", some_text),
@@ -168,8 +172,9 @@ def rest_settings(configuration: Mapping[str, str]) -> RestSettings:
     """What a configuration says about REST. Options of other parts are left alone."""
     settings = RestSettings()
     for option in OPTIONS:
-        if option.name in configuration:
-            settings = option.applied(settings, configuration[option.name])
+        name = option.spelling(configuration)
+        if name is not None:
+            settings = option.applied(settings, configuration[name])
     return _checked(settings)
 
 

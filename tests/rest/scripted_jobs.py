@@ -22,7 +22,15 @@ from penstock.job.record import (
     vertex_id,
 )
 from penstock.job.view import FailureView, StatusChange
-from penstock.rest.jobs import LogFile, ProgramRecord, Refused, RunRequest, SavepointOrder, TaskManagerRecord, UnknownJob
+from penstock.rest.jobs import (
+    LogFile,
+    ProgramRecord,
+    Refused,
+    RunRequest,
+    SavepointOrder,
+    TaskManagerRecord,
+    UnknownJob,
+)
 
 RUNNING, FINISHED, FAILED, CANCELED = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
 SOURCE, SINK = vertex_id("source-1"), vertex_id("sink-1")

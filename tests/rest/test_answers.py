@@ -6,8 +6,10 @@ import importlib.util
 import json
 import string
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +28,7 @@ from penstock.job.record import (
 from penstock.job.view import FailureView, StatusChange
 from penstock.rest.answers import applications, checkpoints, failures, jobs, machines, vertices
 from penstock.rest.answers.metrics import (
+    TASK_METRICS,
     aggregated,
     by_subtask,
     cluster_metrics,
@@ -49,7 +52,8 @@ times = st.integers(10**12 + 1, 10**13 - 10**6)
 counts = st.integers(0, 10**12)
 words = st.text(max_size=12)
 uids = st.text(string.ascii_lowercase + ".-", min_size=1, max_size=6)
-numbers = st.one_of(st.integers(), st.floats(), st.booleans(), words)
+ODD = [float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 10**400, True, "x", -1]
+numbers = st.one_of(st.sampled_from(ODD), st.integers(), st.floats(), st.booleans(), words)
 
 
 @st.composite
@@ -57,7 +61,7 @@ def all_vertices(draw):
     names = draw(st.lists(uids, min_size=1, max_size=6, unique=True))
     cuts = draw(st.lists(st.integers(1, len(names)), max_size=3, unique=True))
     bounds = sorted({0, *cuts, len(names)})
-    chains = [names[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    chains = [names[a:b] for a, b in pairwise(bounds)]
     made = []
     for chain in chains:
         parallelism = draw(st.integers(1, 4))
@@ -281,7 +285,7 @@ def about_its_checkpoints(record):
 
 
 @given(st.lists(records(), max_size=2), st.lists(machine_records, min_size=1, max_size=3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_answers_about_machines(some, known):
     fits(s.OVERVIEW, machines.overview(some, known))
     fits(s.TASKMANAGERS, machines.task_managers(known))
@@ -323,6 +327,14 @@ def test_what_a_vertex_read_and_wrote_is_the_sum_over_its_subtasks():
     answer = vertices.vertex_row(record, sink)["metrics"]
     assert (answer["read-records"], answer["write-records"]) == (40, 7)
     assert answer["read-records-complete"] is True
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:6])
+def test_a_metric_that_is_no_number_to_reckon_with(value):
+    odd = dict.fromkeys(TASK_METRICS, value)
+    record = replace(scripted_jobs.job(), slots=(scripted_jobs.slot(0, **odd), scripted_jobs.slot(1, **odd)))
+    about_its_vertices(record)
+    fits(s.JOB, jobs.job_details(record))
 
 
 def test_aggregates_of_a_metric():

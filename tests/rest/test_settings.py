@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile
+from pathlib import Path
+
 import pytest
 
 from penstock.errors import ConfigurationError
@@ -62,3 +66,32 @@ def test_secrets_are_not_in_the_text_of_settings():
         {"security.rest.token.read": "hunter2-hunter2", "security.ssl.rest.key-password": "hunter3"}
     )
     assert "hunter" not in repr(settings)
+
+
+# --- the page ---
+PAGE = Path(__file__).parents[2] / "docs/configuration.md"
+HEADER = "| option of REST | other spellings | default | meaning |"
+
+
+def rows() -> list[list[str]]:
+    below = PAGE.read_text().partition(HEADER)[2].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in takewhile(lambda line: line, below)]
+
+
+def test_the_configuration_page_lists_all_options():
+    assert [row[0] for row in rows()] == [f"`{option.name}`" for option in OPTIONS]
+
+
+@pytest.mark.parametrize(
+    ("row", "option"), list(zip(rows(), OPTIONS, strict=False)), ids=lambda v: getattr(v, "name", "")
+)
+def test_a_row_of_the_page_is_what_the_code_says(row, option):
+    _, others, default, meaning = row
+    assert tuple(re.findall(r"`([^`]+)`", others)) == option.others
+    assert re.findall(r"`([^`]+)`", default) == ([] if option.default is None else [option.default])
+    assert meaning
+
+
+def test_other_spellings_mean_the_same():
+    assert rest_settings({"web.port": "9000"}).ports == (9000,)
+    assert rest_settings({"web.port": "9000", "rest.port": "9001"}).ports == (9001,)
