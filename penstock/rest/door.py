@@ -166,7 +166,7 @@ def _too_large(most: int) -> Rejected:
 
 
 def _extra_headers(method: str, origin: str | None) -> list[tuple[bytes, bytes]]:
-    headers = [(b"x-content-type-options", b"nosniff")]
+    headers = [(b"x-content-type-options", b"nosniff"), (b"x-frame-options", b"SAMEORIGIN")]
     if origin is not None and method in ("GET", "HEAD"):
         headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
     return headers

@@ -48,15 +48,19 @@ def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
 def _logged_to(folder: Path) -> Iterator[LogFile]:
     """Keep what Penstock logs in a file, so that REST can show it."""
     path = folder / "penstock.log"
-    handler = logging.FileHandler(path)
+    handler: logging.Handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s - %(message)s"))
     logger = logging.getLogger("penstock")
-    level = logger.level
-    logger.addHandler(handler)
+    level, added = logger.level, [handler]
+    if not logger.hasHandlers() and logging.lastResort is not None:
+        added.append(logging.lastResort)  # Python shows warnings by itself only as long as there is no handler at all
+    for one in added:
+        logger.addHandler(one)
     logger.setLevel(min(level or logging.INFO, logging.INFO))
     try:
         yield LogFile(path.name, path)
     finally:
-        logger.removeHandler(handler)
+        for one in added:
+            logger.removeHandler(one)
         logger.setLevel(level)
         handler.close()

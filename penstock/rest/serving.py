@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import time
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 import h11
@@ -16,6 +17,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.errors import ConfigurationError
+from penstock.rest.replies import problem
 from penstock.rest.settings import LOOPBACK, RestSettings, Tls
 
 log = logging.getLogger("penstock.rest")
@@ -27,20 +29,37 @@ STOP_SECONDS = 5
 
 
 class HurriedProtocol(H11Protocol):
-    """HTTP/1.1, where a connection that does not come to the point is closed.
+    """HTTP/1.1, where a connection that does not come to the point is closed, and there are only so many.
 
     uvicorn closes connections that are idle between requests. One that sends its headers byte by byte, or nothing at
-    all from the start, or does not read its answer, would stay.
+    all from the start, or does not read its answer, would stay. Errors below the application have its form, too, since
+    Flink's clients take a body without `errors` for success.
     """
 
     patience: ClassVar[float] = 60.0
     """How many seconds a client may leave an answer unread."""
+    most: ClassVar[int] = 1000
+    """How many connections there may be at once."""
     _hurry: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._set_hurry()
+        if len(self.connections) > self.most:
+            self._refuse(503, f"This server has {self.most} connections already: try again.")
+        else:
+            self._set_hurry()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Answer without having understood, or even read, a request."""
+        answer = problem(status, text)
+        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "connection: close"]
+        head += [f"{name}: {value}" for name, value in answer.headers.items()]
+        self.transport.write("\r\n".join([*head, "", ""]).encode("latin-1") + bytes(answer.body))
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -163,9 +182,10 @@ def _config(app: FastAPI, settings: RestSettings) -> uvicorn.Config:
             "ssl_keyfile": settings.tls.key,
             "ssl_keyfile_password": settings.tls.key_password,
         }
+    limits = {"patience": settings.patience / 1000, "most": settings.max_connections}
     return uvicorn.Config(
         app,
-        http=type("PatientProtocol", (HurriedProtocol,), {"patience": settings.patience / 1000}),
+        http=type("Protocol", (HurriedProtocol,), limits),
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -173,7 +193,6 @@ def _config(app: FastAPI, settings: RestSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=settings.max_connections,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=STOP_SECONDS,
         **tls,

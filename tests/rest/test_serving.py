@@ -168,6 +168,15 @@ def test_many_clients_that_wait_do_not_keep_others_out(jobs):
         assert all(answers(server) for _ in range(5))
 
 
+def test_there_are_only_so_many_connections(jobs):
+    with serving_jobs(jobs, replace(ANY_PORT, max_connections=3)) as server:
+        with connected(server), connected(server), connected(server), connected(server) as one_too_many:
+            answer = told(one_too_many)
+        assert answer.startswith(b"HTTP/1.1 503") and b'{"errors":["' in answer
+        until(lambda: not server._server.server_state.connections)
+        assert answers(server)
+
+
 # --- what is no request ---
 @pytest.mark.parametrize(
     "sent",
@@ -190,5 +199,5 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(jobs, sent):
             answer = told(connection)
         except OSError:  # it was cut off while we were still sending
             answer = b""
-        assert not answer or answer.startswith(b"HTTP/1.1 4"), answer[:200]
+        assert not answer or (answer.startswith(b"HTTP/1.1 4") and b'{"errors":["' in answer), answer[:200]
         assert answers(server)

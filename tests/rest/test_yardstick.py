@@ -69,6 +69,9 @@ def test_no_secret_is_in_any_configuration(served):
 
 PROGRAM = """
 import json, sys, urllib.request
+from contextlib import suppress
+from penstock.common.restart_strategy import RestartStrategies
+from penstock.errors import JobFailed
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import in_process
 
@@ -76,6 +79,10 @@ with in_process():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_collection([1, 2, 3]).print()
     env.execute("seen")
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 1))
+    env.from_collection([0]).map(lambda n: 1 // n).print()
+    with suppress(JobFailed):
+        env.execute("broken")
 url = "http://127.0.0.1:" + sys.argv[1]
 for path in ("/jobs/overview", "/jobmanager/log"):
     print(urllib.request.urlopen(url + path).read().decode())
@@ -95,5 +102,7 @@ def test_a_program_opens_rest_for_its_own_jobs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"REST: http://127.0.0.1:{port}" in done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    (job,) = json.loads(line)["jobs"]
-    assert (job["name"], job["state"]) == ("seen", "FINISHED")
+    jobs = {job["name"]: job["state"] for job in json.loads(line)["jobs"]}
+    assert jobs == {"seen": "FINISHED", "broken": "FAILED"}
+    # What is logged is served, and warnings are still shown.
+    assert "restarts in 1 ms" in done.stdout and "restarts in 1 ms" in done.stderr
