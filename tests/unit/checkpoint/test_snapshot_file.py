@@ -49,6 +49,15 @@ class TestWhatIsWrittenIsRead:
         ref = written(f"{memory_url}/f", content, compress, inline_below)
         assert everything(ref) == content
 
+    @FEW
+    @given(content=contents, inline_below=st.sampled_from([0, 60, 1 << 30]))
+    def test_the_size_of_each_operators_state_is_known(self, memory_url, content, inline_below):
+        ref = written(f"{memory_url}/f", content, inline_below=inline_below)
+        sizes = {uid: 0 for uid, *_ in content}
+        for (uid, *_), pages in content.items():
+            sizes[uid] += sum(map(len, pages))
+        assert ref.operators == sizes
+
     @pytest.mark.parametrize("compress", [False, True])
     def test_on_every_file_system(self, place, compress):
         ref = written(f"{place}/chk-1/slot-0", CONTENT, compress)

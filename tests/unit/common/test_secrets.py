@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.common.secrets import HIDDEN, is_secret, masked
+from penstock.common.secrets import HIDDEN, concealed, is_secret, masked
 
 SECRET = [
     "security.ssl.rest.keystore-password",
@@ -37,3 +37,25 @@ def test_masking_keeps_names_order_and_plain_values_and_leaves_the_original_alon
     assert list(shown) == list(settings)
     assert shown == {**dict.fromkeys(SECRET, HIDDEN), **dict.fromkeys(PLAIN, "value")}
     assert set(settings.values()) == {"value"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sasl.password=hunter2",
+        "{'s3.secret-key': 'hunter2', 'a': 1}",
+        '{"security.rest.token.read": "hunter2"}',
+        "PASSWORD : hunter2",
+        "cannot reach postgresql+psycopg://me:hunter2@db:5432/x",
+        "https://me:hunter2@a/ and https://you:hunter2@b/",
+        "http://localhost/?api-key=hunter2&n=1",
+    ],
+)
+def test_what_can_be_recognised_in_a_text_is_hidden(text: str) -> None:
+    assert "hunter2" not in concealed(text)
+    assert HIDDEN in concealed(text)
+
+
+@pytest.mark.parametrize("text", ["no secret", "http://a:80/b@c", "the token is missing", "a = b", ""])
+def test_a_text_without_secrets_stays(text: str) -> None:
+    assert concealed(text) == text

@@ -72,8 +72,16 @@ def test_checkpoints_have_the_share_of_each_slot(view):
         assert [share.slot for share in record.slots] == [0, 1] and record.expected == 2
         assert record.size == sum(share.size for share in record.slots) > 0
         assert all(record.started <= share.acknowledged <= record.ended for share in record.slots)
-    assert checkpoints.restored is not None and checkpoints.restored_in_all == 1
-    assert checkpoints.restored.number in [record.number for record in checkpoints.completed]
+    restored = checkpoints.restored
+    assert restored is not None and checkpoints.restored_in_all == 1
+    assert restored.path == {record.number: record.path for record in checkpoints.completed}[restored.number]
+
+
+def test_the_share_of_a_slot_is_divided_up_by_operators(view):
+    uids = {operator.uid for operator in view.operators}
+    for record in view.checkpoints.completed:
+        for share in record.slots:
+            assert set(share.operators) <= uids and 0 < sum(share.operators.values()) < share.size
 
 
 def test_it_cannot_be_changed(view):
