@@ -276,7 +276,7 @@ def about_its_checkpoints(record):
     assert numbers == sorted(numbers, reverse=True)
     total = answer["counts"]
     assert total["total"] == total["in_progress"] + total["completed"] + total["failed"]
-    fits(s.CHECKPOINT_CONFIG, checkpoints.config(record.settings.checkpoints or CheckpointingRecord()))
+    fits(s.CHECKPOINT_CONFIG, checkpoints.config(record))
     known = record.checkpoints
     for one in (*known.in_progress, *known.completed, *known.failed):
         fits(s.checkpoint, checkpoints.checkpoint_details(record, one))
@@ -377,6 +377,12 @@ def test_a_job_that_waits_for_slots_runs_and_its_subtasks_are_scheduled():
 def test_only_the_newest_checkpoints_are_still_there_but_savepoints_are():
     rows = checkpoints.statistics(scripted_jobs.job())["history"]
     assert [(row["id"], row["discarded"]) for row in rows] == [(3, False), (2, False), (1, True)]
+
+
+def test_a_job_without_periodic_checkpoints_has_an_interval_without_end():
+    record = replace(scripted_jobs.job(), settings=Settings())
+    assert checkpoints.config(record)["interval"] == 0x7FFFFFFFFFFFFFFF
+    assert checkpoints.config(scripted_jobs.job())["interval"] == 1000
 
 
 def test_a_checkpoint_is_divided_up_by_what_each_vertex_keeps():

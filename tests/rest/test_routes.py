@@ -148,11 +148,12 @@ def test_what_cannot_be_cancelled(client, jobs, path, status):
         errors(response)
 
 
-def test_cancelling_can_be_switched_off(jobs):
+def test_the_dashboards_button_can_be_switched_off(jobs):
     client = client_of(jobs, cancel=False)
-    assert client.patch(f"/jobs/{RUNNING}").status_code == 404
+    assert client.get(f"/jobs/{RUNNING}/yarn-cancel").status_code == 404
     assert jobs.orders == []
     assert client.get("/config").json()["features"]["web-cancel"] is False
+    assert client.patch(f"/jobs/{RUNNING}").status_code == 202
 
 
 # --- operations ---
@@ -225,7 +226,15 @@ def test_a_savepoint_of_an_unknown_or_ended_job_fails_later(client):
     for job_id in (NOBODY, FINISHED):
         response = client.post(f"/jobs/{job_id}/savepoints")
         assert response.status_code == 202
-        assert "failure-cause" in outcome(client, f"/jobs/{job_id}/savepoints/{response.json()['request-id']}")
+        cause = outcome(client, f"/jobs/{job_id}/savepoints/{response.json()['request-id']}")["failure-cause"]
+        assert job_id in cause["stack-trace"] and "Traceback" not in cause["stack-trace"]
+
+
+def test_of_a_surprise_in_an_operation_the_whole_way_is_told(client, jobs):
+    jobs.checkpoint = lambda job_id, full: 1 // 0
+    trigger = client.post(f"/jobs/{RUNNING}/checkpoints").json()["request-id"]
+    cause = outcome(client, f"/jobs/{RUNNING}/checkpoints/{trigger}")["failure-cause"]
+    assert cause["class"] == "builtins.ZeroDivisionError" and "Traceback" in cause["stack-trace"]
 
 
 def test_a_stop_is_asked_for_under_savepoints(client, jobs):

@@ -14,6 +14,8 @@ from penstock.rest.answers.values import Json, Number, summary
 
 HISTORY = 10
 """How many checkpoints are listed; Flink's number."""
+NEVER = (1 << 63) - 1
+"""The interval, in milliseconds, by which Flink's dashboard sees that there are no periodic checkpoints."""
 _NOT_ADDRESSABLE = "<checkpoint-not-externally-addressable>"
 
 _FIGURES = (
@@ -26,8 +28,9 @@ _FIGURES = (
 )
 
 
-def config(checkpointing: CheckpointingRecord) -> Json:
-    """How a job takes checkpoints."""
+def config(record: JobRecord) -> Json:
+    """How a job takes checkpoints. One that takes none by itself has an interval that never ends."""
+    checkpointing = record.settings.checkpoints or CheckpointingRecord(interval=NEVER)
     retention = checkpointing.retention
     return {
         "mode": checkpointing.mode.lower(),

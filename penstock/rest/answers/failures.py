@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.job.record import JobRecord, SlotRecord, VertexRecord
 from penstock.job.view import FailureView
 from penstock.rest.answers.values import Json
+from penstock.rest.jobs import Refused, UnknownJob
 from penstock.rest.throwable import serialized_throwable
 
 MOST_EXCEPTIONS = 20
@@ -102,7 +103,7 @@ def cause_of(record: JobRecord) -> Json:
 def cause_of_error(error: BaseException) -> Json:
     """Why an operation failed. The way through our own code is told only for errors that nobody expected."""
     kind, message = f"{type(error).__module__}.{type(error).__qualname__}", concealed(str(error))
-    if isinstance(error, PenstockError):
+    if isinstance(error, (PenstockError, Refused, UnknownJob)):
         return _cause(kind, message, f"{kind}: {message}")
     return _cause(kind, message, concealed("".join(traceback.format_exception(error))))
 

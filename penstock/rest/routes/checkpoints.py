@@ -9,7 +9,6 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from penstock.checkpoint.history import CheckpointRecord
-from penstock.job.record import CheckpointingRecord
 from penstock.rest.answers import checkpoints
 from penstock.rest.answers.failures import cause_of_error
 from penstock.rest.desk import AtDesk, Body, Desk, JobId, OwnTriggerId, TriggerId, VertexId, body_of, documented
@@ -32,7 +31,7 @@ def statistics(desk: AtDesk, job_id: JobId) -> Answer:
 @router.get("/jobs/{job_id}/checkpoints/config")
 def config(desk: AtDesk, job_id: JobId) -> Answer:
     """How the job takes checkpoints."""
-    return Answer(checkpoints.config(desk.job(job_id).settings.checkpoints or CheckpointingRecord()))
+    return Answer(checkpoints.config(desk.job(job_id)))
 
 
 @router.get("/jobs/{job_id}/checkpoints/details/{number}")

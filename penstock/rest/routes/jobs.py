@@ -127,13 +127,13 @@ def cancel(desk: AtDesk, job_id: JobId, mode: Literal["cancel", "stop"] = "cance
 @router.get("/jobs/{job_id}/yarn-cancel", status_code=202)
 def cancel_by_get(desk: AtDesk, job_id: JobId) -> Response:
     """Cancel the job, as the dashboard's button does it."""
+    if not desk.settings.cancel:
+        raise missing("The dashboard does not cancel jobs here: web.cancel.enable is false.")
     return cancelled(desk, job_id)
 
 
 def cancelled(desk: Desk, job_id: str) -> Answer:
     """A job may be cancelled twice, but not once it has ended otherwise."""
-    if not desk.settings.cancel:
-        raise missing("Jobs are not cancelled over REST here: web.cancel.enable is false.")
     record = desk.job(job_id)
     if record.status in ("FINISHED", "FAILED"):
         raise Rejected(409, f"Job cancellation failed because the job is over: it has {record.status.lower()}.")
