@@ -169,10 +169,11 @@ class JobDriver:
             error = self._cause(ended.error) if ended.status is JobStatus.FAILED and ended.error else ended.error
             if not isinstance(error, JobDisplaced):
                 self._give_back()
+            self._over = ended.why
         finally:
             self._owner.let_go()
-        self._over = ended.why
-        self._refuse_late_requests()
+            self._over = self._over or "the driver of the job has died"
+            self._refuse_late_requests()
         if error is not None:
             # Where in the machinery it was made does not help anyone.
             raise error.with_traceback(None)
@@ -199,6 +200,8 @@ class JobDriver:
             self._machine.hear(self._messages.popleft())
 
     def _refuse_late_requests(self) -> None:
+        for query in self._machine.unanswered():
+            self._messages.append(StateWanted(query))
         while self._messages:
             message = self._messages.popleft()
             if isinstance(message, SavepointWanted):

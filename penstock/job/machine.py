@@ -51,6 +51,7 @@ from penstock.job.facts import (
     Waited,
 )
 from penstock.job.lookups import Lookups
+from penstock.job.queries import StateQuery
 from penstock.job.reports import Reached, alignment_limits, alignment_reached, check
 from penstock.job.restarts import is_lasting
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
@@ -453,6 +454,10 @@ class JobMachine:
 
     def _refuse_lookups(self, why: str) -> Decision:
         return Refuse(self._lookups.take(self._now), StateUnavailable(f"queryable state cannot be looked up: {why}"))
+
+    def unanswered(self) -> tuple[StateQuery, ...]:
+        """The queries that will never be answered, since nothing more is decided."""
+        return self._lookups.take(self._now)
 
     # --- what is seen ---
     def _enter(self, status: JobStatus) -> None:
