@@ -44,6 +44,8 @@ class JobHandle:
         self._savepoints = savepoints
         self._settings = settings or Settings()
         self._rates = Rates()
+        self.queryable_address: tuple[str, int] | None = None
+        """Where clients can look its queryable state up; None if it is not served."""
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
