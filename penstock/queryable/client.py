@@ -68,7 +68,6 @@ class QueryableStateClient:
 
         With a type the key is checked before it is sent, and with a descriptor the kind of the state.
         """
-        _check_key(key, key_type_info)
 
         def found(answer: QueryAnswer) -> State:
             check_kind(queryable_state_name, answer.kind, state_descriptor)
@@ -77,6 +76,10 @@ class QueryableStateClient:
                 raise UnknownKey(f"queryable state '{queryable_state_name}' holds nothing for {shortened(key)}")
             return read_only(answer.kind, entry.value, answer.cut)
 
+        try:
+            _check_key(key, key_type_info)
+        except TypeMismatch as error:
+            return _failed(error)
         return _then(self.query(job_id, QueryRequest.of(queryable_state_name, key)), found)
 
     def get_many(self, job_id: Any, queryable_state_name: str, keys: Iterable[Any]) -> Future[QueryAnswer]:
@@ -113,9 +116,12 @@ class QueryableStateClient:
         return {state["name"]: state["kind"] for state in self._ask(message, "states").result()}
 
     def query(self, job_id: Any, request: QueryRequest) -> Future[QueryAnswer]:
-        """Any request."""
-        message = {"job": str(job_id), "request": wire.request_to_json(request), "timeout": self._timeout * 1000}
-        return _then(self._ask(message, "answer"), wire.answer_from_json)
+        """Any request. Whatever goes wrong, the future tells it."""
+        try:
+            message = {"job": str(job_id), "request": wire.request_to_json(request), "timeout": self._timeout * 1000}
+            return _then(self._ask(message, "answer"), wire.answer_from_json)
+        except PenstockError as error:
+            return _failed(error)
 
     # --- the connection ---
     def _ask(self, message: dict[str, Any], part: str) -> Future[Any]:
@@ -154,6 +160,12 @@ def _check_key(key: Any, declared: TypeInformation | None) -> None:
             declared.fit([key])
         except TypeMismatch as error:
             raise TypeMismatch(f"the key must be {declared.notation}: {error}") from None
+
+
+def _failed(error: Exception) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
 
 
 def _then(future: Future[Any], change: Any) -> Future[Any]:

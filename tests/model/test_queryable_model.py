@@ -33,16 +33,17 @@ def test_every_answer_is_what_the_cut_it_names_holds(backend):
     def play(script, parallelism, records, ttl, seed):
         nonlocal answered
         cluster = AskingCluster(Random(seed))
-        with in_process(epoch_records=records, clock=ManualClock(now=1000, tick=1)):
-            with with_defaults(cluster=lambda settings, deployment: cluster):
-                environment = StreamExecutionEnvironment().set_parallelism(parallelism)
-                environment.set_state_backend(backend()).set_buffer_timeout(seed % 4)
-                steps = [pause() if step is None else step for step in script]
-                keyed = scripted(environment, *steps).key_by(lambda record: record[0])
-                keyed.process(EveryKind(ttl)).discard()
-                handle = environment.execute_async()._job
-                cluster.start(handle)
-                handle.result(60)
+        with (
+            in_process(epoch_records=records, clock=ManualClock(now=1000, tick=1)),
+            with_defaults(cluster=lambda settings, deployment: cluster),
+        ):
+            environment = StreamExecutionEnvironment().set_parallelism(parallelism)
+            environment.set_state_backend(backend()).set_buffer_timeout(seed % 4)
+            steps = [pause() if step is None else step for step in script]
+            scripted(environment, *steps).key_by(lambda record: record[0]).process(EveryKind(ttl)).discard()
+            handle = environment.execute_async()._job
+            cluster.start(handle)
+            handle.result(60)
         answered += check(cluster, [step for step in script if step is not None], ttl)
 
     play()
