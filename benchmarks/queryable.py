@@ -29,7 +29,7 @@ LOADS = {"as fast as it can": None, f"{PACED:,} records a second": PACED}
 
 
 # --- the job, in a process of its own ---
-def run_job(rate: int | None) -> None:
+def run_job(rate: int | None, slots: int) -> None:
     """Runs the job, says where it is found, and then how many records it has counted whenever a line comes."""
     sys.path.insert(0, str(environments.ROOT))
     from penstock.common import Configuration
@@ -38,7 +38,7 @@ def run_job(rate: int | None) -> None:
     configuration = Configuration()
     configuration.set_string("queryable-state.enable", "true")
     configuration.set_string("queryable-state.proxy.ports", "0")
-    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(SLOTS)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(slots)
     numbers = env.from_sequence(0, 10**15) if rate is None else env.generate(rate=rate)
     numbers.key_by(lambda number: number % KEYS).process(counting()).discard()
     job = env.execute_async("queryable")
@@ -93,8 +93,8 @@ def run_client(found: dict, seconds: float, rate: float) -> None:
 
 # --- measuring ---
 class Job:
-    def __init__(self, rate: int | None) -> None:
-        command = [environments.python_of(""), str(HERE), "--job", json.dumps(rate)]
+    def __init__(self, rate: int | None, slots: int) -> None:
+        command = [environments.python_of(""), str(HERE), "--job", json.dumps([rate, slots])]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.found = self._line()
 
@@ -132,8 +132,8 @@ def asking(job: Job, seconds: float) -> dict:
     return json.loads(said.stdout)
 
 
-def measure(rate: int | None, rounds: int, seconds: float) -> dict:
-    job = Job(rate)
+def measure(rate: int | None, slots: int, rounds: int, seconds: float) -> dict:
+    job = Job(rate, slots)
     try:
         while job.counted()[1] == 0:
             time.sleep(0.2)
@@ -174,7 +174,7 @@ def page(results: dict) -> str:
         )
     head = ["load", "records/s alone", "records/s asked", "ratio", "lookup, median ms", "99th percentile ms"]
     text = (
-        f"A job of {SLOTS} slot counts records by {KEYS:,} keys; a client in another process asks for {LOOKUPS:,} "
+        f"A job (slots: {results['slots']}) counts records by {KEYS:,} keys; a client in another process asks for {LOOKUPS:,} "
         "single keys a second over TCP. Rates are medians of rounds in which the job is left alone and asked in turn; "
         "the ratio is the median of theirs.\n"
     )
@@ -196,11 +196,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--slots", type=int, default=SLOTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job is not None:
-        run_job(json.loads(given.job))
+        run_job(*json.loads(given.job))
     elif given.client is not None:
         run_client(json.loads(given.client[0]), float(given.client[1]), float(given.client[2]))
     else:
@@ -209,14 +210,14 @@ def main() -> None:
 
 def run(given: argparse.Namespace) -> None:
     rounds, seconds = (1, 2) if given.quick else (given.rounds, given.seconds)
-    results = header(given.quick) | {"loads": {}}
+    results = header(given.quick) | {"slots": given.slots, "loads": {}}
     for load, rate in LOADS.items():
-        results["loads"][load] = found = attempt(load, measure, rate, rounds, seconds)
+        results["loads"][load] = found = attempt(load, measure, rate, given.slots, rounds, seconds)
         say(
             f"{load}: " + ", ".join(f"{name} {value:,.2f}" for name, value in found.items() if isinstance(value, float))
         )
     text = page(results)
-    save(folder_of(given.quick, partial=(rounds, seconds) != (4, 8)), "queryable", results, text)
+    save(folder_of(given.quick, partial=(rounds, seconds, given.slots) != (4, 8, SLOTS)), "queryable", results, text)
     print(text)
 
 

@@ -31,7 +31,7 @@ from penstock.vocabulary.state.descriptors import State, StateDescriptor
 
 DEFAULT_PORT = 9069
 DEFAULT_PAGE = 1_000
-LOOK_SECONDS = 0.5
+LOOK_MILLIS = 500
 GRACE_SECONDS = 2.0
 """How much later than the server a client gives up."""
 
@@ -207,11 +207,18 @@ class _Link:
         self.is_over = False
         try:
             self._socket = socket.create_connection(address, timeout=timeout)
+        except OSError as error:
+            raise StateUnavailable(f"there is no server of queryable state at {self._where}: {error}") from error
+        try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._greet(token)
             self._socket.settimeout(None)
         except OSError as error:
-            raise StateUnavailable(f"there is no server of queryable state at {self._where}: {error}") from error
+            self._socket.close()
+            raise StateUnavailable(f"{self._where} does not greet as a server of queryable state: {error}") from error
+        except PenstockError:
+            self._socket.close()
+            raise
         threading.Thread(target=self._read, name="penstock queryable state client", daemon=True).start()
 
     @property
@@ -221,10 +228,8 @@ class _Link:
     def _greet(self, token: str | None) -> None:
         greeting = self._message()
         if greeting.get("server") != wire.GREETING or greeting.get("version") != wire.VERSION:
-            self._socket.close()
             raise QueryError(f"what listens at {self._where} does not serve queryable state in version {wire.VERSION}")
         if greeting.get("token") and token is None:
-            self._socket.close()
             raise AccessDenied(f"the server at {self._where} wants a token (queryable-state.token)")
         nonces = (str(greeting.get("nonce")), secrets.token_hex(16))
         said = None if token is None else wire.proof(token, "client", nonces)
@@ -232,7 +237,6 @@ class _Link:
         answered = self._message()
         expected = wire.proof(token, "server", nonces) if token is not None and greeting.get("token") else None
         if answered.get("proof") != expected:
-            self._socket.close()
             raise AccessDenied(f"the server at {self._where} does not know the token")
 
     def _message(self) -> dict[str, Any]:
@@ -261,8 +265,10 @@ class _Link:
 
     def _read(self) -> None:
         try:
+            ready = select.poll()
+            ready.register(self._socket, select.POLLIN)
             while True:
-                if self._ahead or select.select([self._socket], [], [], LOOK_SECONDS)[0]:
+                if self._ahead or ready.poll(LOOK_MILLIS):
                     self._take(self._message())
                 self._give_up_late()
         except (OSError, ValueError, PenstockError) as error:  # ValueError: the socket was closed meanwhile
@@ -283,7 +289,7 @@ class _Link:
         now = time.monotonic()
         if now < self._next_look:
             return
-        self._next_look = now + LOOK_SECONDS
+        self._next_look = now + LOOK_MILLIS / 1000
         with self._lock:
             late = [number for number, waiting in self._waiting.items() if waiting.deadline < now]
             futures = [self._waiting.pop(number).future for number in late]

@@ -142,6 +142,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for message in self._inbox.feed(data):
+                if self._transport.is_closing():
+                    return
                 (self._ask if self._trusted else self._greet)(message)
         except QueryError as error:
             self._say({"error": wire.error_to_json(error)})

@@ -120,6 +120,9 @@ class Queryables:
         """A function asks for a state that is queryable."""
         name = descriptor.get_queryable_state_name()
         assert name is not None
+        known = self._published.get(name)
+        if known is not None and known.table is table:
+            return  # functions may ask for their state with every record
         schema = schema_of(descriptor)
         state = QueryableState(name, schema["kind"], uid, operator, descriptor.get_name(), schema)
         if table.layout is not Layout.KEY:
@@ -127,12 +130,10 @@ class Queryables:
                 f"{state.describe()} cannot be queryable as '{name}': it belongs to windows, and only the state of a "
                 "whole key can be looked up"
             )
-        known = self._published.get(name)
-        if known is None:
-            self._published[name] = _Published(state, table, peek_of(descriptor), max_parallelism)
-            self._new.append(state)
-        elif known.table is not table:
+        if known is not None:
             raise ProgramError(claimed_twice(known.state, state))
+        self._published[name] = _Published(state, table, peek_of(descriptor), max_parallelism)
+        self._new.append(state)
 
     def news(self) -> list[QueryableState]:
         """What was published since the last time."""
