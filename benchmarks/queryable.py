@@ -174,9 +174,9 @@ def page(results: dict) -> str:
         )
     head = ["load", "records/s alone", "records/s asked", "ratio", "lookup, median ms", "99th percentile ms"]
     text = (
-        f"A job (slots: {results['slots']}) counts records by {KEYS:,} keys; a client in another process asks for {LOOKUPS:,} "
-        "single keys a second over TCP. Rates are medians of rounds in which the job is left alone and asked in turn; "
-        "the ratio is the median of theirs.\n"
+        f"A job (slots: {results['slots']}) counts records by {KEYS:,} keys; a client in another process asks for "
+        f"{LOOKUPS:,} single keys a second over TCP. Rates are medians of rounds in which the job is left alone and "
+        "asked in turn; the ratio is the median of theirs.\n"
     )
     return joined(
         [

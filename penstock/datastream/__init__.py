@@ -213,6 +213,7 @@ __all__ = [
     "ProcessFunction",
     "ProcessJoinFunction",
     "ProcessWindowFunction",
+    "QueryableStateStream",
     "ReadOnlyBroadcastState",
     "ReduceFunction",
     "ReducingState",
