@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
-    from penstock.datastream.queryable_state_stream import QueryableStateStream
     from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.queryable_state_stream import QueryableStateStream
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.datastream.state import (
         AggregatingState,
