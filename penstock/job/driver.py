@@ -199,11 +199,17 @@ class JobDriver:
         while self._messages:
             self._machine.hear(self._messages.popleft())
 
+    def _next_message(self) -> Message | None:
+        """The oldest; None if there is none, perhaps since another thread took it."""
+        try:
+            return self._messages.popleft()
+        except IndexError:
+            return None
+
     def _refuse_late_requests(self) -> None:
         for query in self._machine.unanswered():
             self._messages.append(StateWanted(query))
-        while self._messages:
-            message = self._messages.popleft()
+        while (message := self._next_message()) is not None:
             if isinstance(message, SavepointWanted):
                 reply(Reply(message.request, error=CheckpointFailed(f"no savepoint was taken: {self._over}")))
             if isinstance(message, StateWanted):
