@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-start bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-queryable bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -75,6 +75,7 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 	$(MAKE) bench-connectors
 	$(MAKE) bench-latency
 	$(MAKE) bench-epochs
+	$(MAKE) bench-queryable
 	$(MAKE) bench-start
 
 bench-batch: $(STAMP)  ## a BATCH job over 4 GB of records beside plain PySpark (BATCH="--gigabytes 1" for less)
@@ -96,6 +97,10 @@ bench-latency: $(STAMP)  ## from source to sink through keyed state, with and wi
 bench-epochs: $(STAMP)  ## what an epoch costs in which nothing happens, and an idle job; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/epoch_cost.py $(EPOCHS)
+
+bench-queryable: $(STAMP)  ## what lookups in queryable state cost a job, and how long they take; part of make bench
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/queryable.py $(QUERYABLE)
 
 bench-start: $(STAMP)  ## how long it takes to the first result, warm and cold, beside PyFlink; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'

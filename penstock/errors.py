@@ -30,6 +30,12 @@ PenstockError
 │   ├── AccessDenied             wrong credentials, or too few rights
 │   ├── OffsetOutOfRange         a position that the outside system no longer has
 │   └── SchemaMismatch           the outside system holds something of another shape
+├── QueryError                   queryable state cannot be looked up
+│   ├── UnknownJob
+│   ├── UnknownState             no state has this queryable name
+│   ├── UnknownKey               there is nothing for this key, or it has expired
+│   ├── StateUnavailable         the job restarts, has ended or cannot be reached
+│   └── QueryTimeout
 ├── ContextError                 a function used its context in a way its stream does not allow
 │   ├── KeyedStateRequired
 │   └── TimersRequireKeys
@@ -169,6 +175,30 @@ class OffsetOutOfRange(ConnectorError):
 
 class SchemaMismatch(ConnectorError):
     """The outside system holds something of another shape."""
+
+
+class QueryError(PenstockError):
+    """Queryable state cannot be looked up."""
+
+
+class UnknownJob(QueryError):
+    """No job of this id has queryable state here."""
+
+
+class UnknownState(QueryError):
+    """No state of the job has this queryable name."""
+
+
+class UnknownKey(QueryError):
+    """The state holds nothing for this key, or what it held has expired."""
+
+
+class StateUnavailable(QueryError):
+    """The job restarts, has ended or cannot be reached."""
+
+
+class QueryTimeout(QueryError):
+    """There was no answer in time."""
 
 
 class ContextError(PenstockError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -100,6 +101,11 @@ class RunningJob(Protocol):
         """Write a savepoint and return its path. With `stop` the job ends after it; `drain` fires timers first."""
         ...
 
+    @property
+    def queryable_address(self) -> tuple[str, int] | None: ...
+
+    def query(self, request: Any) -> Future[Any]: ...
+
 
 class JobClient:
     """Steers one job. Every answer comes as a future, because the job may have to be asked."""
@@ -133,6 +139,14 @@ class JobClient:
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result when the job has ended; asking for it raises what made the job fail."""
         return CompletableFuture.submit(self._job.result)
+
+    def query(self, request: Any) -> Future[Any]:
+        """Look queryable state up, from this process: a QueryRequest gives a QueryAnswer (`penstock.queryable`)."""
+        return self._job.query(request)
+
+    def get_queryable_state_address(self) -> tuple[str, int] | None:
+        """The host and port for a QueryableStateClient; None unless queryable-state.enable is set."""
+        return self._job.queryable_address
 
     def __repr__(self) -> str:
         return f"JobClient({self._job.job_id})"

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
     from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.queryable_state_stream import QueryableStateStream
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.datastream.state import (
         AggregatingState,
@@ -212,6 +213,7 @@ __all__ = [
     "ProcessFunction",
     "ProcessJoinFunction",
     "ProcessWindowFunction",
+    "QueryableStateStream",
     "ReadOnlyBroadcastState",
     "ReduceFunction",
     "ReducingState",
@@ -267,6 +269,7 @@ _NAMES_BY_MODULE = {
     ".connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
     ".data_stream": "CloseableIterator DataStream DataStreamSink SplitStream",
     ".keyed_stream": "KeyedStream",
+    ".queryable_state_stream": "QueryableStateStream",
     ".joined_streams": "CoGroupedStreams JoinedStreams",
     ".windowed_stream": "AllWindowedStream WindowedStream",
     ".execution_mode": "RuntimeExecutionMode",

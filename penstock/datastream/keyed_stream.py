@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream, check_function, check_instance, time_assigner
+from penstock.datastream.queryable_state_stream import QueryableStateStream, queryable_descriptor
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import ByKey, Partitioning
 from penstock.graph.transformations import StreamRef
 from penstock.runtime.functions.process import ProcessOperator
+from penstock.runtime.functions.queryable_sink import QueryableStateSink
 from penstock.runtime.functions.rolling import Accumulate, Choose, Field, ReduceOperator, add
 from penstock.runtime.functions.with_state import FilterWithState, FlatMapWithState, MapWithState
 from penstock.vocabulary.functions.element_functions import Function, ReduceFunction
 from penstock.vocabulary.functions.process_functions import KeyedProcessFunction, ProcessFunction
+from penstock.vocabulary.state.descriptors import StateDescriptor
 from penstock.vocabulary.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from penstock.vocabulary.windows.windows import WindowAssigner
 
@@ -69,7 +72,7 @@ class KeyedStream(DataStream, FoldsFields):
     def __init__(
         self, origin: DataStream, selector: Callable[[Any], Any], key_type: TypeInformation | None = None
     ) -> None:
-        refs = [StreamRef(ref.node, ref.tag, ByKey(selector)) for ref in origin._refs]
+        refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin._refs]
         super().__init__(origin._environment, refs, origin._type)
         self._origin = origin
         self._selector = selector
@@ -107,6 +110,19 @@ class KeyedStream(DataStream, FoldsFields):
         """func(value, state) returns (whether to keep the value, new state)."""
         check_function(func, Function, "filter_with_state")
         return self._then("Filter With State", FilterWithState(func, None, self._selector), self._type)
+
+    # --- for clients outside the job ---
+    def as_queryable_state(
+        self, queryable_state_name: str, state_descriptor: StateDescriptor | None = None
+    ) -> QueryableStateStream:
+        """Keep what arrives for each key in a state that clients can look up, and send nothing on.
+
+        Without a descriptor it is the last record. A value state keeps the last record too; records are added to a
+        reducing, aggregating or list state.
+        """
+        descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self._type)
+        node = self._sink(f"Queryable State {queryable_state_name}", QueryableStateSink(descriptor, self._selector))
+        return QueryableStateStream(node._node, descriptor, self._key_type)
 
     # --- several streams ---
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:

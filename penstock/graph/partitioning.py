@@ -74,6 +74,8 @@ class ByKey(Partitioning):
     """Send each record to the subtask that owns the key group of its key."""
 
     selector: Callable[[Any], Any]
+    key_type: Any = None
+    """The declared type of the key, a TypeInformation; None if none was declared."""
     label = "HASH"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute
+from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, ProgramError
 from penstock.graph.partitioning import Forward, Partitioning, Rebalance
 from penstock.graph.transformations import Chaining, StreamRef, Transformation, reachable
 from penstock.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, default_max_parallelism
@@ -108,6 +108,7 @@ def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: 
     nodes = [_node(index, transformation, settings) for index, transformation in enumerate(transformations)]
     _inherit_groups(transformations, nodes)
     _check_uids(nodes)
+    _check_queryable_names(nodes)
     numbers = {transformation: index for index, transformation in enumerate(transformations)}
     edges = _edges(transformations, numbers, nodes)
     _assign_stages(nodes, edges)
@@ -160,6 +161,19 @@ def _check_uids(nodes: list[Node]) -> None:
         if times > 1:
             names = ", ".join(node.name for node in nodes if node.uid == uid)
             raise DuplicateUid(f"uid '{uid}' is given to {times} operators ({names}); each needs one of its own")
+
+
+def _check_queryable_names(nodes: list[Node]) -> None:
+    """States that functions make queryable are known, and checked, when the job runs."""
+    owners: dict[str, str] = {}
+    for node in nodes:
+        for name in getattr(node.operator, "queryable_names", ()):
+            if name in owners:
+                raise ProgramError(
+                    f"two states are queryable as '{name}': those of {owners[name]} and {node.name} (uid {node.uid}); "
+                    "each needs a name of its own in the job"
+                )
+            owners[name] = f"{node.name} (uid {node.uid})"
 
 
 def _edges(transformations: list[Transformation], numbers: dict[Transformation, int], nodes: list[Node]) -> list[Edge]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.sinks.committing import Begun
 
 
@@ -33,6 +34,9 @@ class Cluster(Protocol):
 
     def run(self, command: Command) -> list[Report]:
         """Run one epoch through all stages. Raises SlotLost when a slot's process is gone."""
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        """Let slots, by their numbers, answer clients' questions between two epochs. Raises SlotLost as `run` does."""
 
     def release(self) -> list[Report]:
         """Close the slots' functions and release their processes. Called once, also after a failure."""

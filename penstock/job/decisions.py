@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from penstock.checkpoint.archive import Covered, Reply, StorageOrder
 from penstock.checkpoint.metadata import Metadata
 from penstock.common.job import JobStatus
+from penstock.errors import StateUnavailable
+from penstock.job.queries import StateQuery
+from penstock.queryable.requests import Cut
 from penstock.runtime.core.messages import Command, Report
 
 
@@ -31,6 +34,22 @@ class RunEpoch:
     """Send this command to all slots, with what the enumerators assign. Answered by EpochRan."""
 
     command: Command
+
+
+@dataclass(frozen=True)
+class Look:
+    """Let the slots answer these queries, between two epochs."""
+
+    queries: tuple[StateQuery, ...]
+    cut: Cut
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Tell whoever waits for the answer to these queries that there will be none."""
+
+    queries: tuple[StateQuery, ...]
+    error: StateUnavailable
 
 
 @dataclass(frozen=True)
@@ -68,4 +87,6 @@ class Ended:
     error: Exception | None = None
 
 
-Decision = Deploy | RunEpoch | Commit | Wait | HandOutLast | Release | Ended | StorageOrder | Reply | Covered
+Decision = (
+    Deploy | RunEpoch | Look | Refuse | Commit | Wait | HandOutLast | Release | Ended | StorageOrder | Reply | Covered
+)

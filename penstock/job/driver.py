@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -14,11 +15,22 @@ from penstock import pickling
 from penstock.checkpoint.archive import Covered, Publish, Reply, SnapshotRequest, reply
 from penstock.checkpoint.coordinator import Coordinator
 from penstock.common.job import JobStatus
-from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError, StorageError
+from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError, StateUnavailable, StorageError
 from penstock.graph.plan import Plan
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster, Patience
-from penstock.job.decisions import Commit, Decision, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
+from penstock.job.decisions import (
+    Commit,
+    Decision,
+    Deploy,
+    Ended,
+    HandOutLast,
+    Look,
+    Refuse,
+    Release,
+    RunEpoch,
+    Wait,
+)
 from penstock.job.driver_parts import DriverParts
 from penstock.job.durability import Durability
 from penstock.job.epochs import EpochOptions
@@ -36,12 +48,16 @@ from penstock.job.facts import (
     Released,
     SavepointWanted,
     SlotGone,
+    StateWanted,
     Waited,
 )
 from penstock.job.machine import JobMachine
+from penstock.job.queries import QueryDesk, StateQuery
 from penstock.job.results import Results
 from penstock.job.view import JobView, StatusChange
+from penstock.queryable.requests import QueryAnswer, QueryRequest
 from penstock.runtime.core.messages import Deployment, Report
+from penstock.runtime.core.queryables import QueryableState
 
 log = logging.getLogger("penstock.job")
 MOST_ASSIGNED = 20_000
@@ -62,6 +78,12 @@ class Driver(Protocol):
 
     def request(self, request: SnapshotRequest) -> None:
         """Ask for a savepoint at the end of the next epoch."""
+
+    def query(self, request: QueryRequest) -> Future[QueryAnswer]:
+        """Look queryable state up, at the next cut."""
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        """The states that can be looked up, as far as they are known."""
 
 
 class JobDriver:
@@ -92,6 +114,7 @@ class JobDriver:
         self._machine = JobMachine(plan, deployment.job_id, options, durability)
         own_time = self._clock.now if self._clock.virtual else None
         self._driver_parts = DriverParts(plan, self.wake, deployment.job_id, own_time)
+        self._desk = QueryDesk(plan)
         self._messages: deque[Message] = deque()
         self._wake = threading.Event()
         self._over = ""
@@ -120,6 +143,19 @@ class JobDriver:
         if self._over:
             self._refuse_late_requests()
 
+    def query(self, request: QueryRequest) -> Future[QueryAnswer]:
+        query = StateQuery(request)
+        if request.token is not None:
+            query.answer_with(self._desk.next_page)
+            return query.future
+        self._tell(StateWanted(query))
+        if self._over:
+            self._refuse_late_requests()
+        return query.future
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        return self._desk.states()
+
     def _tell(self, message: Message) -> None:
         self._messages.append(message)
         self._wake.set()
@@ -133,10 +169,11 @@ class JobDriver:
             error = self._cause(ended.error) if ended.status is JobStatus.FAILED and ended.error else ended.error
             if not isinstance(error, JobDisplaced):
                 self._give_back()
+            self._over = ended.why
         finally:
             self._owner.let_go()
-        self._over = ended.why
-        self._refuse_late_requests()
+            self._over = self._over or "the driver of the job has died"
+            self._refuse_late_requests()
         if error is not None:
             # Where in the machinery it was made does not help anyone.
             raise error.with_traceback(None)
@@ -162,11 +199,21 @@ class JobDriver:
         while self._messages:
             self._machine.hear(self._messages.popleft())
 
+    def _next_message(self) -> Message | None:
+        """The oldest; None if there is none, perhaps since another thread took it."""
+        try:
+            return self._messages.popleft()
+        except IndexError:
+            return None
+
     def _refuse_late_requests(self) -> None:
-        while self._messages:
-            message = self._messages.popleft()
+        for query in self._machine.unanswered():
+            self._messages.append(StateWanted(query))
+        while (message := self._next_message()) is not None:
             if isinstance(message, SavepointWanted):
                 reply(Reply(message.request, error=CheckpointFailed(f"no savepoint was taken: {self._over}")))
+            if isinstance(message, StateWanted):
+                message.query.refuse(StateUnavailable(f"queryable state cannot be looked up: {self._over}"))
 
     # --- carrying out decisions ---
     def _attempted(self, decision: Decision) -> Answer:
@@ -204,8 +251,8 @@ class JobDriver:
                 self._driver_parts.checkpoint_complete(decision.checkpoint)
             case HandOutLast():
                 self._hand_out_last(decision)
-            case Reply():
-                reply(decision)
+            case Reply() | Look() | Refuse():
+                self._answer_clients(decision)
             case Publish():
                 return self._publish(decision)
             case Ended():
@@ -220,6 +267,7 @@ class JobDriver:
         self._own(decision)
         if decision.repeats:
             self._results.forget()
+        self._desk.restart()
         self._deployment.attempt = decision.attempt
         self._deployment.now = decision.now
         self._deployment.restore = snapshot.restore(decision.continued) if snapshot is not None else None
@@ -254,6 +302,7 @@ class JobDriver:
             for uid, payload in report.results:
                 self._results.take(command.epoch, uid, payload)
         self._check_owner_of_failures(reports)
+        self._desk.learn(reports)
         return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
 
     def _release(self) -> Answer:
@@ -287,6 +336,16 @@ class JobDriver:
             return NotPublished(self._clock.now(), order, error)
         return Published(self._clock.now(), order, path)
 
+    def _answer_clients(self, decision: Reply | Look | Refuse) -> None:
+        match decision:
+            case Reply():
+                reply(decision)
+            case Look(queries, cut):
+                self._desk.look(queries, cut, self._cluster.look)
+            case Refuse(queries, error):
+                for query in queries:
+                    query.refuse(error)
+
     def _hand_out_last(self, decision: HandOutLast) -> None:
         if decision.epoch is None:
             self._results.release_all()
@@ -308,3 +367,11 @@ class EndedJob:
 
     def request(self, request: SnapshotRequest) -> None:
         reply(Reply(request, error=CheckpointFailed("no savepoint was taken: the job has ended")))
+
+    def query(self, request: QueryRequest) -> Future[QueryAnswer]:
+        query = StateQuery(request)
+        query.refuse(StateUnavailable("queryable state cannot be looked up: the job has ended"))
+        return query.future
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        return ()

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.checkpoint.archive import Publish, SnapshotRequest
 from penstock.errors import JobDisplaced, PenstockError
+from penstock.job.queries import StateQuery
 from penstock.runtime.core.messages import Report
 
 
@@ -90,6 +91,13 @@ class SavepointWanted:
 
 
 @dataclass(frozen=True)
+class StateWanted:
+    """A client waits for the values of a queryable state."""
+
+    query: StateQuery
+
+
+@dataclass(frozen=True)
 class CancelWanted:
     """A client wants the job to end as soon as possible."""
 
@@ -111,4 +119,4 @@ class Displaced:
     error: JobDisplaced
 
 
-Message = SavepointWanted | CancelWanted | News | SlotGone | Displaced
+Message = SavepointWanted | StateWanted | CancelWanted | News | SlotGone | Displaced

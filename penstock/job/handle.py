@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from secrets import token_hex
 from typing import Any
 
@@ -17,6 +18,8 @@ from penstock.job.driver import Driver
 from penstock.job.rates import Rates
 from penstock.job.record import JobRecord, Settings, record_of
 from penstock.job.view import JobView
+from penstock.queryable.requests import QueryAnswer, QueryRequest
+from penstock.runtime.core.queryables import QueryableState
 from penstock.storage import Storage
 
 STOP_SECONDS = 10
@@ -41,6 +44,8 @@ class JobHandle:
         self._savepoints = savepoints
         self._settings = settings or Settings()
         self._rates = Rates()
+        self.queryable_address: tuple[str, int] | None = None
+        """Where clients can look its queryable state up; None if it is not served."""
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
@@ -129,6 +134,20 @@ class JobHandle:
         A gauge is no accumulator: what its values amount to together cannot be known.
         """
         return combined(self.view.reports)
+
+    def query(self, request: QueryRequest) -> Future[QueryAnswer]:
+        """Look queryable state up. All of the answer is from one cut, which it names.
+
+        The future fails with a QueryError, or with what is wrong with a key. A job that reads as fast as it can comes
+        to its next cut within `penstock.epoch.max-time` or so; from then on its epochs are short while it is asked.
+        """
+        if self._is_batch():
+            raise UnsupportedOperation("a BATCH job has no queryable state: its operators are gone when they are done")
+        return self._driver.query(request)
+
+    def queryable_states(self) -> tuple[QueryableState, ...]:
+        """The states that can be looked up, as far as functions have asked for them."""
+        return self._driver.queryable_states()
 
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
         """Write a savepoint below a directory and return its path."""

@@ -17,26 +17,20 @@ from collections.abc import Callable
 
 from penstock.checkpoint.archive import Reply, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobStatus
-from penstock.errors import (
-    AccessDenied,
-    CheckpointFailed,
-    ConfigurationError,
-    JobCancelled,
-    JobDisplaced,
-    JobError,
-    JobFailed,
-    MissingDependency,
-    NotFound,
-    OffsetOutOfRange,
-    ProgramError,
-    SchemaMismatch,
-    SlotLost,
-    SnapshotError,
-    StorageError,
-)
+from penstock.errors import CheckpointFailed, JobCancelled, JobDisplaced, JobError, StateUnavailable
 from penstock.graph.plan import Plan
-from penstock.job.decisions import Commit, Decision, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
-from penstock.job.driver_parts import job_failed
+from penstock.job.decisions import (
+    Commit,
+    Decision,
+    Deploy,
+    Ended,
+    HandOutLast,
+    Look,
+    Refuse,
+    Release,
+    RunEpoch,
+    Wait,
+)
 from penstock.job.durability import Durability
 from penstock.job.epochs import EpochOptions, Pace
 from penstock.job.facts import (
@@ -53,24 +47,18 @@ from penstock.job.facts import (
     Released,
     SavepointWanted,
     SlotGone,
+    StateWanted,
     Waited,
 )
+from penstock.job.lookups import Lookups
+from penstock.job.queries import StateQuery
+from penstock.job.reports import Reached, alignment_limits, alignment_reached, check
+from penstock.job.restarts import is_lasting
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
 from penstock.job.view import FailureView, JobView, StatusChange
+from penstock.queryable.requests import Cut
 from penstock.runtime.core.messages import CheckpointOrder, Command, Report
 
-LASTING = (
-    ProgramError,
-    ConfigurationError,
-    SnapshotError,
-    MissingDependency,
-    NotFound,
-    AccessDenied,
-    OffsetOutOfRange,
-    SchemaMismatch,
-)
-"""What another try would not change."""
-RESTARTABLE = (JobFailed, SlotLost, CheckpointFailed, StorageError)
 REMEMBERED_FAILURES = 100
 REMEMBERED_CHANGES = 1000
 log = logging.getLogger("penstock.job")
@@ -94,6 +82,7 @@ class JobMachine:
         self._attempt = 0
         self._epoch = 0
         self._requests: deque[SnapshotRequest] = deque()
+        self._lookups = Lookups(self._options)
         self._cancelled = False
         self._news = False
         self._waited = False
@@ -123,7 +112,7 @@ class JobMachine:
         """The savepoint with which the job will stop, once it was ordered."""
         self._stopped: Reply | None = None
         """What became of it."""
-        self._reached: dict[tuple[str, str, int], int] = {}
+        self._reached: Reached = {}
 
     # --- told at any moment ---
     def hear(self, message: Message) -> None:
@@ -131,6 +120,8 @@ class JobMachine:
         match message:
             case SavepointWanted(request):
                 self._requests.append(request)
+            case StateWanted(query):
+                self._lookups.add(query)
             case CancelWanted():
                 self._cancelled = True
             case News():
@@ -164,7 +155,7 @@ class JobMachine:
             case _ if self._ending is not None and self._ending.status is JobStatus.SUSPENDED:
                 pass
             case Deployed(reports=reports):
-                _check(reports)
+                check(reports)
                 self._restart_at, self._deployed = None, self._now
                 self._enter(JobStatus.RUNNING)
             case EpochRan():
@@ -219,6 +210,8 @@ class JobMachine:
         if self._cancelled:
             self._end_cancelled()
             return None
+        if self._lookups:
+            return self._refuse_lookups("the job has failed and restarts; ask again when it runs")
         if not self._waited:
             return Wait(self._restart_at)
         self._waited = False
@@ -239,7 +232,7 @@ class JobMachine:
             self._end_cancelled()
             return
         self._remember(error)
-        lasting = isinstance(error, LASTING) or not isinstance(error, RESTARTABLE) or getattr(error, "lasting", False)
+        lasting = is_lasting(error)
         delay = None if lasting else self._durability.restarts.failed(self._now)
         if delay is not None:
             self._restart_in(delay, error)
@@ -263,7 +256,7 @@ class JobMachine:
 
     # --- epochs ---
     def _run(self) -> Decision | None:
-        """The end, the next epoch, or a wait until there is a reason for one."""
+        """The end, the answers to queries, the next epoch, or a wait until there is a reason for one."""
         if self._is_over():
             self._end(Ended(JobStatus.FINISHED, "the job has ended"))
             return None
@@ -275,6 +268,8 @@ class JobMachine:
         self._schedule = self._schedule or self._scheduled(self._ran)
         until = self._schedule.until(self._news)
         is_due = self._waited or self._urgent or (until is not None and until <= self._now)
+        if self._lookups.are_due(is_due):
+            return Look(self._lookups.take(self._now), Cut(self._attempt, self._epoch - 1, self._now))
         return RunEpoch(self._command()) if is_due else Wait(until)
 
     def _scheduled(self, ran: EpochRan) -> Schedule:
@@ -290,15 +285,17 @@ class JobMachine:
     def _take_epoch(self, ran: EpochRan) -> None:
         reports = sorted(ran.reports, key=lambda report: report.slot)
         self._ran, self._schedule = ran, None
-        self._pace.ran(ran.millis, max((report.read for report in reports), default=0))
-        self._reached = _alignment_reached(reports)
+        read = max((report.read for report in reports), default=0)
+        self._pace.ran(ran.millis, read)
+        self._lookups.epoch_ran(ran.millis, read)
+        self._reached = alignment_reached(reports)
         self._reports_seen = tuple(reports)
         idle = not any(report.results or report.backlog for report in reports)
         self._idle_epochs = self._idle_epochs + 1 if idle else 0
         self._news = self._news or any(report.news for report in reports)
         if self._ordered is not None:
             self.coordinator.locate(self._ordered, ran.positions)
-        _check(reports)
+        check(reports)
         if any(report.committables for report in reports) or all_finished(reports):
             self._agenda.append(Commit(ran.reports))
         self._next_step = self._take_acknowledgements
@@ -325,14 +322,18 @@ class JobMachine:
         self._ordered = order.number if order is not None else None
         self._news = self._waited = self._urgent = False
         self._started = self._now
+        wait_millis = 0 if order is not None or self._requests else self._wait_millis()
+        max_records, max_millis, wait_millis = self._lookups.shortened(
+            self._options, self._pace.records, wait_millis, self._now
+        )
         command = Command(
             epoch=self._epoch,
             attempt=self._attempt,
             now=self._now,
-            max_records=self._pace.records,
-            max_millis=self._options.max_millis,
-            wait_millis=0 if order is not None or self._requests else self._wait_millis(),
-            alignment=self._alignment_limits(),
+            max_records=max_records,
+            max_millis=max_millis,
+            wait_millis=wait_millis,
+            alignment=alignment_limits(self._plan, self._reached),
             checkpoint=order,
             notices=notices,
             drain=isinstance(request, SavepointRequest) and request.drain,
@@ -361,17 +362,6 @@ class JobMachine:
             self._final = order.number
             return order
         return self.coordinator.order(self._now, self._epoch)
-
-    def _alignment_limits(self) -> dict[str, int]:
-        """How far each alignment group may go: its slowest stream plus the smallest drift allowed."""
-        limits: dict[str, int] = {}
-        for node in self._plan.nodes:
-            if node.alignment is not None:
-                group, drift = node.alignment
-                slowest = [w for (g, _, _), w in self._reached.items() if g == group]
-                if slowest:
-                    limits[group] = min(min(slowest) + drift, limits.get(group, 2**63))
-        return limits
 
     # --- whether it is over ---
     def _is_over(self) -> bool:
@@ -428,7 +418,7 @@ class JobMachine:
 
     def _check_release(self, reports: list[Report]) -> None:
         try:
-            _check(reports)
+            check(reports)
         except JobError as error:
             self._fail(error)
 
@@ -457,8 +447,17 @@ class JobMachine:
         if self._requests:
             why = f"no savepoint was taken: {self._ending.why}"
             return Reply(self._requests.popleft(), error=CheckpointFailed(why))
+        if self._lookups:
+            return self._refuse_lookups(self._ending.why)
         self._enter(self._ending.status)
         return self._ending
+
+    def _refuse_lookups(self, why: str) -> Decision:
+        return Refuse(self._lookups.take(self._now), StateUnavailable(f"queryable state cannot be looked up: {why}"))
+
+    def unanswered(self) -> tuple[StateQuery, ...]:
+        """The queries that will never be answered, since nothing more is decided."""
+        return self._lookups.take(self._now)
 
     # --- what is seen ---
     def _enter(self, status: JobStatus) -> None:
@@ -479,22 +478,3 @@ class JobMachine:
             deployed=self._deployed,
             restart_at=self._restart_at,
         )
-
-
-def _check(reports: list[Report]) -> None:
-    """Raise what slots report as lost or failed."""
-    lost = [report for report in reports if report.lost]
-    if lost:
-        raise SlotLost("; ".join(f"slot {report.slot}: {report.lost}" for report in lost))
-    failed = [report.failure for report in reports if report.failure is not None]
-    if failed:
-        # A failure may make later stages fail in other slots: the earliest is the cause.
-        raise job_failed(min(failed, key=lambda failure: failure.stage))
-
-
-def _alignment_reached(reports: list[Report]) -> dict[tuple[str, str, int], int]:
-    return {
-        (group, uid, report.slot): watermark
-        for report in reports
-        for (group, uid), watermark in report.alignment.items()
-    }

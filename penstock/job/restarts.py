@@ -8,7 +8,33 @@ from random import Random
 
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.time import to_millis
+from penstock.errors import (
+    AccessDenied,
+    CheckpointFailed,
+    ConfigurationError,
+    JobFailed,
+    MissingDependency,
+    NotFound,
+    OffsetOutOfRange,
+    ProgramError,
+    SchemaMismatch,
+    SlotLost,
+    SnapshotError,
+    StorageError,
+)
 
+LASTING = (
+    ProgramError,
+    ConfigurationError,
+    SnapshotError,
+    MissingDependency,
+    NotFound,
+    AccessDenied,
+    OffsetOutOfRange,
+    SchemaMismatch,
+)
+"""What another try would not change."""
+RESTARTABLE = (JobFailed, SlotLost, CheckpointFailed, StorageError)
 DEFAULT_WITH_CHECKPOINTS = RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
     initial_backoff=1_000,
     max_backoff=60_000,
@@ -20,6 +46,11 @@ DEFAULT_WITH_CHECKPOINTS = RestartStrategies.ExponentialDelayRestartStrategyConf
 
 _LONGEST_BACKOFF = 2.0**62
 """Where a wait stops growing, far above any limit: a float would overflow in a job that fails often enough."""
+
+
+def is_lasting(error: Exception) -> bool:
+    """Whether another attempt would fail the same way, so that none is worth while."""
+    return isinstance(error, LASTING) or not isinstance(error, RESTARTABLE) or getattr(error, "lasting", False)
 
 
 class Restarts(ABC):

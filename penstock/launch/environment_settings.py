@@ -13,6 +13,7 @@ from penstock.errors import ConfigurationError, InvalidParallelism
 from penstock.job.cluster import Patience
 from penstock.job.epochs import EpochOptions
 from penstock.launch.options import OPTIONS, Option, RestartOptions, StorageOptions
+from penstock.launch.queryable_serving import QueryableOptions
 from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
 from penstock.vocabulary.settings.checkpoint_storage import (
     FLINKS_FILE_STATE_THRESHOLD,
@@ -57,6 +58,7 @@ class EnvironmentSettings:
     rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
     """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
     storage: StorageOptions = field(default_factory=StorageOptions)
+    queryable: QueryableOptions = field(default_factory=QueryableOptions)
     savepoint_directory: str | None = None
     restart: RestartStrategyConfiguration | None = None
     """The strategy, by a program or by options; None leaves it to whether there are checkpoints."""

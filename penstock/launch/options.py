@@ -175,6 +175,15 @@ def _buffer_timeout(text: str) -> int:
     return -1 if text.strip() == "-1" else parse_duration(text)
 
 
+def _ports(text: str) -> tuple[int, ...]:
+    """Ports to try in turn: 9069, 9069,9070 or 9069-9079."""
+    ranges = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part) for part in text.split(",")]
+    ports = [port for found in ranges if found for port in range(int(found[1]), int(found[2] or found[1]) + 1)]
+    if None in ranges or not ports or max(ports) > 65_535:
+        raise ValueError("it must be ports from 0 to 65535, such as 9069, 9069,9070 or 9069-9079; 0 means any")
+    return tuple(ports)
+
+
 # --- options that are combined ---
 @dataclass
 class StorageOptions:
@@ -444,6 +453,13 @@ _STATE = [
     ),
 ]
 
+_QUERYABLE = [
+    Option("queryable-state.enable", _keep("queryable.enabled", truth), "false"),
+    Option("queryable-state.proxy.ports", _keep("queryable.ports", _ports), "9069"),
+    Option("queryable-state.bind-host", _keep("queryable.host", some_text), "127.0.0.1"),
+    Option("queryable-state.token", _keep("queryable.token", some_text)),
+]
+
 _RESTARTS = [
     Option("restart-strategy.type", _keep("restart_options.kind", _RESTART_KINDS), others=("restart-strategy",)),
     _restart("restart-strategy.fixed-delay.attempts", "restart_attempts", not_negative, "1"),
@@ -484,5 +500,5 @@ _RECOVERY = [
     Option("execution.takeover", _keep("takeover", truth), "false"),
 ]
 
-OPTIONS = [*_JOB, *_CHECKPOINTS, *_STORAGE, *_STATE, *_RESTARTS, *_RECOVERY]
+OPTIONS = [*_JOB, *_CHECKPOINTS, *_STORAGE, *_STATE, *_QUERYABLE, *_RESTARTS, *_RECOVERY]
 """Every option that is understood."""

@@ -31,6 +31,7 @@ from penstock.launch.durable_jobs import (
     owned,
 )
 from penstock.launch.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
+from penstock.launch.queryable_serving import Serving, serving
 from penstock.launch.recorded_settings import recorded
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.sink_operators import PrintSink
@@ -169,6 +170,7 @@ def start(
             return _ended(environment, job_id, collecting)
         durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
         cluster = defaults().cluster(settings, deployment)
+        served = None if plan.batch else serving(settings.queryable)
     driver = JobDriver(
         plan,
         deployment,
@@ -180,16 +182,18 @@ def start(
         patience=settings.patience,
     )
     environment._sinks.clear()
-    return _started(
-        JobHandle(
-            job_id,
-            driver,
-            cluster,
-            lambda: _end(collecting),
-            savepoint_directory(settings),
-            recorded(settings),
-        )
+    handle = JobHandle(
+        job_id,
+        driver,
+        cluster,
+        lambda: _end(collecting, served),
+        savepoint_directory(settings),
+        recorded(settings),
     )
+    if served is not None:
+        served.add(job_id.hex, handle)
+        handle.queryable_address = served.address
+    return _started(handle)
 
 
 def _started(handle: JobHandle) -> JobHandle:
@@ -211,9 +215,11 @@ def _ended(
     return _started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 
 
-def _end(collecting: dict[Transformation, CloseableIterator]) -> None:
+def _end(collecting: dict[Transformation, CloseableIterator], served: Serving | None = None) -> None:
     for results in collecting.values():
         results.end()
+    if served is not None:
+        served.leave()
 
 
 def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:

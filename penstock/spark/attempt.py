@@ -8,7 +8,8 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import cloudpickle
 from pyspark import InheritableThread, SparkContext
@@ -17,11 +18,12 @@ from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.spark.encryption import Identity, new_identity
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
 from penstock.spark.preloading import needed
-from penstock.spark.worker import COMMAND, DEPLOY, RELEASE, Hello, Invitation
+from penstock.spark.worker import COMMAND, DEPLOY, LOOK, RELEASE, Hello, Invitation
 
 ENDING_SECONDS = 3.0
 """How long Spark's job may take to end by itself once its slots have ended."""
@@ -51,6 +53,7 @@ class Attempt:
         self._name = deployment.plan.job_name
         self._group = f"{deployment.job_id}-{self._number}-{secrets.token_hex(4)}"
         self._patience = patience
+        self._epoch = -1
         self._ended = False
         self._failure: str | None = None
         self._links: list[socket.socket] = []
@@ -144,46 +147,55 @@ class Attempt:
 
     def run(self, command: Command) -> list[Report]:
         """Run one epoch in all slots, and return their reports."""
+        self._epoch = command.epoch
         return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        """Let some slots answer clients' questions, at the cut at which they all are."""
+        orders = {slot: LOOK + pickle.dumps(lookup, pickle.HIGHEST_PROTOCOL) for slot, lookup in lookups.items()}
+        return self._asked(Tag(self._number, self._epoch, -1), orders)
 
     def release(self) -> list[Report]:
         """Close the slots' functions, and let the processes end."""
         return self._ordered(-1, RELEASE)
 
     def _ordered(self, epoch: int, order: bytes) -> list[Report]:
-        tag = Tag(self._number, epoch, -1)
+        return self._asked(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order))
+
+    def _asked(self, tag: Tag, orders: Mapping[int, bytes]) -> list[Any]:
+        """Send some slots an order each, and return what they answer, in order of slots."""
         try:
-            for inlet in self._inlets:
-                send(inlet.sock, tag, order)
-            return self._reports(tag)
+            for slot, order in orders.items():
+                send(self._inlets[slot].sock, tag, order)
+            return self._answers(tag, orders)
         except (LinkLost, ValueError, OSError) as error:
             why = self._why(str(error))
             self._let_go()  # the others have time to end until the next attempt begins
             raise SlotLost(why) from None
 
-    def _reports(self, tag: Tag) -> list[Report]:
-        reports: dict[int, Report] = {}
+    def _answers(self, tag: Tag, asked: Mapping[int, bytes]) -> list[Any]:
+        answers: dict[int, Any] = {}
         patience: float | None = self._patience.heartbeat_timeout / 1000
-        while len(reports) < self._slots:
+        while len(answers) < len(asked):
             ready = self._selector.select(patience)
             if not ready:
                 # They may take as long as they like, but the user may want to know what the job waits for.
-                self._lifelines.ask(slot for slot in range(self._slots) if slot not in reports)
+                self._lifelines.ask(slot for slot in asked if slot not in answers)
                 patience = None
             for key, _ in ready:
                 inlet = self._inlets[key.data]
-                if key.data in reports:
-                    # It has answered, and is gone: at the end of the job as it should be, else the next order tells.
+                if key.data in answers or key.data not in asked:
+                    # It owes no answer, and is gone: at the end of the job as it should be, else the next order tells.
                     self._selector.unregister(inlet.sock)
                 elif inlet.read():
                     found, body = inlet.message()
                     if found != tag:
                         raise LinkLost(f"slot {key.data} answered {found} instead of {tag}")
-                    reports[key.data] = report = pickle.loads(body)
-                    if report.lost:
+                    answers[key.data] = answer = pickle.loads(body)
+                    if isinstance(answer, Report) and answer.lost:
                         # The others may take long to find out, or wait for ever for this one.
-                        raise LinkLost(f"slot {report.slot}: {report.lost}")
-        return [reports[slot] for slot in range(self._slots)]
+                        raise LinkLost(f"slot {answer.slot}: {answer.lost}")
+        return [answers[slot] for slot in sorted(asked)]
 
     # --- the end ---
     def _why(self, said: str) -> str:

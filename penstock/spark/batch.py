@@ -8,7 +8,7 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 import cloudpickle
 from pyspark import InheritableThread, SparkContext, SparkStageInfo, StatusTracker
 
-from penstock.errors import SlotLost
+from penstock.errors import SlotLost, UnsupportedOperation
 from penstock.pickling import dumps
 from penstock.runtime.batch.parcels import Parcel
 from penstock.runtime.batch.stage import Assignments, reports_of
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import door_of, is_local, reason
 from penstock.spark.batch_task import StageTask
@@ -76,6 +77,9 @@ class SparkBatchCluster:
                     self._assigned[slot].setdefault(node, []).append(payload)
                     found = True
         return found
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        raise UnsupportedOperation("a BATCH job has no queryable state")
 
     def release(self) -> list[Report]:
         """Functions are closed in the tasks, and tasks end with their work."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark import SparkContext
 
 from penstock.errors import SlotLost
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import Attempt, check_session
 from penstock.spark.session import in_session
@@ -42,6 +43,9 @@ class SparkCluster:
 
     def run(self, command: Command) -> list[Report]:
         return self._live().run(command)
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        return self._live().look(lookups)
 
     def release(self) -> list[Report]:
         self._released = True

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
@@ -25,6 +25,7 @@ from penstock import compat
 from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.slot import Slot
 from penstock.spark import cached_files
 from penstock.spark.encryption import Identity
@@ -44,7 +45,7 @@ from penstock.spark.links import (
 from penstock.spark.mesh import Mesh, mesh_of
 from penstock.spark.preloading import preload
 
-DEPLOY, COMMAND, RELEASE = b"D", b"C", b"R"
+DEPLOY, COMMAND, LOOK, RELEASE = b"D", b"C", b"L", b"R"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
@@ -195,7 +196,11 @@ class SlotProcess:
 
     def serve(self) -> None:
         """Do what the driver says, until it says that this is the end."""
-        handlers = {DEPLOY: self._deploy, COMMAND: self._epoch}
+        handlers: dict[bytes, Callable[[memoryview], Report | Findings]] = {
+            DEPLOY: self._deploy,
+            COMMAND: self._epoch,
+            LOOK: self._look,
+        }
         orders = Inlet(self._control)
         while orders.read():
             tag, order = orders.message()
@@ -208,10 +213,10 @@ class SlotProcess:
                 return
             self._answer(handlers[kind](body))
 
-    def _answer(self, report: Report) -> None:
+    def _answer(self, report: Report | Findings) -> None:
         send(self._control, self._tag(report.epoch), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
 
-    # --- the three orders ---
+    # --- the orders ---
     def _deploy(self, body: memoryview) -> Report:
         failure = None
         try:
@@ -265,6 +270,12 @@ class SlotProcess:
                 return Report(self._index, command.epoch, os.getpid(), lost=str(lost))
             arrived = [outgoing[self._index], *others]  # type: ignore[list-item]
         return slot.report()
+
+    def _look(self, body: memoryview) -> Findings:
+        """Answer clients' questions; between two epochs, as all orders come one after the other."""
+        lookup: Lookup = pickle.loads(body)
+        assert self._slot is not None
+        return self._slot.look(lookup)
 
     def _release(self) -> Report:
         """Close the functions."""

@@ -55,12 +55,15 @@ class KeyedStateBackend:
         tables: Tables | None = None,
         owner: str = "",
         layout: Layout = Layout.KEY,
+        publish: Callable[[StateDescriptor, Table], None] | None = None,
     ) -> None:
+        """`publish` is told of every state that is queryable."""
         self.scope = KeyScope()
         self.layout = layout
         self._now = now
         self._make: Tables = tables or HeapTables()
         self._owner = owner
+        self._publish = publish
         self.tables: dict[str, Table] = {}
         self._expiries: dict[str, Expiry] = {}
 
@@ -100,6 +103,8 @@ class KeyedStateBackend:
                 f"state '{name}' is registered as {type(table.descriptor).__name__} and cannot also be a "
                 f"{type(descriptor).__name__}: give one of them another name"
             )
+        if descriptor.is_queryable() and self._publish is not None:
+            self._publish(descriptor, table)
         return table
 
     def empty_table(self, name: str, layout: Layout) -> Table:

@@ -132,6 +132,18 @@ class RocksTable(Table):
         if self.entries.discard(address):
             self.changed.add(address)
 
+    # --- looking without touching ---
+    def peek(self, address: Hashable) -> Any:
+        """As in memory; what is looked at does not become alive."""
+        alive = self.entries.live(address)
+        if alive is not ABSENT:
+            return alive
+        stored = self.entries.stored(address)
+        return ABSENT if stored is None else pickle.loads(stored)[1]
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return ((address, value) for address, value, _ in self.scan())
+
     # --- epochs ---
     def end_epoch(self, tracking: bool) -> None:
         self.flush(tracking)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from penstock import pickling
 from penstock.errors import KeyedStateRequired
+from penstock.state.live_entries import ABSENT
 from penstock.vocabulary.state.descriptors import StateDescriptor
 
 PAGE_ENTRIES = 4096
@@ -99,6 +100,15 @@ class Table:
         if address in self.entries:
             del self.entries[address]
             self.changed.add(address)
+
+    # --- looking without touching ---
+    def peek(self, address: Hashable) -> Any:
+        """The value of an entry, or ABSENT. It is the live object: whoever asked for it must not change it."""
+        return self.entries.get(address, ABSENT)
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Every address with its value, in no particular order; nothing may change meanwhile."""
+        return self.entries.items()
 
     # --- epochs ---
     def end_epoch(self, tracking: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import cloudpickle
@@ -14,6 +14,7 @@ from penstock.launch.environment_settings import EnvironmentSettings
 from penstock.launch.submission import with_defaults
 from penstock.runtime.core.failures import OperatorFailed, failure_of
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.slot import Slot
 from penstock.runtime.sinks.committing import Begun
 
@@ -54,6 +55,9 @@ class InProcessCluster:
             sent = [slot.run_stage(stage, arriving[slot.index]) for slot in self.slots]
             arriving = [list(blobs) for blobs in zip(*sent, strict=True)]
         return [slot.report() for slot in self.slots]
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        return [self.slots[slot].look(cloudpickle.loads(cloudpickle.dumps(asked))) for slot, asked in lookups.items()]
 
     def lose(self) -> None:
         """Forget the slots as if their processes had died. Only their databases are closed: this process lives on."""

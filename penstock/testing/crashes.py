@@ -14,11 +14,11 @@ A program writes into `outcome.store`, an outside system with transactions, thro
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
@@ -31,9 +31,11 @@ from penstock.launch.environment_settings import EnvironmentSettings
 from penstock.launch.submission import with_defaults
 from penstock.runtime.checkpoints import writing as checkpoints
 from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.testing.cluster import InProcessCluster, ManualClock
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
+T = TypeVar("T")
 MOST_DRIVERS = 60
 MARKERS_REMEMBERED = 2
 JOB_ID = "c0ffee" + "0" * 26
@@ -252,7 +254,14 @@ class CrashingCluster(InProcessCluster):
     def run(self, command: Command) -> list[Report]:
         return self._survive(lambda: super(CrashingCluster, self).run(command))
 
-    def _survive(self, action: Callable[[], list[Report]]) -> list[Report]:
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        def answer() -> list[Findings]:
+            crash_point("answering queries")
+            return super(CrashingCluster, self).look(lookups)
+
+        return self._survive(answer)
+
+    def _survive(self, action: Callable[[], list[T]]) -> list[T]:
         schedule = _Current.schedule
         try:
             return action()

@@ -26,12 +26,15 @@ from penstock.common.restart_strategy import RestartStrategies
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, JobDisplaced, JobFailed, SlotLost, StorageError
 from penstock.job import facts
-from penstock.job.decisions import Commit, Deploy, Ended, HandOutLast, Release, RunEpoch, Wait
+from penstock.job.decisions import Commit, Deploy, Ended, HandOutLast, Look, Refuse, Release, RunEpoch, Wait
 from penstock.job.durability import Durability
 from penstock.job.epochs import EpochOptions
+from penstock.job.lookups import ATTENTION_MILLIS, BRISK_MILLIS
 from penstock.job.machine import JobMachine
+from penstock.job.queries import StateQuery
 from penstock.job.restarts import NoRestarts, restarts_of
 from penstock.launch.submission import plan_of
+from penstock.queryable.requests import QueryRequest
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.messages import Acknowledgement, Report
 from penstock.state.snapshot_file import FileRef, SlotSnapshot
@@ -88,13 +91,17 @@ class World:
         options = EpochOptions(100, 50, interval_millis=random.choice([0, 5]))
         self.machine = JobMachine(PLAN, "job", options, durability)
         self.requests, self.replied = [], []
+        self.queries, self.served, self.refused = [], [], []
+        self.looked_at, self.looks = None, 0
+        self.ran_in = None
+        """The attempt in which the last epoch ran to its end."""
         self.epochs, self.attempt = [], None
         self.orders = []
         """Of the running attempt: (slot, order) that was not acknowledged yet."""
         self.acknowledged = {}
         self.ordered_in = {}
         self.published, self.covered, self.published_savepoints = [], [], []
-        self.stopped = self.displaced = False
+        self.stopped = self.displaced = self.released = False
         self.finished_in = None
         """The first epoch of the attempt in which all had ended."""
         self.told_complete = set()
@@ -127,6 +134,9 @@ class World:
                 request = CheckpointRequest(full=stop)
             self.requests.append(request)
             self.machine.hear(facts.SavepointWanted(request))
+        if self.chance(0.2):
+            self.queries.append(StateQuery(QueryRequest("state")))
+            self.machine.hear(facts.StateWanted(self.queries[-1]))
         if self.chance(0.005):
             self.machine.hear(facts.CancelWanted())
         if self.chance(0.003):
@@ -150,6 +160,13 @@ class World:
             return self.failed(JobFailed("a committer failed"))
         if isinstance(decision, Reply):
             self.replied.append(decision.request)
+        if isinstance(decision, Look):
+            # Those that wait are told by the driver, whatever becomes of it.
+            self.served.extend(decision.queries)
+            if self.chance(0.1):
+                return self.failed(SlotLost("killed while it was asked"))
+        if isinstance(decision, Refuse):
+            self.refused.extend(decision.queries)
         return facts.Answer(self.now)
 
     def failed(self, error):
@@ -174,6 +191,8 @@ class World:
         if ended and not (command.paused and not command.drain) and self.finished_in is None:
             self.finished_in = command.epoch
         reports = [self.report(slot, command) for slot in range(SLOTS)]
+        if not any(report.failure for report in reports):
+            self.ran_in = command.attempt
         return facts.EpochRan(self.now, reports, {"s": 1}, more=self.chance(0.1), millis=1.0)
 
     def report(self, slot, command):
@@ -235,12 +254,21 @@ class World:
     # --- what may be decided ---
     def check(self, decision) -> None:
         if self.displaced:
-            assert isinstance(decision, Reply | Release | Ended), f"{decision} after the job was displaced"
+            assert isinstance(decision, Reply | Refuse | Release | Ended), f"{decision} after the job was displaced"
         match decision:
             case RunEpoch(command):
                 assert command.epoch == len(self.epochs), "every epoch is decided once"
                 assert command.attempt == self.attempt
                 self.epochs.append(command.epoch)
+                self.check_pace(command)
+            case Look():
+                self.check_look(decision)
+            case Refuse(queries):
+                assert queries and not any(self.is_answered(query) for query in queries)
+                restarting = self.machine.view.status is JobStatus.RESTARTING
+                assert restarting or self.released, "it could have been asked"
+            case Release():
+                self.released = True
             case Deploy():
                 self.check_deploy(decision)
             case Publish(metadata, savepoint_folder):
@@ -257,6 +285,23 @@ class World:
                 self.check_end(decision)
         self.check_view()
 
+    def is_answered(self, query):
+        return any(query is other for other in (*self.served, *self.refused))
+
+    def check_look(self, look):
+        assert look.queries and not any(self.is_answered(query) for query in look.queries), "each is answered once"
+        assert self.ran_in == self.attempt == look.cut.attempt, "there is a cut of this attempt"
+        assert look.cut.epoch == self.epochs[-1], "it is the last one"
+        self.looked_at, self.looks = look.cut.processing_time, self.looks + 1
+
+    def check_pace(self, command):
+        """Epochs are short while somebody asks, and as long as they may be again when nobody does."""
+        asked = self.looked_at is not None and command.now - self.looked_at <= ATTENTION_MILLIS
+        if asked:
+            assert command.max_millis <= BRISK_MILLIS
+        elif self.looked_at is None and not self.refused:
+            assert command.max_millis == 50
+
     def check_deploy(self, decision):
         assert self.attempt is None or decision.attempt == self.attempt + 1
         self.attempt = decision.attempt
@@ -270,6 +315,8 @@ class World:
         asked, replied = ({id(request) for request in requests} for requests in (self.requests, self.replied))
         assert len(self.replied) == len(replied), "a request is answered once"
         assert asked == replied, "nobody waits for ever"
+        assert all(self.is_answered(query) for query in self.queries), "nor for an answer"
+        assert len(self.served) + len(self.refused) == len(self.queries)
         assert self.machine.view.status is ended.status
         assert (ended.error is None) is (ended.status is JobStatus.FINISHED)
         if self.displaced:
@@ -321,3 +368,22 @@ def test_a_view_that_was_published_does_not_change():
     world.check = lambda decision: (views.append((world.machine.view, repr(world.machine.view))), check(decision))
     world.play()
     assert all(repr(view) == text for view, text in views) and len(views) > 5
+
+
+def test_queries_are_answered_while_the_job_runs_and_do_not_keep_it_from_its_epochs():
+    """Somebody asks before every single decision, and the job comes to its end as ever."""
+    looks = 0
+    for seed in range(200):
+        world = World(Random(seed))
+        hear = world.messages
+
+        def asks(world=world, hear=hear):
+            hear()
+            if len(world.queries) < 100:
+                world.queries.append(StateQuery(QueryRequest("state")))
+                world.machine.hear(facts.StateWanted(world.queries[-1]))
+
+        world.messages = asks
+        world.play()
+        looks += world.looks
+    assert looks > 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -45,7 +46,8 @@ class FunctionOperator(Operator):
     def keyed_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
         """A backend for keyed state, with what was restored for it."""
         context, clock = self.context, self.context.clock
-        backend = KeyedStateBackend(lambda: clock.now, context.tables, f"{context.uid}/{scope}", layout)
+        publish = partial(context.queryables.publish, context.name, context.uid, context.max_parallelism)
+        backend = KeyedStateBackend(lambda: clock.now, context.tables, f"{context.uid}/{scope}", layout, publish)
         if context.restored is not None:
             context.restored.fill(backend, scope)
         return backend

@@ -9,6 +9,7 @@ from penstock.graph.plan import Plan
 from penstock.runtime.checkpoints.owner_token import Token
 from penstock.runtime.core.activity import Figures
 from penstock.runtime.core.failures import Failure
+from penstock.runtime.core.queryables import QueryableState
 from penstock.state.snapshot_file import Restore, SlotSnapshot
 from penstock.vocabulary.settings.state_backend import StateBackend
 
@@ -159,6 +160,8 @@ class Report:
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     uploading: bool = False
     """Whether a checkpoint is still being written."""
+    queryable: list[QueryableState] = field(default_factory=list)
+    """The states that became queryable in this slot since its last report."""
     failure: Failure | None = None
     lost: str = ""
     """Why this process cannot continue: it does not hold the slot's live state."""

@@ -17,6 +17,7 @@ from penstock.runtime.checkpoints.restore import RestoredOperator
 from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.runtime.core.failures import OperatorFailed, failure_of
+from penstock.runtime.core.queryables import Queryables
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import HeapTables, Tables
 
@@ -45,6 +46,8 @@ class OperatorContext:
     tracks_changes: bool = False
     """Whether checkpoints are taken, so that the state's tables will be asked what changed."""
     tables: Tables = field(default_factory=HeapTables)
+    queryables: Queryables = field(default_factory=Queryables)
+    """Where states that clients can look up are made known."""
     restored: RestoredOperator | None = None
     """What a checkpoint holds for this operator; None for a fresh start."""
     job_parameters: dict[str, str] = field(default_factory=dict)

@@ -40,6 +40,7 @@ from penstock.runtime.core.operator import (
     Operator,
     OperatorContext,
 )
+from penstock.runtime.core.queryables import Findings, Lookup, Queryables
 from penstock.runtime.core.table_choice import tables_for
 from penstock.runtime.exchange.choice import writer_for
 from penstock.runtime.exchange.frames import deliver
@@ -85,6 +86,7 @@ class Slot:
         self._committables: list[tuple[str, int, list[Any]]] = []
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
+        self.queryables = Queryables()
         keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
         self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
         self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
@@ -151,6 +153,7 @@ class Slot:
                 watermark_interval=deployment.watermark_interval,
                 tracks_changes=deployment.checkpoints is not None and not self.plan.batch,
                 tables=self.tables,
+                queryables=self.queryables,
                 restored=self._restored(node),
                 job_parameters=deployment.job_parameters,
                 cached_files=deployment.cached_files,
@@ -452,8 +455,14 @@ class Slot:
             combining=dict(self.metrics.combining),
             acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
+            queryable=self.queryables.news(),
             failure=self.failure,
         )
+
+    def look(self, lookup: Lookup) -> Findings:
+        """Answer clients' questions from the cut at which the last epoch ended; nothing changes by it."""
+        found = tuple(self.queryables.answer(question, lookup.now) for question in lookup.questions)
+        return Findings(self.index, self.deployment.attempt, self.epoch, found)
 
     def _take_checkpoint(self) -> None:
         if self.command is not None and self.command.checkpoint is not None and self.failure is None:

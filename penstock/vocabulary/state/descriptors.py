@@ -200,6 +200,8 @@ class StateDescriptor:
     Functions in them are left out of the comparison, since equal functions cannot be recognised.
     """
 
+    _queryable_state_name: str | None = None
+
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise ValueError(f"the name of a state must be a string that is not empty, not {name!r}")
@@ -214,6 +216,27 @@ class StateDescriptor:
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Let what this state keeps expire."""
         self.ttl_config = instance_of("ttl_config", ttl_config, StateTtlConfig)
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Let clients outside the job look this state up under a name, which must be unique in the job.
+
+        Call it before the function asks for the state.
+        """
+        if not isinstance(queryable_state_name, str) or not queryable_state_name:
+            raise ValueError(
+                f"the name of a queryable state must be a string that is not empty, not {queryable_state_name!r}"
+            )
+        if self._queryable_state_name not in (None, queryable_state_name):
+            raise ValueError(f"state '{self.name}' is already queryable as '{self._queryable_state_name}'")
+        self._queryable_state_name = queryable_state_name
+
+    def is_queryable(self) -> bool:
+        """Return whether clients can look this state up."""
+        return self._queryable_state_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        """Return the name under which clients look it up; None if they cannot."""
+        return self._queryable_state_name
 
     def _compared(self) -> tuple[object, ...]:
         return self.name, self.type_info, self.ttl_config

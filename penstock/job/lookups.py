@@ -1,0 +1,67 @@
+"""When queries are answered: between epochs, never instead of them; and epochs are short while somebody asks."""
+
+from __future__ import annotations
+
+from penstock.job.epochs import EpochOptions
+from penstock.job.queries import StateQuery
+
+BRISK_MILLIS = 12
+"""How long an epoch should take while somebody asks: a query waits for half of it on average."""
+BRISK_WAIT_MILLIS = 5
+"""How long a source that finds nothing may wait in its slot meanwhile."""
+ATTENTION_MILLIS = 1_000
+"""How long after the last query epochs stay short."""
+
+
+class Lookups:
+    """The queries that wait for the next cut."""
+
+    def __init__(self, options: EpochOptions) -> None:
+        self._waiting: list[StateQuery] = []
+        self._looked = False
+        """Whether the slots were asked since the last epoch."""
+        self._asked: int | None = None
+        self._pace = BriskPace(options)
+
+    def add(self, query: StateQuery) -> None:
+        self._waiting.append(query)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def are_due(self, epoch_is_due: bool) -> bool:
+        """Whether to answer them now. When an epoch is due, there is one look before it, so that it has its turn."""
+        return bool(self._waiting) and not (self._looked and epoch_is_due)
+
+    def take(self, now: int) -> tuple[StateQuery, ...]:
+        """All that wait, since they are answered or refused together."""
+        waiting, self._waiting = tuple(self._waiting), []
+        self._looked, self._asked = True, now
+        return waiting
+
+    # --- epochs ---
+    def epoch_ran(self, millis: float, read: int) -> None:
+        self._looked = False
+        self._pace.ran(millis, read)
+
+    def shortened(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:
+        """How many records the next epoch may read, for how many milliseconds, and how long it may wait for input."""
+        if self._asked is None or now - self._asked > ATTENTION_MILLIS:
+            return records, options.max_millis, wait_millis
+        brisk = min(options.max_millis, BRISK_MILLIS)
+        return min(records, self._pace.records), brisk, min(wait_millis, BRISK_WAIT_MILLIS)
+
+
+class BriskPace:
+    """How many records an epoch may read so that all of it, with what later stages do, takes about BRISK_MILLIS."""
+
+    def __init__(self, options: EpochOptions) -> None:
+        self._most = options.max_records
+        self.records = options.max_records
+
+    def ran(self, millis: float, read: int) -> None:
+        """An epoch took so long, and a slot has read so much in it. Short epochs may be short for lack of input."""
+        if read and millis > BRISK_MILLIS:
+            self.records = max(1, min(self._most, int(read * BRISK_MILLIS / millis)))
+        elif millis < 0.8 * BRISK_MILLIS:
+            self.records = min(self._most, int(self.records * 1.5) + 1)

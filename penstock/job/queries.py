@@ -1,0 +1,181 @@
+"""Queries of clients: which slots are asked, what their findings mean together, and the pages of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import pickling
+from penstock.errors import (
+    PenstockError,
+    ProgramError,
+    QueryError,
+    SlotLost,
+    StateUnavailable,
+    TypeMismatch,
+    UnknownState,
+)
+from penstock.graph.partitioning import ByKey
+from penstock.graph.plan import Node, Plan
+from penstock.queryable.requests import MOST_ANSWER_BYTES, Cut, QueryAnswer, QueryRequest
+from penstock.queryable.scans import Scans
+from penstock.runtime.core.messages import Report
+from penstock.runtime.core.queryables import Finding, Findings, Lookup, QueryableState, Question, claimed_twice
+from penstock.state.key_groups import key_group, subtask_for_group
+
+Ask = Callable[[Mapping[int, Lookup]], list[Findings]]
+
+
+@dataclass(frozen=True, eq=False)
+class StateQuery:
+    """A request, and the future of its answer."""
+
+    request: QueryRequest
+    future: Future[QueryAnswer] = field(default_factory=Future)
+
+    def answer_with(self, page: Callable[[QueryRequest], QueryAnswer]) -> None:
+        """Answer at once, without asking any slot."""
+        try:
+            self.future.set_result(page(self.request))
+        except PenstockError as error:
+            self.refuse(error)
+
+    def refuse(self, error: Exception) -> None:
+        if self.future.running() or self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+class QueryDesk:
+    """Knows the queryable states of a running job, and turns requests into questions for its slots."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._nodes = {node.uid: node for node in plan.nodes}
+        self._key_types = {node.uid: _key_type(plan, node) for node in plan.nodes}
+        self._states: dict[str, QueryableState] = {}
+        self._scans = Scans()
+
+    def states(self) -> tuple[QueryableState, ...]:
+        """Those that are known so far; a function may ask for its state with the first record only."""
+        return tuple(self._states.values())
+
+    def restart(self) -> None:
+        """A new attempt begins: its functions say anew what is queryable."""
+        self._states = {}
+
+    def learn(self, reports: list[Report]) -> None:
+        """Take note of what the slots have published."""
+        for report in reports:
+            for state in report.queryable:
+                known = self._states.get(state.name, state)
+                if (known.uid, known.state) != (state.uid, state.state):
+                    raise ProgramError(claimed_twice(known, state))
+                self._states = {**self._states, state.name: known}
+
+    def next_page(self, request: QueryRequest) -> QueryAnswer:
+        """Go on with an answer that is fetched in pages. May be called from any thread."""
+        return self._scans.page(request)
+
+    # --- one look ---
+    def look(self, queries: tuple[StateQuery, ...], cut: Cut, ask: Ask) -> None:
+        """Answer queries. Whatever happens, each of them has its answer or an error afterwards."""
+        questions: dict[int, list[Question]] = {}
+        asked = {number: query for number, query in enumerate(queries) if self._put(query, number, questions)}
+        lookups = {slot: Lookup(cut.processing_time, tuple(some)) for slot, some in questions.items()}
+        try:
+            findings = _from(cut, ask(lookups)) if lookups else []
+        except BaseException as error:
+            for query in asked.values():
+                query.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
+            raise
+        found: dict[int, list[Finding]] = {number: [] for number in asked}
+        for one in findings:
+            for finding in one.found:
+                found[finding.number].append(finding)
+        for number, query in asked.items():
+            self._answer(query, found[number], cut)
+
+    def _put(self, query: StateQuery, number: int, questions: dict[int, list[Question]]) -> bool:
+        """Add a query to what the slots are asked; False if nobody waits any more, or it is wrong and was refused."""
+        if not query.future.set_running_or_notify_cancel():
+            return False
+        try:
+            parts = self._split(query.request, number)
+        except PenstockError as error:
+            query.refuse(error)
+        except Exception as error:  # a key is the client's own object
+            query.refuse(QueryError(f"queryable state '{query.request.name}': {type(error).__name__}: {error}"))
+        else:
+            for slot, question in parts.items():
+                questions.setdefault(slot, []).append(question)
+            return True
+        return False
+
+    def _split(self, request: QueryRequest, number: int) -> dict[int, Question]:
+        """By slot, what it is asked."""
+        state = self._states.get(request.name)
+        if state is None:
+            known = ", ".join(f"'{name}'" for name in sorted(self._states)) or "none"
+            raise UnknownState(f"the job has no queryable state '{request.name}'; there are: {known}")
+        node = self._nodes[state.uid]
+        if request.keys is not None:
+            return self._by_slot(request.name, request.keys, node, number)
+        slots = range(node.parallelism)
+        if request.key_groups is not None:
+            slots = self._owners(request.key_groups, node)
+        question = Question(number, request.name, None, request.key_groups, MOST_ANSWER_BYTES // len(slots))
+        return dict.fromkeys(slots, question)
+
+    def _by_slot(self, name: str, keys: tuple[Any, ...], node: Node, number: int) -> dict[int, Question]:
+        self._check_keys(name, keys, node)
+        places: dict[int, list[tuple[int, Any]]] = {}
+        for place, key in enumerate(keys):
+            group = key_group(key, node.max_parallelism)
+            slot = subtask_for_group(group, node.max_parallelism, node.parallelism)
+            places.setdefault(slot, []).append((place, key))
+        return {slot: Question(number, name, pickling.dumps(some)) for slot, some in places.items()}
+
+    def _check_keys(self, name: str, keys: tuple[Any, ...], node: Node) -> None:
+        declared = self._key_types[node.uid]
+        if declared is not None:
+            try:
+                declared.fit(list(keys))
+            except TypeMismatch as error:
+                raise TypeMismatch(
+                    f"a key of queryable state '{name}' of {node.name} (uid {node.uid}) must be {declared.notation}: "
+                    f"{error}"
+                ) from None
+
+    def _owners(self, groups: tuple[int, int], node: Node) -> range:
+        if groups[1] >= node.max_parallelism:
+            raise QueryError(
+                f"{node.name} (uid {node.uid}) has the key groups 0 to {node.max_parallelism - 1}, and not "
+                f"{groups[0]} to {groups[1]}"
+            )
+        first, last = (subtask_for_group(group, node.max_parallelism, node.parallelism) for group in groups)
+        return range(first, last + 1)
+
+    def _answer(self, query: StateQuery, found: list[Finding], cut: Cut) -> None:
+        errors = [finding.error for finding in found if finding.error]
+        if errors:
+            query.refuse(QueryError(errors[0]))
+            return
+        request = query.request
+        packs = tuple(pack for finding in found for pack in finding.packs)
+        answer = QueryAnswer(request.name, self._states[request.name].kind, cut, request.keys, packs=packs)
+        query.future.set_result(answer if request.limit is None else self._scans.first(answer, request.limit))
+
+
+def _from(cut: Cut, findings: list[Findings]) -> list[Findings]:
+    """The findings, if they are of this cut. A slot that is elsewhere does not belong to the job any more."""
+    for one in findings:
+        if (one.attempt, one.epoch) != (cut.attempt, cut.epoch):
+            raise SlotLost(f"slot {one.slot} is at epoch {one.epoch} of attempt {one.attempt}, and not at {cut}")
+    return findings
+
+
+def _key_type(plan: Plan, node: Node) -> Any:
+    """The type that the program declares for the keys of an operator; None if it declares none."""
+    keyed = (edge.partitioning for edge in plan.incoming[node.id] if isinstance(edge.partitioning, ByKey))
+    return next((partitioning.key_type for partitioning in keyed if partitioning.key_type is not None), None)

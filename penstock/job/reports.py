@@ -1,0 +1,42 @@
+"""What the reports of all slots mean together."""
+
+from __future__ import annotations
+
+from penstock.errors import SlotLost
+from penstock.graph.plan import Plan
+from penstock.job.driver_parts import job_failed
+from penstock.runtime.core.messages import Report
+
+Reached = dict[tuple[str, str, int], int]
+"""By alignment group, watermark operator and slot: how far event time has come."""
+
+
+def check(reports: list[Report]) -> None:
+    """Raise what slots report as lost or failed."""
+    lost = [report for report in reports if report.lost]
+    if lost:
+        raise SlotLost("; ".join(f"slot {report.slot}: {report.lost}" for report in lost))
+    failed = [report.failure for report in reports if report.failure is not None]
+    if failed:
+        # A failure may make later stages fail in other slots: the earliest is the cause.
+        raise job_failed(min(failed, key=lambda failure: failure.stage))
+
+
+def alignment_reached(reports: list[Report]) -> Reached:
+    return {
+        (group, uid, report.slot): watermark
+        for report in reports
+        for (group, uid), watermark in report.alignment.items()
+    }
+
+
+def alignment_limits(plan: Plan, reached: Reached) -> dict[str, int]:
+    """How far each alignment group may go: its slowest stream plus the smallest drift allowed."""
+    limits: dict[str, int] = {}
+    for node in plan.nodes:
+        if node.alignment is not None:
+            group, drift = node.alignment
+            slowest = [w for (g, _, _), w in reached.items() if g == group]
+            if slowest:
+                limits[group] = min(min(slowest) + drift, limits.get(group, 2**63))
+    return limits
