@@ -36,6 +36,7 @@ from penstock.job.facts import (
     Released,
     SavepointWanted,
     SlotGone,
+    SuspendWanted,
     Waited,
 )
 from penstock.job.machine import JobMachine
@@ -59,6 +60,9 @@ class Driver(Protocol):
 
     def stop(self) -> None:
         """Ask the job to end as soon as possible."""
+
+    def suspend(self) -> None:
+        """Ask the job to stop and leave its checkpoints, so that another driver can go on."""
 
     def request(self, request: SnapshotRequest) -> None:
         """Ask for a savepoint at the end of the next epoch."""
@@ -110,6 +114,9 @@ class JobDriver:
     # --- from other threads ---
     def stop(self) -> None:
         self._tell(CancelWanted())
+
+    def suspend(self) -> None:
+        self._tell(SuspendWanted())
 
     def wake(self, lost: bool = False) -> None:
         """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
@@ -304,6 +311,9 @@ class EndedJob:
         """There is nothing left to do."""
 
     def stop(self) -> None:
+        """It has stopped."""
+
+    def suspend(self) -> None:
         """It has stopped."""
 
     def request(self, request: SnapshotRequest) -> None:

@@ -95,6 +95,11 @@ class CancelWanted:
 
 
 @dataclass(frozen=True)
+class SuspendWanted:
+    """The job is to stop here and leave everything as it is, so that another driver can go on."""
+
+
+@dataclass(frozen=True)
 class News:
     """A slot has input, or an enumerator has found something."""
 
@@ -111,4 +116,4 @@ class Displaced:
     error: JobDisplaced
 
 
-Message = SavepointWanted | CancelWanted | News | SlotGone | Displaced
+Message = SavepointWanted | CancelWanted | SuspendWanted | News | SlotGone | Displaced

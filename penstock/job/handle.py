@@ -10,7 +10,14 @@ from typing import Any
 
 from penstock.checkpoint.archive import CheckpointRequest, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
-from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, JobDisplaced, UnsupportedOperation
+from penstock.errors import (
+    CheckpointFailed,
+    ConfigurationError,
+    JobCancelled,
+    JobDisplaced,
+    JobSuspended,
+    UnsupportedOperation,
+)
 from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
@@ -60,8 +67,8 @@ class JobHandle:
             self._driver.run()
         except JobCancelled as cancelled:
             self._end(JobStatus.CANCELED, cancelled)
-        except JobDisplaced as displaced:
-            self._end(JobStatus.SUSPENDED, displaced)
+        except (JobDisplaced, JobSuspended) as elsewhere:
+            self._end(JobStatus.SUSPENDED, elsewhere)
         except BaseException as error:
             # An epoch that is interrupted fails somehow; a job that was asked to stop was cancelled, not failed.
             if self._status is JobStatus.CANCELLING:
@@ -104,6 +111,17 @@ class JobHandle:
                 return
             self._status = JobStatus.CANCELLING
         self._driver.stop()
+        self._interrupt_after(patience)
+
+    def suspend(self, patience: float = 3.0) -> None:
+        """Stop as `cancel` does, but keep the checkpoints: a driver that is started later can go on."""
+        with self._lock:
+            if self._status.is_terminal_state():
+                return
+        self._driver.suspend()
+        self._interrupt_after(patience)
+
+    def _interrupt_after(self, patience: float) -> None:
         if not self._ended.wait(0 if self._is_batch() else patience):
             if self._cluster is not None:
                 self._cluster.interrupt()

@@ -25,6 +25,7 @@ from penstock.errors import (
     JobDisplaced,
     JobError,
     JobFailed,
+    JobSuspended,
     MissingDependency,
     NotFound,
     OffsetOutOfRange,
@@ -53,6 +54,7 @@ from penstock.job.facts import (
     Released,
     SavepointWanted,
     SlotGone,
+    SuspendWanted,
     Waited,
 )
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
@@ -133,6 +135,8 @@ class JobMachine:
                 self._requests.append(request)
             case CancelWanted():
                 self._cancelled = True
+            case SuspendWanted():
+                self._suspend()
             case News():
                 self._news = True
             case SlotGone():
@@ -417,6 +421,14 @@ class JobMachine:
         """Nothing in storage belongs to this driver any more."""
         self.coordinator.abandon(str(error))
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
+
+    def _suspend(self) -> None:
+        """Everything in storage stays for the driver that goes on. A job that is about to end anyway does so: another
+        job may have started from its last savepoint."""
+        if self._ending is None and self.coordinator.last_savepoint is None:
+            why = "the job was suspended"
+            self.coordinator.abandon(why)
+            self._end(Ended(JobStatus.SUSPENDED, why, JobSuspended(why)))
 
     def _fail_at_the_end(self, error: Exception) -> None:
         """The first error counts. A job that seemed to have finished has failed after all."""
