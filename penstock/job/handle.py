@@ -53,6 +53,8 @@ class JobHandle:
         self._began = time.monotonic()
         self._seconds = 0.0
         self._ended = threading.Event()
+        self.before_result: Callable[[], None] | None = None
+        """Called before the program learns how the job ended; as long as it does not return, the program waits."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"penstock job {job_id}", daemon=True)
 
@@ -130,6 +132,10 @@ class JobHandle:
     def _is_batch(self) -> bool:
         return self.view.plan is not None and self.view.plan.batch
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; whether it came in time."""
+        return self._ended.wait(timeout)
+
     def result(self, timeout: float | None = None) -> JobExecutionResult:
         """Wait for the end. Raises what the job failed with, or JobCancelled."""
         # In steps, so that Ctrl-C is heard while waiting.
@@ -137,6 +143,8 @@ class JobHandle:
         while not self._ended.wait(0.2):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"job {self.job_id} is still {self._status.name}")
+        if self.before_result is not None:
+            self.before_result()
         if self._error is not None:
             raise self._error
         return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
