@@ -29,6 +29,22 @@ class Election(Protocol):
         """Take no part any more; the next leader need not wait."""
 
 
+class Unelected:
+    """Stands for the election before it has begun."""
+
+    def start(self, on_elected: Elected, on_deposed: Deposed) -> None:
+        """Nobody is elected."""
+
+    def leads(self) -> bool:
+        return False
+
+    def leader(self) -> Mapping[str, Any]:
+        return {}
+
+    def stop(self) -> None:
+        """There is nothing to leave."""
+
+
 class NoElection:
     """There are no rivals."""
 

@@ -31,7 +31,7 @@ from penstock.server.options import REQUIREMENTS, ServerSettings
 from penstock.server.planning import planned
 from penstock.server.programs import check_name, check_program, entries, requirements_of
 from penstock.server.register import Register
-from penstock.server.specs import How, Revision, Spec
+from penstock.server.specs import How, Outcome, Revision, Spec
 from penstock.server.supervised import Supervised, error_of
 from penstock.server.supervisor import Supervisor
 from penstock.server.task_managers import task_managers
@@ -143,7 +143,11 @@ class ServerJobs:
 
     def _await_rescaled(self, job: Supervised, ordinal: int, before: int) -> None:
         """The new revision runs, or the one after it, which has gone back to the old parallelism."""
+        until = time.monotonic() + self._settings.rescale_wait / 1000
         while True:
+            if time.monotonic() > until and job.revision.number == before + 1 and not job.runs:
+                until = float("inf")
+                self._give_up(job)
             time.sleep(POLL_SECONDS)
             job.look(POLL_SECONDS)
             if job.ended_at is not None and job.revision.number == before + 1 and not job.runs:
@@ -154,6 +158,14 @@ class ServerJobs:
                 raise Refused(f"the job goes on with its earlier parallelism, since it could not be rescaled: {why}")
             if job.revision.number == before + 1 and (job.runs or job.ended_at is not None):
                 return
+
+    def _give_up(self, job: Supervised) -> None:
+        """The driver cannot bring the job to run: end it as if it had said so, so that the job goes back."""
+        why = f"it does not run after {self._settings.rescale_wait} ms"
+        job.entry.end(job.number, Outcome(How.FAILED, int(time.time() * 1000), "Timeout", why, deployed=False))
+        driver = job.driver
+        if driver is not None:
+            driver.kill()
 
     # --- programs ---
     def programs(self) -> Sequence[ProgramRecord]:

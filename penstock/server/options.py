@@ -65,6 +65,7 @@ BACKOFF = ServerOption("penstock.server.restart.initial-backoff", _some_time, "1
 MAX_BACKOFF = ServerOption("penstock.server.restart.max-backoff", _some_time, "1 min")
 BACKOFF_RESET = ServerOption("penstock.server.restart.reset-backoff-threshold", _some_time, "10 min")
 SUBMIT_WAIT = ServerOption("penstock.server.submission-timeout", _some_time, "1 min")
+RESCALE_WAIT = ServerOption("penstock.server.rescaling-timeout", _some_time, "10 min")
 LOG_SIZE = ServerOption("penstock.server.log.max-size", parse_memory_size, "10 mb")
 LOG_FILES = ServerOption("penstock.server.log.max-files", positive, "5")
 REQUIREMENTS = ServerOption("python.requirements", some_text)
@@ -86,6 +87,7 @@ OPTIONS = [
     MAX_BACKOFF,
     BACKOFF_RESET,
     SUBMIT_WAIT,
+    RESCALE_WAIT,
     LOG_SIZE,
     LOG_FILES,
     REQUIREMENTS,
@@ -114,6 +116,7 @@ class ServerSettings:
     max_backoff: int = 60_000
     backoff_reset: int = 600_000
     submit_wait: int = 60_000
+    rescale_wait: int = 600_000
 
     @classmethod
     def of(cls, data: Path, configuration: Mapping[str, str]) -> ServerSettings:
@@ -146,6 +149,7 @@ class ServerSettings:
             max_backoff=MAX_BACKOFF.of(configuration),
             backoff_reset=BACKOFF_RESET.of(configuration),
             submit_wait=SUBMIT_WAIT.of(configuration),
+            rescale_wait=RESCALE_WAIT.of(configuration),
         )
 
 

@@ -7,7 +7,7 @@ import os
 from uuid import uuid4
 
 from penstock.server.drivers import Drivers
-from penstock.server.elections import Election, election_of
+from penstock.server.elections import Election, Unelected, election_of
 from penstock.server.jobs import ServerJobs
 from penstock.server.options import ServerSettings
 from penstock.server.register import Register
@@ -19,19 +19,23 @@ log = logging.getLogger("penstock.server")
 class Service:
     """From `start` to `stop`; it leads whenever it is elected."""
 
-    def __init__(self, settings: ServerSettings, address: str) -> None:
-        """`address` is where others reach this server: the URL of its REST."""
+    def __init__(self, settings: ServerSettings) -> None:
         os.makedirs(settings.data, mode=0o700, exist_ok=True)
         self.settings = settings
-        self.address = address
         register, drivers = Register(settings.storage), Drivers(settings)
+        self._register = register
         self.supervisor = Supervisor(settings, register, drivers)
         self.jobs = ServerJobs(settings, register, self.supervisor, drivers)
-        self.election: Election = election_of(settings, register.storage, {"id": uuid4().hex, "address": address})
-        self.supervisor.may_act = self.election.leads
+        self.election: Election = Unelected()
 
-    def start(self) -> None:
-        """Stand for election; without rivals this server leads when the method returns."""
+    def start(self, address: str) -> None:
+        """Stand for election; without rivals this server leads when the method returns.
+
+        `address` is where others reach this server: the URL of its REST.
+        """
+        who = {"id": uuid4().hex, "address": address}
+        self.election = election_of(self.settings, self._register.storage, who)
+        self.supervisor.may_act = self.election.leads
         self.election.start(on_elected=self._elected, on_deposed=self._deposed)
 
     def _elected(self, fence: int) -> None:

@@ -95,6 +95,7 @@ class Supervised:
     def lost(self, outcome: Outcome | None, now: int) -> None:
         """The driver is gone, and said this."""
         self.outcome, self.driver = outcome, None
+        self.reached = self.runs = False
         self.refresh_kept()
         if outcome is None:
             self._fail(FailureView(now, self.number, "DriverLost", "the job's driver has died, and is started again"))

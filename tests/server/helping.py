@@ -12,13 +12,14 @@ from tests.server.counting import KEYS
 from tests.waiting import SPARK_SECONDS, until
 
 HERE = Path(__file__).parent
+ADDRESS = "http://127.0.0.1:1"
 
 
 def service(folder: Path, **options: str) -> Service:
     """A server in this process; options have "__" for each dot and "_" for each hyphen."""
     given = {"spark.master": "local[2]", "penstock.server.restart.initial-backoff": "50 ms"}
     given |= {name.replace("__", ".").replace("_", "-"): value for name, value in options.items()}
-    return Service(ServerSettings.of(folder, given), "http://127.0.0.1:1")
+    return Service(ServerSettings.of(folder, given))
 
 
 def submit(jobs, program: Path, *arguments: str, **more) -> str:

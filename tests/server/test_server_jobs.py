@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import PenstockError, ProgramError
 from penstock.rest.jobs import Refused, RunRequest, SavepointOrder, UnknownJob
 from tests.server.helping import (
+    ADDRESS,
     HERE,
     await_checkpoints,
     await_record,
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory):
     made = service(tmp_path_factory.mktemp("server"))
-    made.start()
+    made.start(ADDRESS)
     yield made.jobs
     made.stop(keep_jobs=False)
 
