@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 if TYPE_CHECKING:
     from penstock.server.home import RunningServer
 
 app = typer.Typer(help="A server for many jobs: start, stop, status.", no_args_is_help=True)
-_errors = Console(stderr=True)
 START_SECONDS = 60.0
 STOP_SECONDS = 120.0
 
@@ -48,9 +46,7 @@ def start(
     folder = _folder(data)
     if running_server(folder) is not None:
         _fail(already_running(folder))
-    configuration = _configuration(
-        option or [], {"rest.bind-address": host, "rest.port": port, "spark.master": master}
-    )
+    configuration = _configuration(option or [], {"rest.bind-address": host, "rest.port": port, "spark.master": master})
     options = _written(folder, configuration, foreground)
     command = [sys.executable, "-m", "penstock.server.serving", str(options)]
     if foreground:
@@ -157,16 +153,13 @@ def _written(folder: Path, configuration: dict[str, str], foreground: bool) -> P
 
 
 def _configuration(options: list[str], chosen: dict[str, object | None]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for option in options:
-        name, separator, value = option.partition("=")
-        if not separator or not name.strip():
-            _fail(f"-D takes name=value, not '{option}'")
-        given[name.strip()] = value
-    return {**given, **{name: str(value) for name, value in chosen.items() if value is not None}}
+    """What file, environment and command line say."""
+    from penstock.launch.config_files import load_configuration
+
+    return load_configuration(options).and_then(chosen).configuration().to_dict()
 
 
 def _fail(message: str) -> NoReturn:
-    _errors.print("[bold red]error[/bold red]", end=": ")
-    _errors.print(message, markup=False, highlight=False)
-    raise typer.Exit(1)
+    from penstock.errors import ConfigurationError
+
+    raise ConfigurationError(message)

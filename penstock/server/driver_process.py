@@ -22,6 +22,7 @@ from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.common.configuration import Configuration
 from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspended, PenstockError, StorageError
 from penstock.job.record import as_json
+from penstock.launch.programs import Program
 from penstock.launch.submission import with_defaults
 from penstock.rest.jobs import Refused
 from penstock.server.control import ControlDoor
@@ -29,11 +30,11 @@ from penstock.server.driver_spec import DriverSpec
 from penstock.server.fencing import newest_fence
 from penstock.server.log_files import keep_small
 from penstock.server.program_jobs import ProgramJobs
-from penstock.server.programs import run_program
 from penstock.server.register import JobEntry, Register
 from penstock.server.specs import DriverPlace, How, Outcome, Revision, Spec
 
 log = logging.getLogger("penstock.server")
+LAST_SECONDS = 10.0
 REFUSED = 3
 """The exit code of a process that another one was faster than."""
 
@@ -92,14 +93,10 @@ class DriverProcess:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         os.chdir(work)
-        if self._job.pyflink:
-            from penstock import compat
-
-            compat.install()
         with with_defaults(
             configuration=self._configuration(), before_start=self._jobs.prepare, on_start=self._jobs.started
         ):
-            run_program(path, self._job.entry, self._job.arguments)
+            Program(path, self._job.entry).run(self._job.arguments, self._job.pyflink)
             for handle in self._jobs.living():
                 # A job of execute_async does not end with the program that started it.
                 handle.result()
@@ -238,10 +235,11 @@ def main() -> None:
     """The process's entry."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     code = DriverProcess(DriverSpec.load(sys.argv[1])).run()
-    sys.stdout.flush()
-    sys.stderr.flush()
     # Threads of the program, or of the libraries that it uses, must not keep a driver whose program has ended.
-    os._exit(code)
+    last = threading.Timer(LAST_SECONDS, os._exit, (code,))
+    last.daemon = True
+    last.start()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -76,4 +76,6 @@ def already_running(folder: Path) -> str:
     """Why a second server cannot be started on a folder."""
     found = running_server(folder)
     who = f"process {found.pid}, {found.address}" if found is not None else "it is just being started or stopped"
-    return f"a server runs already on the folder '{folder}' ({who}): stop it first, or choose another folder with --data"
+    return (
+        f"a server runs already on the folder '{folder}' ({who}): stop it first, or choose another folder with --data"
+    )

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.configuration import Configuration
 from penstock.common.job import JobID, JobStatus
 from penstock.errors import PenstockError, ProgramError
+from penstock.job.rates import Rates
 from penstock.job.record import JobRecord, as_json, from_json, record_of
 from penstock.job.view import JobView, StatusChange
+from penstock.launch.programs import Program
 from penstock.launch.recorded_settings import recorded
 from penstock.launch.submission import plan_of, with_defaults
 from penstock.server.drivers import process_environment
 from penstock.server.environments import python_for
 from penstock.server.options import PYTHON, ServerSettings
-from penstock.server.programs import run_program
 from penstock.server.specs import Spec
 
 if TYPE_CHECKING:
@@ -70,21 +71,17 @@ def planned(spec: Spec, parallelism: int | None, program: bytes, settings: Serve
 def _stop_at_job(environment: StreamExecutionEnvironment, job_name: str | None) -> bool:
     plan, now = plan_of(environment, job_name), int(time.time() * 1000)
     view = JobView(JobID().hex, plan, JobStatus.CREATED, (StatusChange(JobStatus.CREATED, now),))
-    raise _Planned(record_of(view, recorded(environment._settings), now))
+    raise _Planned(record_of(view, recorded(environment._settings), Rates(), now))
 
 
 def main(folder: Path) -> None:
     """Run the program up to its first job, and write down the job's record."""
     told: dict[str, Any] = json.loads((folder / "spec.json").read_text())
     spec = from_json(Spec, told["spec"])
-    if spec.pyflink:
-        from penstock import compat
-
-        compat.install()
     configuration = Configuration.from_dict(told["configuration"])
     try:
         with with_defaults(configuration=configuration, before_start=_stop_at_job):
-            run_program(folder / spec.program, spec.entry, spec.arguments)
+            Program(folder / spec.program, spec.entry).run(spec.arguments, spec.pyflink)
     except _Planned as reached:
         (folder / "plan.json").write_text(json.dumps(as_json(reached.record)))
     except PenstockError as error:

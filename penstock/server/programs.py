@@ -1,27 +1,23 @@
-"""Programs as files: a Python file, a zip or a wheel; what they offer to be run, and how they are run."""
+"""What a server can tell of a program's file before it is run: a Python file, a zip or a wheel."""
 
 from __future__ import annotations
 
 import ast
-import runpy
-import sys
 import zipfile
-from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import ProgramError
-
-KINDS = (".py", ".zip", ".whl", ".pyz", ".egg")
+from penstock.launch.programs import SUFFIXES
 
 
 def check_name(name: str) -> None:
     """Raises ProgramError if a file of this name is no program."""
     if Path(name).name != name or name.startswith("."):
         raise ProgramError(f"'{name}' is no file name")
-    if not name.endswith(KINDS):
-        raise ProgramError(f"'{name}' is no program: it must be a Python file, a zip or a wheel ({', '.join(KINDS)})")
+    if not name.endswith(SUFFIXES):
+        raise ProgramError(
+            f"'{name}' is no program: it must be a Python file, a zip or a wheel ({', '.join(SUFFIXES)})"
+        )
 
 
 def check_program(path: Path, entry: str | None = None) -> None:
@@ -32,7 +28,7 @@ def check_program(path: Path, entry: str | None = None) -> None:
         return
     if not zipfile.is_zipfile(path):
         raise ProgramError(f"'{path.name}' is no zip file")
-    if entry is None and not _has_main(path):
+    if entry is None and path.suffix == ".zip" and "__main__" not in entries(path):
         raise ProgramError(
             f"'{path.name}' has no __main__.py: name what to run as an entry, such as my_package.jobs:main"
         )
@@ -43,11 +39,6 @@ def _check_source(path: Path) -> None:
         ast.parse(path.read_bytes(), path.name)
     except (SyntaxError, ValueError) as error:
         raise ProgramError(f"'{path.name}' cannot be compiled: {error}") from None
-
-
-def _has_main(path: Path) -> bool:
-    with zipfile.ZipFile(path) as archive:
-        return "__main__.py" in archive.namelist()
 
 
 def entries(path: Path) -> tuple[str, ...]:
@@ -76,27 +67,3 @@ def requirements_of(path: Path) -> str | None:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         return archive.read("requirements.txt").decode() if "requirements.txt" in names else None
-
-
-def run_program(path: Path, entry: str | None, arguments: Sequence[str]) -> Any:
-    """Run a program in this process, as `python` would."""
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.parent) if path.suffix == ".py" else str(path))
-    if entry is None:
-        return runpy.run_path(str(path), run_name="__main__")
-    module, _, function = entry.partition(":")
-    if not function:
-        return runpy.run_module(module, run_name="__main__", alter_sys=True)
-    return _function(module, function)()
-
-
-def _function(module: str, name: str) -> Any:
-    try:
-        found = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ProgramError(f"the entry '{module}:{name}' cannot be found in the program: {error}") from error
-    if not callable(found):
-        raise ProgramError(f"the entry '{module}:{name}' is a {type(found).__name__}, and no function")
-    return found

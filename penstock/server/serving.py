@@ -21,7 +21,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.rest.app import create_app
 from penstock.rest.serving import RestServer
-from penstock.rest.settings import RestSettings
+from penstock.rest.settings import rest_settings
 from penstock.server.control import ControlDoor, key_in, socket_path
 from penstock.server.home import LOG, OUT, Home
 from penstock.server.log_files import keep_small
@@ -39,13 +39,15 @@ class ServerProcess:
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
         self._service = Service(settings)
-        rest = RestSettings.of(configuration)
+        rest = rest_settings(configuration)
         app = create_app(self._service.jobs, rest)
-        gate = LeaderOnly(app, lambda: self._service.election)
-        self._rest = RestServer(gate, rest)
-        gate.own(self._rest.url)
+        app.add_middleware(LeaderOnly, election=lambda: self._service.election, own=self._url)
+        self._rest: RestServer = RestServer(app, rest)
         self._told_to_end = threading.Event()
         self._keep_jobs = False
+
+    def _url(self) -> str:
+        return self._rest.url
 
     def run(self) -> None:
         """From the start to the end."""

@@ -21,9 +21,11 @@ KNOWN_SECONDS = 1.0
 class LeaderOnly:
     """An ASGI application around another, which answers only while this server leads."""
 
-    def __init__(self, app: App, election: Callable[[], Election]) -> None:
+    def __init__(self, app: App, election: Callable[[], Election], own: Callable[[], str]) -> None:
+        """`own` tells where this server is: nobody is sent in circles."""
         self._app = app
         self._election = election
+        self._own = own
         self._address: str | None = None
         self._asked = float("-inf")
 
@@ -53,13 +55,7 @@ class LeaderOnly:
         except StorageError:
             return None
         address = said.get("address")
-        return address if isinstance(address, str) and address != self._own_address else None
-
-    _own_address = ""
-
-    def own(self, address: str) -> None:
-        """Where this server is: nobody is sent in circles."""
-        self._own_address = address
+        return address if isinstance(address, str) and address != self._own() else None
 
 
 async def _answer(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:

@@ -280,7 +280,7 @@ class World:
             assert ended.status is JobStatus.SUSPENDED and isinstance(ended.error, JobDisplaced | JobSuspended)
         elif ended.status is JobStatus.SUSPENDED:
             assert self.suspended and isinstance(ended.error, JobSuspended)
-            assert not any(order for order in self.requests if order.stop and self.stopped), "it has ended"
+            assert self.coordinator.last_savepoint is None, "a job that stopped with a savepoint has ended"
         if ended.status is JobStatus.FINISHED and self.seals and not self.stopped:
             final = self.published[-1]
             assert self.ordered_in[final] > self.finished_in, "a checkpoint covers the end of the input"
