@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ class ControlDoor:
             threading.Thread(target=self._serve, args=(connection,), name="penstock control", daemon=True).start()
 
     def _serve(self, connection: Any) -> None:
-        with connection, suppress(EOFError, OSError):
+        with connection, suppress(EOFError, OSError, AuthenticationError):
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
             question = json.loads(connection.recv_bytes())
@@ -103,7 +104,7 @@ def ask(address: str, key_file: str, question: Mapping[str, Any], seconds: float
             connection.send_bytes(json.dumps(question).encode())
             _await(connection, seconds)
             answer = json.loads(connection.recv_bytes())
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, AuthenticationError) as error:
         raise DriverUnreachable(f"the job's driver does not answer: {error or type(error).__name__}") from None
     if "error" in answer:
         raise _error(answer["error"], answer["message"])

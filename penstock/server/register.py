@@ -122,7 +122,10 @@ class JobEntry:
         """Raises FileNotFoundError, and CorruptEntry for a file that is torn or of another shape."""
         text = self.storage.read(name)
         try:
-            return from_json(kind, json.loads(text))
+            said = json.loads(text)
+            if not isinstance(said, dict):
+                raise ValueError(f"it holds a {type(said).__name__}")
+            return from_json(kind, said)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CorruptEntry(f"'{self.storage.url(name)}' cannot be read: {type(error).__name__}: {error}") from None
 
