@@ -45,7 +45,7 @@ format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3 on their usual ports (SERVICES="kafka postgres" for some)
+services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3, ZooKeeper on their usual ports (SERVICES="kafka postgres" for some)
 	@$(BIN)/python -m tests.services start $(SERVICES)
 
 services-stop: $(STAMP)  ## stop them again
