@@ -26,7 +26,7 @@ from penstock.errors import PenstockError
 log = logging.getLogger("penstock.server")
 LONGEST_PATH = 100
 """A Unix socket's path has room for 107 bytes."""
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 3.0
 Handler = Callable[[Mapping[str, Any]], Any]
 
 

@@ -16,7 +16,7 @@ from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.server.control import ask, key_in, socket_path
 from penstock.server.driver_spec import DriverSpec
 from penstock.server.environments import python_for
-from penstock.server.options import LOG_FILES, LOG_SIZE, PYTHON, ServerSettings
+from penstock.server.options import LOG_FILES, LOG_SIZE, PYTHON, ServerSettings, inherited
 from penstock.server.specs import DriverPlace, Revision, Spec
 
 
@@ -73,8 +73,10 @@ class Driver:
 class Drivers:
     """The folder of this server's drivers."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, umask: int = -1) -> None:
+        """`umask` is that of drivers; -1 leaves them the server's own."""
         self._settings = settings
+        self._umask = umask
         self._folder = settings.data / "drivers"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._key_file = str(key_in(settings.data))
@@ -97,7 +99,7 @@ class Drivers:
             address=socket_path(folder, f"{number}"),
             key_file=self._key_file,
             folder=str(folder),
-            configuration=self._settings.configuration,
+            configuration=inherited(self._settings.configuration),
             log_size=LOG_SIZE.of(configuration),
             log_files=LOG_FILES.of(configuration),
             takeover=takeover,
@@ -117,6 +119,7 @@ class Drivers:
                 cwd=folder / "work",
                 env=process_environment(),
                 start_new_session=True,
+                umask=self._umask,
             )
 
     def forget(self, job_id: str) -> None:

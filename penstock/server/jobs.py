@@ -34,7 +34,7 @@ from penstock.server.register import Register
 from penstock.server.specs import How, Outcome, Revision, Spec
 from penstock.server.supervised import Supervised, error_of
 from penstock.server.supervisor import Supervisor
-from penstock.server.task_managers import task_managers
+from penstock.server.task_managers import FREE, task_managers
 
 _CLAIMS = {"CLAIM": True, "NO_CLAIM": False, "LEGACY": False}
 POLL_SECONDS = 0.05
@@ -84,7 +84,7 @@ class ServerJobs:
         return [LogFile(path.name, path) for path in found]
 
     def _log_folder(self, of: str | None) -> tuple[Path, tuple[str, ...]]:
-        if of is None:
+        if of is None or of.endswith(FREE):
             return self._settings.data, ("server.log", "server.out")
         job = next((record.job_id for record in self.records() if of.startswith(record.job_id)), of)
         found = self._supervisor.find(job)

@@ -153,6 +153,14 @@ class ServerSettings:
         )
 
 
+_SERVERS_OWN = ("rest.", "web.", "security.rest.", "security.ssl.rest.", "high-availability", "jobstore.")
+
+
+def inherited(configuration: Mapping[str, str]) -> dict[str, str]:
+    """What the jobs of a server have in common; how the server itself is reached and protected is not theirs."""
+    return {name: value for name, value in configuration.items() if not name.startswith(_SERVERS_OWN)}
+
+
 def default_data() -> Path:
     """The folder of a server that is not told another one."""
     return Path(os.environ.get(HOME_VARIABLE) or Path.home() / ".penstock").absolute()

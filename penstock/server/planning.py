@@ -24,7 +24,7 @@ from penstock.launch.recorded_settings import recorded
 from penstock.launch.submission import plan_of, with_defaults
 from penstock.server.drivers import process_environment
 from penstock.server.environments import python_for
-from penstock.server.options import PYTHON, ServerSettings
+from penstock.server.options import PYTHON, ServerSettings, inherited
 from penstock.server.specs import Spec
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Planned(BaseException):
 
 def planned(spec: Spec, parallelism: int | None, program: bytes, settings: ServerSettings) -> JobRecord:
     """The first job that a program would start. Raises ProgramError with what the program says if it starts none."""
-    configuration = {**settings.configuration, **spec.configuration}
+    configuration = {**inherited(settings.configuration), **spec.configuration}
     if parallelism is not None:
         configuration["parallelism.default"] = str(parallelism)
     with tempfile.TemporaryDirectory(prefix="penstock-plan-") as name:

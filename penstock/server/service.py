@@ -19,10 +19,10 @@ log = logging.getLogger("penstock.server")
 class Service:
     """From `start` to `stop`; it leads whenever it is elected."""
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, driver_umask: int = -1) -> None:
         os.makedirs(settings.data, mode=0o700, exist_ok=True)
         self.settings = settings
-        register, drivers = Register(settings.storage), Drivers(settings)
+        register, drivers = Register(settings.storage), Drivers(settings, driver_umask)
         self._register = register
         self.supervisor = Supervisor(settings, register, drivers)
         self.jobs = ServerJobs(settings, register, self.supervisor, drivers)

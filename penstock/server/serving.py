@@ -36,9 +36,11 @@ class ServerProcess:
     """Everything that one server process holds."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, str]) -> None:
+        # What the server writes may hold secrets. What jobs write is theirs.
+        umask = os.umask(0o077)
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
-        self._service = Service(settings)
+        self._service = Service(settings, umask)
         rest = rest_settings(configuration)
         app = create_app(self._service.jobs, rest)
         app.add_middleware(LeaderOnly, election=lambda: self._service.election, own=self._url)

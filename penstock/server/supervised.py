@@ -20,6 +20,8 @@ from penstock.server.supervision import Facts, Presence, Watch
 FRESH_SECONDS = 0.25
 """A driver is asked for its records this often at most."""
 ANSWER_SECONDS = 3.0
+HOLD_OFF_SECONDS = 0.5
+"""A driver that did not answer is left alone for this long."""
 MOST_FAILURES = 100
 
 
@@ -60,18 +62,27 @@ class Supervised:
     # --- what the driver says ---
     def look(self, fresh: float = FRESH_SECONDS) -> None:
         """Ask the driver for its records, unless that was done just now."""
-        with self._looking:
-            driver = self.driver
-            if driver is None or time.monotonic() - self._looked < fresh:
-                return
-            try:
-                said = driver.ask("records", ANSWER_SECONDS)
-            except DriverUnreachable:
-                return
-            finally:
-                self._looked = time.monotonic()
-            if driver is self.driver:
-                self._take(said)
+        driver = self.driver
+        if driver is None or time.monotonic() - self._looked < fresh:
+            return
+        # Whoever can be shown something older does not wait for a driver that stands still.
+        if not self._looking.acquire(blocking=not self._live):
+            return
+        try:
+            if time.monotonic() - self._looked >= fresh:
+                self._ask_for_records(driver)
+        finally:
+            self._looking.release()
+
+    def _ask_for_records(self, driver: Driver) -> None:
+        try:
+            said = driver.ask("records", ANSWER_SECONDS)
+        except DriverUnreachable:
+            self._looked = time.monotonic() + HOLD_OFF_SECONDS
+            return
+        self._looked = time.monotonic()
+        if driver is self.driver:
+            self._take(said)
 
     def _take(self, said: dict[str, Any]) -> None:
         live = {int(ordinal): from_json(JobRecord, record) for ordinal, record in said["records"].items()}

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from penstock.job.record import JobRecord
 from penstock.rest.jobs import TaskManagerRecord
 
+FREE = "-free"
+"""How the id of the task manager ends that stands for the cores of this machine that nobody uses."""
 _GONE = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED", "RESTARTING", "CREATED")
 
 
@@ -16,7 +18,7 @@ def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[T
     found = [manager for record in records if record.status not in _GONE for manager in _of(record, host)]
     used = sum(manager.slots for manager in found if manager.host == host)
     if used < cores:
-        found.append(TaskManagerRecord(f"{host}-free", host, cores - used, cores - used, cores=cores))
+        found.append(TaskManagerRecord(f"{host}{FREE}", host, cores - used, cores - used, cores=cores))
     return found
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,48 @@ def test_a_plan_is_shown_without_starting_anything(jobs, program):
         jobs.plan(RunRequest(uploaded.id))
     jobs.forget_program(uploaded.id)
     assert uploaded.id not in [one.id for one in jobs.programs()]
+
+
+def wheel(folder):
+    """A tiny package, as a wheel that pip can install without asking anyone."""
+    path = folder / "greeting-1.0-py3-none-any.whl"
+    info = "greeting-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("greeting.py", "def hello():\n    return 'hello from the wheel'\n")
+        made.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+        made.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def test_a_zip_brings_its_requirements_and_names_its_entry(jobs, tmp_path):
+    program = tmp_path / "zipped.zip"
+    with zipfile.ZipFile(program, "w") as made:
+        made.writestr("work/__init__.py", "")
+        made.writestr("work/jobs.py", "import greeting, sys\ndef main():\n    print(greeting.hello(), sys.argv[1:])\n")
+        made.writestr("requirements.txt", f"greeting @ {wheel(tmp_path).as_uri()}\n")
+    for _ in range(2):
+        job = submit(jobs, program, "a", "b c", entry="work.jobs:main")
+        await_record(jobs, job, lambda record: record.status == "FINISHED")
+        assert "hello from the wheel ['a', 'b c']" in logs(jobs, job)
+    environments = list((jobs._settings.data / "environments").glob("*/complete"))
+    assert len(environments) == 1, "it is made once"
+
+
+def test_options_of_the_server_itself_are_not_told_to_jobs(tmp_path):
+    made = service(tmp_path / "server", security__rest__token__operate="s3cr3t-token", jobstore__max_capacity="5")
+    made.start(ADDRESS)
+    try:
+        program = tmp_path / "program.py"
+        program.write_text(
+            "from penstock.launch.submission import defaults\nprint(defaults().configuration.to_dict())\n"
+        )
+        job = submit(made.jobs, program, configuration={"my.password": "hunter2", "x": "1"})
+        await_record(made.jobs, job, lambda record: record.status == "FINISHED")
+        said = logs(made.jobs, job)
+        assert "s3cr3t" not in said and "jobstore" not in said
+        assert "'my.password': 'hunter2'" in said, "its own secrets are its own"
+        assert made.jobs.configuration()["security.rest.token.operate"] == "******"
+        assert "hunter2" not in repr(made.jobs.records())
+    finally:
+        made.stop(keep_jobs=False)

@@ -24,9 +24,11 @@ def rescale(server, job, parallelism):
     answer = httpx.patch(f"{server.url}/jobs/{job}/rescaling?parallelism={parallelism}", timeout=60)
     trigger = answer.json()["request-id"]
     done = until(
-        lambda: (said := httpx.get(f"{server.url}/jobs/{job}/rescaling/{trigger}", timeout=60).json())
-        and said["status"]["id"] == "COMPLETED"
-        and said,
+        lambda: (
+            (said := httpx.get(f"{server.url}/jobs/{job}/rescaling/{trigger}", timeout=60).json())
+            and said["status"]["id"] == "COMPLETED"
+            and said
+        ),
         patience=SPARK_SECONDS,
         every=0.2,
         told=server.log,
