@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test unit spark check format services services-stop kills soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-queryable bench-start bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-queryable bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -45,7 +45,7 @@ format: $(STAMP)  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3 on their usual ports (SERVICES="kafka postgres" for some)
+services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3, ZooKeeper on their usual ports (SERVICES="kafka postgres" for some)
 	@$(BIN)/python -m tests.services start $(SERVICES)
 
 services-stop: $(STAMP)  ## stop them again
@@ -54,6 +54,10 @@ services-stop: $(STAMP)  ## stop them again
 kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times (KILLS="--rounds 3")
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/kills.py $(KILLS)
+
+kills-service: $(STAMP)  ## kill -9 of servers, leaders and their drivers, ten rounds each, and twenty jobs at once (KILLS="--rounds 3")
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/service_kills.py $(KILLS)
 
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)

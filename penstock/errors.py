@@ -44,6 +44,7 @@ PenstockError
     ├── SlotLost                 a slot's process is gone, and its state with it
     ├── CheckpointFailed         more checkpoints failed in a row than are tolerated, or a savepoint did
     ├── JobDisplaced             another driver has taken over the job
+    ├── JobSuspended             the job was stopped here to go on later from its last checkpoint
     └── JobCancelled
 """
 
@@ -241,6 +242,10 @@ class CheckpointFailed(JobError):
 
 class JobDisplaced(JobError):
     """Another driver has taken over the job. This one has ended and changed nothing since it knew."""
+
+
+class JobSuspended(JobError):
+    """The job was stopped here, and its checkpoints stay: a driver that is started later goes on from the last one."""
 
 
 class JobCancelled(JobError):

@@ -49,6 +49,7 @@ from penstock.job.facts import (
     SavepointWanted,
     SlotGone,
     StateWanted,
+    SuspendWanted,
     Waited,
 )
 from penstock.job.machine import JobMachine
@@ -75,6 +76,9 @@ class Driver(Protocol):
 
     def stop(self) -> None:
         """Ask the job to end as soon as possible."""
+
+    def suspend(self) -> None:
+        """Ask the job to stop and leave its checkpoints, so that another driver can go on."""
 
     def request(self, request: SnapshotRequest) -> None:
         """Ask for a savepoint at the end of the next epoch."""
@@ -133,6 +137,9 @@ class JobDriver:
     # --- from other threads ---
     def stop(self) -> None:
         self._tell(CancelWanted())
+
+    def suspend(self) -> None:
+        self._tell(SuspendWanted())
 
     def wake(self, lost: bool = False) -> None:
         """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
@@ -363,6 +370,9 @@ class EndedJob:
         """There is nothing left to do."""
 
     def stop(self) -> None:
+        """It has stopped."""
+
+    def suspend(self) -> None:
         """It has stopped."""
 
     def request(self, request: SnapshotRequest) -> None:

@@ -103,6 +103,11 @@ class CancelWanted:
 
 
 @dataclass(frozen=True)
+class SuspendWanted:
+    """The job is to stop here and leave everything as it is, so that another driver can go on."""
+
+
+@dataclass(frozen=True)
 class News:
     """A slot has input, or an enumerator has found something."""
 
@@ -119,4 +124,4 @@ class Displaced:
     error: JobDisplaced
 
 
-Message = SavepointWanted | StateWanted | CancelWanted | News | SlotGone | Displaced
+Message = SavepointWanted | StateWanted | CancelWanted | SuspendWanted | News | SlotGone | Displaced

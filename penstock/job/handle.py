@@ -11,7 +11,14 @@ from typing import Any
 
 from penstock.checkpoint.archive import CheckpointRequest, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobExecutionResult, JobID, JobStatus
-from penstock.errors import CheckpointFailed, ConfigurationError, JobCancelled, JobDisplaced, UnsupportedOperation
+from penstock.errors import (
+    CheckpointFailed,
+    ConfigurationError,
+    JobCancelled,
+    JobDisplaced,
+    JobSuspended,
+    UnsupportedOperation,
+)
 from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
@@ -51,6 +58,8 @@ class JobHandle:
         self._began = time.monotonic()
         self._seconds = 0.0
         self._ended = threading.Event()
+        self.before_result: Callable[[], None] | None = None
+        """Called before the program learns how the job ended; as long as it does not return, the program waits."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"penstock job {job_id}", daemon=True)
 
@@ -65,8 +74,8 @@ class JobHandle:
             self._driver.run()
         except JobCancelled as cancelled:
             self._end(JobStatus.CANCELED, cancelled)
-        except JobDisplaced as displaced:
-            self._end(JobStatus.SUSPENDED, displaced)
+        except (JobDisplaced, JobSuspended) as elsewhere:
+            self._end(JobStatus.SUSPENDED, elsewhere)
         except BaseException as error:
             # An epoch that is interrupted fails somehow; a job that was asked to stop was cancelled, not failed.
             if self._status is JobStatus.CANCELLING:
@@ -109,6 +118,17 @@ class JobHandle:
                 return
             self._status = JobStatus.CANCELLING
         self._driver.stop()
+        self._interrupt_after(patience)
+
+    def suspend(self, patience: float = 3.0) -> None:
+        """Stop as `cancel` does, but keep the checkpoints: a driver that is started later can go on."""
+        with self._lock:
+            if self._status.is_terminal_state():
+                return
+        self._driver.suspend()
+        self._interrupt_after(patience)
+
+    def _interrupt_after(self, patience: float) -> None:
         if not self._ended.wait(0 if self._is_batch() else patience):
             if self._cluster is not None:
                 self._cluster.interrupt()
@@ -117,6 +137,10 @@ class JobHandle:
     def _is_batch(self) -> bool:
         return self.view.plan is not None and self.view.plan.batch
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end; whether it came in time."""
+        return self._ended.wait(timeout)
+
     def result(self, timeout: float | None = None) -> JobExecutionResult:
         """Wait for the end. Raises what the job failed with, or JobCancelled."""
         # In steps, so that Ctrl-C is heard while waiting.
@@ -124,6 +148,8 @@ class JobHandle:
         while not self._ended.wait(0.2):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"job {self.job_id} is still {self._status.name}")
+        if self.before_result is not None:
+            self.before_result()
         if self._error is not None:
             raise self._error
         return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from penstock.checkpoint.archive import Reply, SavepointRequest, SnapshotRequest
 from penstock.common.job import JobStatus
-from penstock.errors import CheckpointFailed, JobCancelled, JobDisplaced, JobError, StateUnavailable
+from penstock.errors import CheckpointFailed, JobCancelled, JobDisplaced, JobError, JobSuspended, StateUnavailable
 from penstock.graph.plan import Plan
 from penstock.job.decisions import (
     Commit,
@@ -48,6 +48,7 @@ from penstock.job.facts import (
     SavepointWanted,
     SlotGone,
     StateWanted,
+    SuspendWanted,
     Waited,
 )
 from penstock.job.lookups import Lookups
@@ -124,6 +125,8 @@ class JobMachine:
                 self._lookups.add(query)
             case CancelWanted():
                 self._cancelled = True
+            case SuspendWanted():
+                self._suspend()
             case News():
                 self._news = True
             case SlotGone():
@@ -407,6 +410,14 @@ class JobMachine:
         """Nothing in storage belongs to this driver any more."""
         self.coordinator.abandon(str(error))
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
+
+    def _suspend(self) -> None:
+        """Everything in storage stays for the driver that goes on. A job that is about to end anyway does so: another
+        job may have started from its last savepoint."""
+        if self._ending is None and self.coordinator.last_savepoint is None:
+            why = "the job was suspended"
+            self.coordinator.abandon(why)
+            self._end(Ended(JobStatus.SUSPENDED, why, JobSuspended(why)))
 
     def _fail_at_the_end(self, error: Exception) -> None:
         """The first error counts. A job that seemed to have finished has failed after all."""

@@ -87,6 +87,11 @@ class Defaults:
     """The file that the running program came in, if it is an archive: slots on other machines need it, too."""
     on_plan: Callable[[Plan], None] | None = None
     """Is given the plan of every job before it starts, and may raise to prevent that."""
+    before_start: Callable[[StreamExecutionEnvironment, str | None], bool] | None = None
+    """Called before every job with its environment, whose settings it may complete, and its name.
+
+    It tells whether the job came to its end in an earlier run of the program, so that there is nothing to do.
+    """
 
 
 _in_force = [Defaults()]
@@ -141,11 +146,13 @@ def start(
     """Submit the program. The environment is then empty, ready for the next one."""
     collecting = collecting or {}
     settings = environment._settings
+    prepare = defaults().before_start
+    over = prepare is not None and prepare(environment, job_name)
     plan = plan_of(environment, job_name)
     if (look := defaults().on_plan) is not None:
         look(plan)
     job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
-    if has_ended(settings):
+    if over or has_ended(settings):
         return _ended(environment, job_id, collecting)
     fit_to_start(settings, plan, job_id.hex)
     dependencies = environment._dependencies

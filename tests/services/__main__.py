@@ -1,6 +1,6 @@
 """The servers of the tests, by hand: on their usual ports, until they are stopped. Their data stays.
 
-    python -m tests.services start [kafka postgres rabbitmq cassandra elasticsearch s3]
+    python -m tests.services start [kafka postgres rabbitmq cassandra elasticsearch s3 zookeeper]
     python -m tests.services status
     python -m tests.services stop
 
@@ -26,6 +26,7 @@ USUAL_PORTS = {
     "cassandra": 9042,
     "elasticsearch": 9200,
     "s3": 9000,
+    "zookeeper": 2181,
 }
 CLASSES = {
     "kafka": "Kafka",
@@ -34,6 +35,7 @@ CLASSES = {
     "cassandra": "Cassandra",
     "elasticsearch": "Elasticsearch",
     "s3": "S3",
+    "zookeeper": "ZooKeeper",
 }
 RUNNING = HOME / "running"
 

@@ -5,11 +5,18 @@ import time
 
 import pytest
 
-from penstock.common import JobStatus
+from penstock.common import Configuration, JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import ConfigurationError, JobCancelled, JobFailed, NothingToExecute
+from penstock.errors import (
+    ConfigurationError,
+    JobCancelled,
+    JobFailed,
+    JobSuspended,
+    NothingToExecute,
+)
 from penstock.job.handle import JobHandle
 from penstock.job.view import JobView
+from penstock.launch.submission import with_defaults
 from penstock.testing import in_process, pause, scripted
 
 GATE = threading.Event()
@@ -186,3 +193,44 @@ def test_cancelling_a_job_that_ends_meanwhile_leaves_its_status():
     handle._status = Ends()
     handle.cancel()
     assert handle.status() is JobStatus.FINISHED
+
+
+def test_a_suspended_job_goes_on_in_the_next_driver(tmp_path):
+    options = {
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": f"file://{tmp_path}",
+        "execution.recover": "latest",
+        "pipeline.job-id": "5a" * 16,
+    }
+
+    def numbers(env):
+        return env.generate(rate=1000).uid("numbers").map(lambda number: number).execute_and_collect()
+
+    with in_process():
+        env = StreamExecutionEnvironment(Configuration.from_dict(options)).set_parallelism(1).set_buffer_timeout(5)
+        first = numbers(env)
+        job = first._job
+        seen = [next(first) for _ in range(10)]
+        job.suspend()
+        assert job.status() is JobStatus.SUSPENDED
+        with pytest.raises(JobSuspended):
+            job.result(60)
+        assert list(tmp_path.glob("*/chk-*/_metadata")), "its checkpoints stay"
+        second = numbers(env)
+        assert next(second) > seen[-1], "it goes on, and does not begin again"
+        second.close()
+
+
+def test_what_prepares_jobs_may_complete_their_settings_and_know_that_they_are_over(wall):
+    over = []
+
+    def prepare(environment, name):
+        environment._settings.job_id = "ab" * 16
+        return bool(over)
+
+    with with_defaults(before_start=prepare):
+        wall.from_collection([1]).discard()
+        assert str(wall.execute("first").get_job_id()) == "ab" * 16
+        over.append(True)
+        wall.from_collection([1]).map(lambda number: number / 0).discard()
+        wall.execute("second")

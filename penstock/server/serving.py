@@ -1,0 +1,108 @@
+"""The process of a server: REST in front of its jobs, until it is told to end.
+
+    python -m penstock.server.serving OPTIONS
+
+OPTIONS is a file of JSON with the folder and the configuration, which is deleted once it was read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.rest.app import create_app
+from penstock.rest.serving import RestServer
+from penstock.rest.settings import rest_settings
+from penstock.server.control import ControlDoor, key_in, socket_path
+from penstock.server.home import LOG, OUT, Home
+from penstock.server.log_files import keep_small
+from penstock.server.options import LOG_FILES, LOG_SIZE, ServerSettings
+from penstock.server.service import Service
+from penstock.server.standby import LeaderOnly
+
+log = logging.getLogger("penstock.server")
+
+
+class ServerProcess:
+    """Everything that one server process holds."""
+
+    def __init__(self, folder: Path, configuration: Mapping[str, str]) -> None:
+        # What the server writes may hold secrets. What jobs write is theirs.
+        umask = os.umask(0o077)
+        self._home = Home(folder)
+        settings = ServerSettings.of(folder, configuration)
+        self._service = Service(settings, umask)
+        rest = rest_settings(configuration)
+        app = create_app(self._service.jobs, rest)
+        app.add_middleware(LeaderOnly, election=lambda: self._service.election, own=self._url)
+        self._rest: RestServer = RestServer(app, rest)
+        self._told_to_end = threading.Event()
+        self._keep_jobs = False
+
+    def _url(self) -> str:
+        return self._rest.url
+
+    def run(self) -> None:
+        """From the start to the end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._told_to_end.set())
+        folder = self._home.folder
+        address = socket_path(folder, "server")
+        door = ControlDoor(address, str(key_in(folder)), {"status": self._status, "stop": self._stop})
+        self._service.start(self._rest.url)
+        self._rest.start()
+        self._home.announce(self._rest.url, address)
+        log.info("the server listens at %s", self._rest.url)
+        self._told_to_end.wait()
+        log.info("the server ends; its jobs %s", "run on" if self._keep_jobs else "are suspended")
+        self._rest.stop()
+        self._service.stop(self._keep_jobs)
+        door.close()
+        self._home.leave()
+
+    def _stop(self, asked: Mapping[str, Any]) -> None:
+        self._keep_jobs = bool(asked["keep_jobs"])
+        self._told_to_end.set()
+
+    def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        election = self._service.election
+        leads = election.leads()
+        records = self._service.jobs.records() if leads else []
+        managers = self._service.jobs.task_managers() if leads else []
+        return {
+            "pid": os.getpid(),
+            "address": self._rest.url,
+            "leads": leads,
+            "leader": self._rest.url if leads else election.leader().get("address"),
+            "jobs": dict(Counter(record.status for record in records)),
+            "slots": sum(manager.slots for manager in managers),
+            "free_slots": sum(manager.free_slots for manager in managers),
+        }
+
+
+def main(options: Path) -> None:
+    """The process's entry."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    told = json.loads(options.read_text())
+    options.unlink()
+    folder, configuration = Path(told["folder"]), told["configuration"]
+    try:
+        process = ServerProcess(folder, configuration)
+    except PenstockError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    if not told["foreground"]:
+        keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
+    process.run()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,238 @@
+"""One program that a server looks after: what is known of its jobs and its driver."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from penstock.common.job import JobStatus
+from penstock.errors import PenstockError
+from penstock.job.record import JobRecord, from_json
+from penstock.job.view import FailureView, StatusChange
+from penstock.server.control import DriverUnreachable
+from penstock.server.drivers import Driver
+from penstock.server.register import JobEntry
+from penstock.server.specs import How, Outcome, Revision, Spec, Wanted, job_id_of
+from penstock.server.supervision import Facts, Presence, Watch
+
+FRESH_SECONDS = 0.25
+"""A driver is asked for its records this often at most."""
+ANSWER_SECONDS = 3.0
+HOLD_OFF_SECONDS = 0.5
+"""A driver that did not answer is left alone for this long."""
+MOST_FAILURES = 100
+
+
+class Supervised:
+    """A program between its submission and its end. Its own thread of the supervisor changes it; anyone may look."""
+
+    def __init__(self, entry: JobEntry, spec: Spec, revision: Revision) -> None:
+        self.entry = entry
+        self.spec = spec
+        self.revision = revision
+        self.wanted = Wanted()
+        self.watch = Watch()
+        self.driver: Driver | None = None
+        self.number = 0
+        """How many drivers were started."""
+        self.launching = False
+        self.unseen = False
+        """Whether the last driver was started on another machine."""
+        self.outcome: Outcome | None = None
+        self.takeover = True
+        self.ended_at: int | None = None
+        self.reached = False
+        """Whether the running driver's program has come to a job."""
+        self.runs = False
+        self._kept: dict[int, JobRecord] = {}
+        """Of jobs that have ended."""
+        self._live: dict[int, JobRecord] = {}
+        """As the driver last told."""
+        self._looked = 0.0
+        self._looking = threading.Lock()
+        self._history: list[StatusChange] = [StatusChange(JobStatus.CREATED, spec.submitted)]
+        self._failures: list[FailureView] = []
+
+    @property
+    def job_id(self) -> str:
+        return self.spec.job_id
+
+    # --- what the driver says ---
+    def look(self, fresh: float = FRESH_SECONDS) -> None:
+        """Ask the driver for its records, unless that was done just now."""
+        driver = self.driver
+        if driver is None or time.monotonic() - self._looked < fresh:
+            return
+        # Whoever can be shown something older does not wait for a driver that stands still.
+        if not self._looking.acquire(blocking=not self._live):
+            return
+        try:
+            if time.monotonic() - self._looked >= fresh:
+                self._ask_for_records(driver)
+        finally:
+            self._looking.release()
+
+    def _ask_for_records(self, driver: Driver) -> None:
+        try:
+            said = driver.ask("records", ANSWER_SECONDS)
+        except DriverUnreachable:
+            self._looked = time.monotonic() + HOLD_OFF_SECONDS
+            return
+        self._looked = time.monotonic()
+        if driver is self.driver:
+            self._take(said)
+
+    def _take(self, said: dict[str, Any]) -> None:
+        live = {int(ordinal): from_json(JobRecord, record) for ordinal, record in said["records"].items()}
+        self._live = {ordinal: record for ordinal, record in live.items() if ordinal not in self._kept}
+        self.reached, self.runs = said["reached"], said["runs"]
+
+    def ask(self, do: str, ordinal: int, seconds: float | None = None, **more: Any) -> Any:
+        """Give the driver an order for one of its jobs; raises DriverUnreachable if there is no driver."""
+        driver = self.driver
+        if driver is None:
+            raise DriverUnreachable(f"job {self.id_of(ordinal)} has no driver at this moment: it is being started")
+        return driver.ask(do, seconds, job=self.id_of(ordinal), **more)
+
+    # --- what happens to drivers ---
+    def begin(self, driver: Driver | None) -> None:
+        """A driver has been started, or found."""
+        self.driver, self.unseen, self.outcome = driver, False, None
+        self.reached = self.runs = False
+        self._looked = 0.0
+
+    def lost(self, outcome: Outcome | None, now: int) -> None:
+        """The driver is gone, and said this."""
+        self.outcome, self.driver = outcome, None
+        self.reached = self.runs = False
+        self.refresh_kept()
+        if outcome is None:
+            self._fail(FailureView(now, self.number, "DriverLost", "the job's driver has died, and is started again"))
+        elif outcome.how is How.FAILED:
+            self._fail(
+                FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
+            )
+        for ordinal, record in self._live.items():
+            if ordinal not in self._kept:
+                self._history += [*record.changes[len(self._history) :], StatusChange(JobStatus.RESTARTING, now)]
+                break
+
+    def _fail(self, failure: FailureView) -> None:
+        self._failures = [*self._failures[-(MOST_FAILURES - 1) :], failure]
+
+    def refresh_kept(self) -> None:
+        """Read what ended jobs have left in the register."""
+        self._kept = self.entry.records()
+        self._live = {ordinal: record for ordinal, record in self._live.items() if ordinal not in self._kept}
+
+    def end(self, status: JobStatus, outcome: Outcome | None, now: int) -> None:
+        """The program is over: jobs that have not said how they ended have ended with it."""
+        self.refresh_kept()
+        if outcome is not None and outcome.how is How.FAILED and not self._kept:
+            self._live = self._live or {0: self._blank(0)}
+        left = self._live or ({} if self._kept else {0: self._blank(0)})
+        for ordinal, record in left.items():
+            changes = (*record.changes, StatusChange(status, now))
+            last = replace(record, status=status.name, changes=changes, failures=self._all_failures(record), taken=now)
+            self.entry.keep(ordinal, last)
+        self._live = {}
+        self.refresh_kept()
+        self.ended_at = now
+
+    # --- what is shown ---
+    def id_of(self, ordinal: int) -> str:
+        return job_id_of(self.job_id, ordinal)
+
+    def ordinals(self) -> list[int]:
+        return sorted({0, *self._kept, *self._live})
+
+    def record(self, ordinal: int) -> JobRecord:
+        """One of the program's jobs, as it was a moment ago."""
+        if ordinal in self._kept:
+            return self._dated(self._kept[ordinal])
+        if self.ended_at is None:
+            self.look()
+        if ordinal in self._kept:
+            return self._dated(self._kept[ordinal])
+        record = self._live.get(ordinal)
+        if record is None:
+            return self._blank(ordinal)
+        if self.driver is None or not self.driver.is_alive() or not self.reached:
+            return self._restarting(record)
+        record = replace(record, failures=self._all_failures(record))
+        return self._cancelling(self._dated(record), ordinal)
+
+    def is_over(self, ordinal: int) -> bool:
+        return self.ended_at is not None or ordinal in self._kept
+
+    def _cancelling(self, record: JobRecord, ordinal: int) -> JobRecord:
+        if self.wanted.cancelled != ordinal or record.status not in ("RUNNING", "RESTARTING", "CREATED"):
+            return record
+        now = int(time.time() * 1000)
+        return replace(record, status="CANCELLING", changes=(*record.changes, StatusChange(JobStatus.CANCELLING, now)))
+
+    def _dated(self, record: JobRecord) -> JobRecord:
+        """With what happened before the driver that speaks was started."""
+        earlier = [change for change in self._history if not record.changes or change.when <= record.changes[0].when]
+        return (
+            replace(record, changes=(*earlier, *record.changes)) if record.changes[:1] != tuple(earlier[:1]) else record
+        )
+
+    def _all_failures(self, record: JobRecord) -> tuple[FailureView, ...]:
+        failures = {(failure.when, failure.message): failure for failure in (*self._failures, *record.failures)}
+        return tuple(sorted(failures.values(), key=lambda failure: failure.when))[-MOST_FAILURES:]
+
+    def _restarting(self, record: JobRecord) -> JobRecord:
+        return replace(
+            self._dated(record),
+            status=JobStatus.RESTARTING.name,
+            changes=tuple(self._history),
+            deployed=None,
+            slots=(),
+            failures=self._all_failures(record),
+        )
+
+    def _blank(self, ordinal: int) -> JobRecord:
+        """A job of which its driver has not told yet."""
+        started_before = len(self._history) > 1 or self.number > 1
+        status = JobStatus.RESTARTING if started_before else JobStatus.CREATED
+        shown = JobRecord(
+            job_id=self.id_of(ordinal),
+            name=self.spec.program,
+            batch=False,
+            status=status.name,
+            changes=tuple(self._history),
+            taken=int(time.time() * 1000),
+            failures=tuple(self._failures),
+        )
+        return self._cancelling(shown, ordinal)
+
+    # --- what is decided on ---
+    def facts(self) -> Facts:
+        """What can be seen now. Reading the register may raise StorageError."""
+        cancelled = self.wanted.cancelled
+        present = self.launching or (self.driver is not None and self.driver.is_alive())
+        if present and (not self.runs or cancelled is not None):
+            self.look()
+        return Facts(
+            driver=Presence.ALIVE if present else Presence.UNSEEN if self.unseen else Presence.NONE,
+            outcome=self.outcome,
+            runs=self.runs,
+            cancel=cancelled is not None and not self._has_ended(cancelled),
+            revertible=self.revision.previous is not None,
+        )
+
+    def _has_ended(self, ordinal: int) -> bool:
+        record = self._live.get(ordinal)
+        return ordinal in self._kept or (record is not None and record.ended is not None)
+
+    def is_starting(self) -> bool:
+        """Whether the machine is busy with its start."""
+        return self.launching or (self.driver is not None and not self.runs and self.driver.is_alive())
+
+
+def error_of(outcome: Outcome) -> PenstockError:
+    """What a driver failed with, for a client that waits for it."""
+    return PenstockError(f"{outcome.kind}: {outcome.message}" if outcome.kind else outcome.message)
