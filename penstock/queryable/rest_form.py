@@ -6,12 +6,14 @@ import dataclasses
 import datetime
 import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from enum import Enum
 from typing import Any
 
 from penstock.common.types import Row
-from penstock.queryable.requests import Entry, QueryAnswer
+from penstock.errors import QueryError, QueryTimeout
+from penstock.queryable.requests import Entry, QueryAnswer, QueryRequest
 
 
 def answer_as_json(answer: QueryAnswer) -> dict[str, Any]:
@@ -24,6 +26,32 @@ def answer_as_json(answer: QueryAnswer) -> dict[str, Any]:
         "entries": [_entry(entry) for entry in answer.entries],
         "next": answer.next_token,
     }
+
+
+def look_up(
+    query: Callable[[QueryRequest], Future[QueryAnswer]], name: str, asked: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    """What a client asks for in JSON: `keys`, or all keys with `limit`, `token` and `key-groups` as it likes."""
+    unknown = sorted(set(asked) - {"keys", "limit", "token", "key-groups"})
+    if unknown:
+        raise QueryError(f"a lookup has no '{unknown[0]}': it may have keys, or limit, token and key-groups")
+    keys, groups = asked.get("keys"), asked.get("key-groups")
+    if not isinstance(keys, list | None) or not isinstance(groups, list | None):
+        raise QueryError("keys and key-groups are lists")
+    try:
+        request = QueryRequest(
+            name,
+            None if keys is None else tuple(map(key_of_json, keys)),
+            None if groups is None else tuple(groups),
+            asked.get("limit"),
+            asked.get("token"),
+        )
+    except ValueError as error:
+        raise QueryError(str(error)) from None
+    try:
+        return answer_as_json(query(request).result(seconds))
+    except TimeoutError:
+        raise QueryTimeout(f"there was no answer within {seconds:g} s") from None
 
 
 def key_of_json(sent: Any) -> Any:

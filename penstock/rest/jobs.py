@@ -9,6 +9,9 @@ from typing import Any, Protocol
 
 from penstock.job.record import JobRecord
 
+QUERY_SECONDS = 30.0
+"""How long a lookup of queryable state may take, with all that it waits for."""
+
 
 @dataclass(frozen=True)
 class TaskManagerRecord:

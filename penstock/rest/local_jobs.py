@@ -13,7 +13,9 @@ from penstock.checkpoint.store import dispose_savepoint
 from penstock.common.secrets import masked
 from penstock.job.handle import JobHandle
 from penstock.job.record import JobRecord
+from penstock.queryable.rest_form import look_up
 from penstock.rest.jobs import (
+    QUERY_SECONDS,
     LogFile,
     ProgramRecord,
     Refused,
@@ -122,8 +124,7 @@ class LocalJobs:
         raise Refused("a job without a server cannot be rescaled: stop it with a savepoint, and start it from there")
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.record(job_id)
-        raise Refused("this process does not serve queryable state")
+        return look_up(self._handle(job_id).query, name, request, QUERY_SECONDS)
 
     # --- programs: one is running here already ---
     def programs(self) -> Sequence[ProgramRecord]:

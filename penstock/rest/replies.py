@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from penstock.common.secrets import concealed
-from penstock.errors import NoSuchSnapshot, NotFound, PenstockError
+from penstock.errors import NoSuchSnapshot, NotFound, PenstockError, QueryTimeout, StateUnavailable, UnknownState
 from penstock.rest.jobs import Refused, UnknownJob
 from penstock.rest.operations import TooMany
 
@@ -76,6 +76,9 @@ _STATUS: list[tuple[type[Exception], int]] = [
     (TooMany, 503),
     (NotFound, 404),
     (NoSuchSnapshot, 404),
+    (UnknownState, 404),
+    (StateUnavailable, 503),
+    (QueryTimeout, 503),
     (PenstockError, 400),
 ]
 

@@ -130,7 +130,7 @@ def _await(connection: Connection, seconds: float | None) -> None:
 
 def _error(kind: str, message: str) -> Exception:
     """The error of that name, if it is one of Penstock's."""
-    found = getattr(errors, kind, None) or _OTHERS.get(kind)
+    found = _OTHERS.get(kind) or getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
         return found(message)
     return PenstockError(f"{kind}: {message}")

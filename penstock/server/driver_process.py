@@ -24,7 +24,8 @@ from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspend
 from penstock.job.record import as_json
 from penstock.launch.programs import Program
 from penstock.launch.submission import with_defaults
-from penstock.rest.jobs import Refused
+from penstock.queryable.rest_form import look_up
+from penstock.rest.jobs import QUERY_SECONDS
 from penstock.server.control import ControlDoor
 from penstock.server.driver_spec import DriverSpec
 from penstock.server.fencing import newest_fence
@@ -158,10 +159,7 @@ class DriverProcess:
         return self._jobs.handle(asked["job"]).trigger_savepoint(asked["directory"], asked["stop"], asked["drain"])
 
     def _query(self, asked: Mapping[str, Any]) -> Any:
-        query = getattr(self._jobs.handle(asked["job"]), "query", None)
-        if query is None:
-            raise Refused("this version has no queryable state")
-        return query(asked["name"], asked["request"])
+        return look_up(self._jobs.handle(asked["job"]).query, asked["name"], asked["request"], QUERY_SECONDS)
 
     def _suspend(self) -> None:
         """Stop all jobs, and end without a word from the program: it begins again at the next start."""

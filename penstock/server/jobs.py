@@ -17,6 +17,7 @@ from penstock.common.secrets import masked
 from penstock.errors import AlreadyThere, NotFound, PenstockError, ProgramError, UnsupportedOperation
 from penstock.job.record import JobRecord
 from penstock.rest.jobs import (
+    QUERY_SECONDS,
     LogFile,
     ProgramRecord,
     Refused,
@@ -111,7 +112,7 @@ class ServerJobs:
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         job, ordinal = self._running(job_id, "be queried")
-        answer: Mapping[str, Any] = job.ask("query", ordinal, 60.0, name=name, request=dict(request))
+        answer: Mapping[str, Any] = job.ask("query", ordinal, 2 * QUERY_SECONDS, name=name, request=dict(request))
         return answer
 
     def _running(self, job_id: str, what: str) -> tuple[Supervised, int]:
