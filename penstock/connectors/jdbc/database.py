@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import struct
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -49,7 +52,7 @@ _BY_TEXT: list[tuple[str, type[ConnectorError]]] = [
 ]
 """For errors without a SQLSTATE: those of SQLite, and those while PostgreSQL accepts no connections."""
 
-_PASSING_STATES = ("08", "25P03", "40", "53", "55P03", "57P")
+_PASSING_STATES = ("08", "40", "53", "55P03", "57P")
 _PASSING_TEXT = re.compile(r"database (table )?is locked|database is busy", re.IGNORECASE)
 
 
@@ -210,16 +213,31 @@ def _postgres_url(text: str) -> URL:
     )
 
 
-def release_when_stopped(connection: Connection, seconds: int) -> None:
-    """Have the server end this transaction should its client stop in the middle of it: another one needs the locks.
+_END_HOLDER = """SELECT pg_terminate_backend(pid) FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = :high AND objid = :low AND objsubid = 2 AND pid <> pg_backend_pid()
+    AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+_LOOK_SECONDS = 0.05
 
-    The setting holds for this transaction alone, so that nobody inherits it through a pool of connections.
+
+def take_turn(connection: Connection, name: str, seconds: float, check_right: Callable[[], None]) -> None:
+    """Wait until no other transaction has the turn of this name, and have it until this transaction ends.
+
+    A process that was stopped within its transaction keeps the turn. After some seconds its session is ended by
+    whoever has the right to go on in its place, which `check_right` raises an error about if it has not.
     """
     import sqlalchemy
 
-    if connection.dialect.name == "postgresql":
-        name = "idle_in_transaction_session_timeout"
-        connection.execute(sqlalchemy.select(sqlalchemy.func.set_config(name, f"{seconds}s", True)))
+    if connection.dialect.name != "postgresql":
+        return
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    high, low = (part & 0x7FFFFFFF for part in struct.unpack("<II", digest))
+    lock = sqlalchemy.select(sqlalchemy.func.pg_try_advisory_xact_lock(high, low))
+    patience = time.monotonic() + seconds
+    while not connection.execute(lock).scalar_one():
+        if time.monotonic() > patience:
+            check_right()
+            connection.execute(sqlalchemy.text(_END_HOLDER), {"high": high, "low": low})
+        time.sleep(_LOOK_SECONDS)
 
 
 # --- errors ---

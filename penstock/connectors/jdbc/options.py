@@ -154,7 +154,7 @@ class JdbcExactlyOnceOptions:
     """Created by the sink if it does not exist; several sinks and jobs may share it."""
     max_commit_attempts: int = 6
     timeout_sec: int = 20
-    """After which PostgreSQL ends a transaction whose process was stopped in it, and frees what it has locked."""
+    """After which a new owner of the job has PostgreSQL end a commit whose process was stopped in it."""
 
     def __post_init__(self) -> None:
         if not all(map(_NAMED.fullmatch, self.marker_table.split("."))):

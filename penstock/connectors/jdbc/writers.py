@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.connectors.base import Committer, SinkWriter, WriterContext
 from penstock.connectors.committing.prepared import MARKERS_KEPT, Prepared, PreparingWriter
-from penstock.connectors.jdbc.database import Database, release_when_stopped
+from penstock.connectors.jdbc.database import Database, take_turn
 from penstock.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -155,7 +155,7 @@ class OnceCommitter(Committer):
 
     def _commit_once(self, connection: Connection, markers: Table, prepared: Prepared) -> None:
         """Only the last markers of an origin are kept: one that comes very late must not find its own forgotten."""
-        release_when_stopped(connection, self._options.timeout_sec)
+        take_turn(connection, prepared.origin, self._options.timeout_sec, self.check_owner)
         ids = _locked(connection, markers, prepared.origin)
         if prepared.id not in ids:
             self.check_owner()
