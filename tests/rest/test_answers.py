@@ -379,6 +379,14 @@ def test_only_the_newest_checkpoints_are_still_there_but_savepoints_are():
     assert [(row["id"], row["discarded"]) for row in rows] == [(3, False), (2, False), (1, True)]
 
 
+@pytest.mark.parametrize(("savepoint", "path"), [(True, "file:/s"), (False, None)])
+def test_where_a_job_started_from_is_told(savepoint, path):
+    told = CheckpointsView(restored=Restored(3, savepoint, scripted_jobs.NOW), restored_in_all=1)
+    options = Settings(configuration={"execution.state-recovery.path": "file:/s"})
+    answer = checkpoints.statistics(replace(scripted_jobs.job(), checkpoints=told, settings=options))
+    assert answer["latest"]["restored"]["external_path"] == path
+
+
 def test_a_job_without_periodic_checkpoints_has_an_interval_without_end():
     record = replace(scripted_jobs.job(), settings=Settings())
     assert checkpoints.config(record)["interval"] == 0x7FFFFFFFFFFFFFFF
