@@ -35,16 +35,18 @@ def look_up(
     unknown = sorted(set(asked) - {"keys", "limit", "token", "key-groups"})
     if unknown:
         raise QueryError(f"a lookup has no '{unknown[0]}': it may have keys, or limit, token and key-groups")
-    keys, groups = asked.get("keys"), asked.get("key-groups")
+    keys, groups, token = asked.get("keys"), asked.get("key-groups"), asked.get("token")
     if not isinstance(keys, list | None) or not isinstance(groups, list | None):
         raise QueryError("keys and key-groups are lists")
+    if not isinstance(token, str | None):
+        raise QueryError("a token is a text")
     try:
         request = QueryRequest(
             name,
             None if keys is None else tuple(map(key_of_json, keys)),
             None if groups is None else tuple(groups),
             asked.get("limit"),
-            asked.get("token"),
+            token,
         )
     except ValueError as error:
         raise QueryError(str(error)) from None

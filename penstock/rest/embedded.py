@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.launch.submission import with_defaults
-from penstock.libraries import optional_library
+from penstock.rest.installed import check_installed
 from penstock.rest.jobs import LogFile
 from penstock.rest.local_jobs import LocalJobs
 from penstock.rest.settings import RestSettings, rest_settings
@@ -32,8 +32,7 @@ def served(configuration: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
     """Serve these jobs until the end of the block; gives the URL."""
-    for library in ("fastapi", "uvicorn", "python_multipart"):
-        optional_library(library, "REST needs FastAPI and uvicorn", "server")
+    check_installed()
     from penstock.rest.app import create_app
     from penstock.rest.serving import RestServer
 

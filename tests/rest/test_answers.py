@@ -297,6 +297,7 @@ def test_the_answers_about_machines(some, known):
 
 
 @given(st.dictionaries(words, words))
+@settings(deadline=None)
 def test_options_are_shown_without_secrets(options):
     rows = machines.key_values({**options, "rest.port": "1", "my.Password": "hunter2"})
     fits(s.KEY_VALUES, rows)
@@ -377,6 +378,14 @@ def test_a_job_that_waits_for_slots_runs_and_its_subtasks_are_scheduled():
 def test_only_the_newest_checkpoints_are_still_there_but_savepoints_are():
     rows = checkpoints.statistics(scripted_jobs.job())["history"]
     assert [(row["id"], row["discarded"]) for row in rows] == [(3, False), (2, False), (1, True)]
+
+
+@pytest.mark.parametrize(("savepoint", "path"), [(True, "file:/s"), (False, None)])
+def test_where_a_job_started_from_is_told(savepoint, path):
+    told = CheckpointsView(restored=Restored(3, savepoint, scripted_jobs.NOW), restored_in_all=1)
+    options = Settings(configuration={"execution.state-recovery.path": "file:/s"})
+    answer = checkpoints.statistics(replace(scripted_jobs.job(), checkpoints=told, settings=options))
+    assert answer["latest"]["restored"]["external_path"] == path
 
 
 def test_a_job_without_periodic_checkpoints_has_an_interval_without_end():

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import PenstockError
+from penstock.errors import MissingDependency, PenstockError
 from penstock.launch.submission import start
 from penstock.rest import local_jobs
+from penstock.rest.embedded import serve_in_thread
 from penstock.rest.jobs import Jobs, Refused, RunRequest, SavepointOrder, UnknownJob
 from penstock.rest.local_jobs import LocalJobs
+from penstock.rest.settings import RestSettings
 from penstock.testing import in_process
 from tests.waiting import until
 
@@ -73,6 +76,12 @@ def test_what_one_process_cannot_do_is_refused():
         with pytest.raises(UnknownJob):
             order()
     assert jobs.programs() == []
+
+
+def test_without_the_libraries_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingDependency, match=r"penstock\[server\]"), serve_in_thread(LocalJobs(), RestSettings()):
+        pass
 
 
 def test_a_running_job_has_slots_on_this_machine():

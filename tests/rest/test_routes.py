@@ -362,7 +362,11 @@ def test_no_program_is_taken_unless_that_is_switched_on(jobs):
 # --- queryable state ---
 def test_state_is_looked_up_by_keys(client):
     path = f"/jobs/{RUNNING}/state/totals"
-    assert client.get(f"{path}?key=7&key=a b&limit=3").json() == {"state": "totals", "keys": [7, "a b"], "limit": 3}
+    assert client.get(f"{path}?key=7&key=a b&key=1e1.2").json() == {"state": "totals", "keys": [7, "a b", "1e1.2"]}
+    paged = {"state": "totals", "key-groups": [0, 63], "limit": 3, "token": "1234.5"}
+    assert client.get(f"{path}?limit=3&token=1234.5&key-groups=0-63&colour=blue").json() == paged
+    assert client.get(f"{path}?limit=0").status_code == 400
+    assert client.get(f"{path}?key-groups=all").status_code == 400
     assert client.post(path, json={"keys": [[1, 2]]}).json() == {"state": "totals", "keys": [[1, 2]]}
     assert client.post(path, content=b"[]").status_code == 400
     assert client.get(f"/jobs/{NOBODY}/state/totals").status_code == 404

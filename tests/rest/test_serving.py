@@ -114,6 +114,7 @@ def test_a_client_that_does_not_come_to_the_point_is_cut_off(jobs, monkeypatch):
         slow.sendall(b"GET /overview HTTP/1.1\r\nHost: 127.0.0.1\r\nX-")
         assert told(silent) == b""
         assert told(slow) == b""
+        monkeypatch.undo()  # others may be slow, too, on a busy machine
         assert answers(server)
 
 
@@ -129,10 +130,12 @@ def test_headers_that_trickle_in_do_not_keep_a_connection(jobs, monkeypatch):
 
 
 def test_a_second_request_on_a_connection_has_as_little_time(jobs, monkeypatch):
-    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.3)
     with serving_jobs(jobs) as server, connected(server) as slow:
         slow.sendall(b"GET /config HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert slow.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        answer = b""
+        while not answer.endswith(b"}}"):
+            answer += slow.recv(1 << 16)
+        monkeypatch.setattr(serving, "HEAD_SECONDS", 0.3)
         slow.sendall(b"GET /con")
         assert told(slow) == b""
 
@@ -154,9 +157,8 @@ def test_a_reader_that_does_not_read_is_given_up(jobs, tmp_path):
     jobs.files = [LogFile("a.log", large)]
     with serving_jobs(jobs, replace(ANY_PORT, patience=500)) as server, connected(server) as slow:
         slow.sendall(b"GET /jobmanager/log HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        connections = server._server.server_state.connections
-        until(lambda: connections)
-        until(lambda: not connections)
+        assert slow.recv(1) == b"H"
+        until(lambda: not server._server.server_state.connections)
         assert answers(server)
 
 

@@ -95,6 +95,7 @@ def test_all_keys_come_in_pages_of_one_moment(served):
         ("/counts", {"limit": 0}, 400, "at least 1"),
         ("/counts", {"keys": [{"a": 1}]}, 400, ""),
         ("/counts?token=stale", None, 400, ""),
+        ("/counts", {"token": 1.5, "limit": 3}, 400, "a text"),
     ],
 )
 def test_what_cannot_be_answered_says_why(served, path, body, status, telling):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.rest.throwable import serialized_throwable
@@ -41,6 +41,7 @@ def _as_java_reads(data: bytes) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 @example("zero \0, beyond \U0001f30a", "long " * 20_000)
 def test_any_text_arrives(message, stack_trace):

@@ -177,9 +177,14 @@ def _latest(record: JobRecord) -> Json:
             "id": max(1, restored.number),
             "restore_timestamp": restored.when,
             "is_savepoint": restored.savepoint,
-            "external_path": restored.path,
+            "external_path": restored.path or (_started_from(record) if restored.savepoint else None),
         }
     return latest
+
+
+def _started_from(record: JobRecord) -> str | None:
+    """The savepoint that the job was to start from, if options say so."""
+    return record.settings.configuration.get("execution.state-recovery.path")
 
 
 def find(record: JobRecord, number: int) -> CheckpointRecord | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import RootModel
 
 from penstock.rest.desk import AtDesk, JobId, body_of
@@ -18,13 +18,31 @@ class StateQuery(RootModel[dict[str, Any]]):
     """Which keys are wanted, as the job's queryable state understands it."""
 
 
+Keys = Annotated[list[str] | None, Query(alias="key", description="A key; what is JSON is read as such.")]
+Groups = Annotated[str | None, Query(alias="key-groups", pattern=r"^\d{1,5}-\d{1,5}$")]
+Limit = Annotated[int | None, Query(ge=1, description="How many entries a page has.")]
+Token = Annotated[str | None, Query(description="What the page before gives as `next`.")]
+
+
 @router.get("/{name}")
 def look_up(
-    desk: AtDesk, job_id: JobId, name: str, request: Request, key: Annotated[list[str] | None, Query()] = None
+    desk: AtDesk,
+    job_id: JobId,
+    name: str,
+    keys: Keys = None,
+    groups: Groups = None,
+    limit: Limit = None,
+    token: Token = None,
 ) -> Answer:
-    """Look up the keys that are named, or what else the query says. A value that is JSON is read as such."""
-    others = {other: _value(text) for other, text in request.query_params.items() if other != "key"}
-    return Answer(dict(desk.jobs.query(job_id, name, others | ({"keys": list(map(_value, key))} if key else {}))))
+    """Look up the keys that are named, or all, in pages or not."""
+    asked = {
+        "keys": None if keys is None else [_value(key) for key in keys],
+        "key-groups": None if groups is None else [int(number) for number in groups.split("-")],
+        "limit": limit,
+        "token": token,
+    }
+    given = {part: value for part, value in asked.items() if value is not None}
+    return Answer(dict(desk.jobs.query(job_id, name, given)))
 
 
 def _value(text: str) -> Any:
