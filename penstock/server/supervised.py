@@ -164,6 +164,10 @@ class Supervised:
         record = replace(record, failures=self._all_failures(record))
         return self._cancelling(self._dated(record), ordinal)
 
+    def is_live(self, ordinal: int) -> bool:
+        """Whether a driver has started the job, and can be given orders for it."""
+        return self.driver is not None and self.reached and ordinal in self._live
+
     def is_over(self, ordinal: int) -> bool:
         return self.ended_at is not None or ordinal in self._kept
 
