@@ -52,14 +52,8 @@ class ServerJobs:
 
     # --- looking ---
     def records(self) -> Sequence[JobRecord]:
-        found = [job.record(ordinal) for job in self._supervisor.all() for ordinal in self._ordinals(job)]
+        found = [record for job in self._supervisor.all() for record in job.records()]
         return sorted(found, key=lambda record: record.started)
-
-    @staticmethod
-    def _ordinals(job: Supervised) -> list[int]:
-        if job.ended_at is None:
-            job.look()
-        return job.ordinals()
 
     def record(self, job_id: str) -> JobRecord:
         job, ordinal = self._find(job_id)
@@ -261,7 +255,7 @@ class ServerJobs:
             job.look(POLL_SECONDS)
             if job.ended_at is not None:
                 if job.outcome is not None and job.outcome.how is How.FAILED and not job.outcome.deployed:
-                    raise error_of(job.outcome)
+                    raise error_of(job.outcome, job.job_id)
                 return
             time.sleep(POLL_SECONDS)
 
