@@ -127,7 +127,9 @@ class Supervised:
         kept = self.entry.records()
         # A driver that finds that a job ended in an earlier run knows nothing more of it.
         self._kept = {
-            ordinal: self._like(self._live[ordinal], record) if not record.vertices and ordinal in self._live else record
+            ordinal: self._like(self._live[ordinal], record)
+            if not record.vertices and ordinal in self._live
+            else record
             for ordinal, record in kept.items()
         }
         self._live = {ordinal: record for ordinal, record in self._live.items() if ordinal not in self._kept}
