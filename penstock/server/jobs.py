@@ -52,14 +52,8 @@ class ServerJobs:
 
     # --- looking ---
     def records(self) -> Sequence[JobRecord]:
-        found = [job.record(ordinal) for job in self._supervisor.all() for ordinal in self._ordinals(job)]
+        found = [record for job in self._supervisor.all() for record in job.records()]
         return sorted(found, key=lambda record: record.started)
-
-    @staticmethod
-    def _ordinals(job: Supervised) -> list[int]:
-        if job.ended_at is None:
-            job.look()
-        return job.ordinals()
 
     def record(self, job_id: str) -> JobRecord:
         job, ordinal = self._find(job_id)
@@ -97,14 +91,14 @@ class ServerJobs:
         self._supervisor.cancel(job, ordinal)
 
     def savepoint(self, job_id: str, order: SavepointOrder) -> str:
-        job, ordinal = self._running(job_id, "take a savepoint")
+        job, ordinal = self._ready(job_id, "take a savepoint")
         path: str = job.ask("savepoint", ordinal, directory=order.directory, stop=order.stop, drain=order.drain)
         if order.cancel and not order.stop:
             self._supervisor.cancel(job, ordinal)
         return path
 
     def checkpoint(self, job_id: str, full: bool) -> int:
-        job, ordinal = self._running(job_id, "take a checkpoint")
+        job, ordinal = self._ready(job_id, "take a checkpoint")
         return int(job.ask("checkpoint", ordinal, full=full))
 
     def dispose(self, savepoint: str) -> None:
@@ -121,9 +115,21 @@ class ServerJobs:
             raise Refused(f"job {job_id} cannot {what}: it is {job.record(ordinal).status}")
         return job, ordinal
 
+    def _ready(self, job_id: str, what: str, deployed: bool = False) -> tuple[Supervised, int]:
+        """A job that runs. One that is being started is waited for: its client need not know how long that takes."""
+        until = time.monotonic() + self._settings.submit_wait / 1000
+        while True:
+            job, ordinal = self._running(job_id, what)
+            job.look(POLL_SECONDS)
+            if job.is_live(ordinal) and (job.runs or not deployed):
+                return job, ordinal
+            if time.monotonic() > until:
+                raise Refused(f"job {job_id} cannot {what} yet: it is {job.record(ordinal).status}")
+            time.sleep(POLL_SECONDS)
+
     # --- rescaling ---
     def rescale(self, job_id: str, parallelism: int) -> None:
-        job, ordinal = self._running(job_id, "be rescaled")
+        job, ordinal = self._ready(job_id, "be rescaled", deployed=True)
         record = job.record(ordinal)
         _check_rescaling(record, parallelism)
         before = job.revision.number
@@ -243,13 +249,13 @@ class ServerJobs:
         )
 
     def _await_job(self, job: Supervised) -> None:
-        """Wait until the program has come to its job, for as long as is usual; raises why it did not."""
+        """Wait until the program has started its job, for as long as is usual; raises why it did not."""
         until = time.monotonic() + self._settings.submit_wait / 1000
-        while time.monotonic() < until and not job.reached:
+        while time.monotonic() < until and not job.is_live(0):
             job.look(POLL_SECONDS)
             if job.ended_at is not None:
                 if job.outcome is not None and job.outcome.how is How.FAILED and not job.outcome.deployed:
-                    raise error_of(job.outcome)
+                    raise error_of(job.outcome, job.job_id)
                 return
             time.sleep(POLL_SECONDS)
 

@@ -124,8 +124,19 @@ class Supervised:
 
     def refresh_kept(self) -> None:
         """Read what ended jobs have left in the register."""
-        self._kept = self.entry.records()
+        kept = self.entry.records()
+        # A driver that finds that a job ended in an earlier run knows nothing more of it.
+        self._kept = {
+            ordinal: self._like(self._live[ordinal], record)
+            if not record.vertices and ordinal in self._live
+            else record
+            for ordinal, record in kept.items()
+        }
         self._live = {ordinal: record for ordinal, record in self._live.items() if ordinal not in self._kept}
+
+    @staticmethod
+    def _like(before: JobRecord, last: JobRecord) -> JobRecord:
+        return replace(before, status=last.status, changes=(*before.changes, *last.changes), taken=last.taken)
 
     def end(self, status: JobStatus, outcome: Outcome | None, now: int) -> None:
         """The program is over: jobs that have not said how they ended have ended with it."""
@@ -148,6 +159,16 @@ class Supervised:
     def ordinals(self) -> list[int]:
         return sorted({0, *self._kept, *self._live})
 
+    def records(self) -> list[JobRecord]:
+        """All jobs of the program. One that ended before it came to a job was none; its log is kept all the same."""
+        if self.ended_at is None:
+            self.look()
+        found = [self.record(ordinal) for ordinal in self.ordinals()]
+        return [record for record in found if self.ended_at is None or not self._is_blank(record)]
+
+    def _is_blank(self, record: JobRecord) -> bool:
+        return not record.vertices and record.name == self.spec.program
+
     def record(self, ordinal: int) -> JobRecord:
         """One of the program's jobs, as it was a moment ago."""
         if ordinal in self._kept:
@@ -163,6 +184,10 @@ class Supervised:
             return self._restarting(record)
         record = replace(record, failures=self._all_failures(record))
         return self._cancelling(self._dated(record), ordinal)
+
+    def is_live(self, ordinal: int) -> bool:
+        """Whether a driver has started the job, and can be given orders for it."""
+        return self.driver is not None and self.reached and ordinal in self._live
 
     def is_over(self, ordinal: int) -> bool:
         return self.ended_at is not None or ordinal in self._kept
@@ -233,6 +258,7 @@ class Supervised:
         return self.launching or (self.driver is not None and not self.runs and self.driver.is_alive())
 
 
-def error_of(outcome: Outcome) -> PenstockError:
-    """What a driver failed with, for a client that waits for it."""
-    return PenstockError(f"{outcome.kind}: {outcome.message}" if outcome.kind else outcome.message)
+def error_of(outcome: Outcome, job_id: str) -> PenstockError:
+    """What a program failed with before it came to a job, for a client that waits for it."""
+    said = f"{outcome.kind}: {outcome.message}" if outcome.kind else outcome.message
+    return PenstockError(f"{said} (`penstock logs {job_id}` shows more)")

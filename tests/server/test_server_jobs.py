@@ -99,9 +99,10 @@ def test_a_driver_that_is_killed_is_started_again_and_nothing_is_lost_or_doubled
 def test_programs_that_cannot_run_say_why(jobs, program):
     with pytest.raises(ProgramError, match=r"cannot be compiled"):
         submit(jobs, program("def"))
-    with pytest.raises(PenstockError, match=r"ZeroDivisionError: division by zero"):
+    with pytest.raises(PenstockError, match=r"ZeroDivisionError: division by zero") as raised:
         submit(jobs, program("1 / 0"))
-    failed = jobs.records()[-1]
+    failed = jobs.record(str(raised.value).split("logs ")[1][:32])
+    assert failed not in jobs.records(), "there was no job"
     assert (failed.status, failed.failures[-1].kind) == ("FAILED", "ZeroDivisionError")
     assert "1 / 0" in failed.failures[-1].traceback and "ZeroDivisionError" in logs(jobs, failed.job_id)
     with pytest.raises(UnknownJob):

@@ -131,6 +131,6 @@ def test_ended_jobs_are_forgotten_after_a_while(servers, tmp_path):
     program.write_text("print('done')\n")
     first, second = (submit(server.jobs, program) for _ in range(2))
     server.supervisor._expire()
-    assert [record.job_id for record in server.jobs.records()] == [second]
+    assert [job.job_id for job in server.supervisor.all()] == [second]
     assert not (tmp_path / "server/drivers" / first).exists()
     assert not list((tmp_path / "server/storage/default/jobs").glob(f"{first}/*"))
