@@ -15,6 +15,8 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Pr
 from uuid import uuid4
 
 from penstock.cli.failures import CommandFailed, NoServer, NotAllowed, NotFound
+from penstock.rest.passes import HEADER as PASS
+from penstock.rest.passes import held_pass
 
 _MOST_REDIRECTS = 3
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -75,7 +77,7 @@ class RestClient:
     ) -> Answer:
         url = f"{self.url}/v1{path}"
         for _ in range(_MOST_REDIRECTS + 1):
-            request = Request(url, data=data, method=method, headers=self._headers(data, content_type, length))
+            request = Request(url, data=data, method=method, headers=self._headers(url, data, content_type, length))
             try:
                 with self._opener.open(request, timeout=self._timeout) as response:
                     return Answer(response.read(), response.headers)
@@ -91,8 +93,11 @@ class RestClient:
                 raise self._gone(error) from None
         raise CommandFailed(f"{self.url} passes a request on again and again: no server seems to be the leader")
 
-    def _headers(self, data: bytes | Form | None, content_type: str, length: int | None) -> dict[str, str]:
+    def _headers(self, url: str, data: bytes | Form | None, content_type: str, length: int | None) -> dict[str, str]:
         headers = {"Accept": "application/json, text/plain"}
+        owned = held_pass(url)
+        if owned is not None:
+            headers[PASS] = owned
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if data is not None:

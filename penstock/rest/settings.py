@@ -51,6 +51,8 @@ class RestSettings:
     """Tried in this order; 0 takes any port that is free."""
     tls: Tls = field(default_factory=Tls)
     tokens: Tokens = field(default_factory=Tokens)
+    owner_pass: str | None = field(default=None, repr=False)
+    """What the user who started the server shows: see `passes`."""
     max_content: int = 100 << 20
     patience: int = 60_000
     """How long a client may keep a request waiting for its next bytes."""

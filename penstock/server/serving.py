@@ -15,11 +15,13 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.rest.app import create_app
+from penstock.rest.passes import forget_pass, keep_pass, new_pass
 from penstock.rest.serving import RestServer
 from penstock.rest.settings import rest_settings
 from penstock.server.control import ControlDoor, key_in, socket_path
@@ -41,7 +43,8 @@ class ServerProcess:
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
         self._service = Service(settings, umask)
-        rest = rest_settings(configuration)
+        self._pass = new_pass()
+        rest = replace(rest_settings(configuration), owner_pass=self._pass)
         app = create_app(self._service.jobs, rest)
         app.add_middleware(LeaderOnly, election=lambda: self._service.election, own=self._url)
         self._rest: RestServer = RestServer(app, rest)
@@ -61,12 +64,14 @@ class ServerProcess:
         self._service.start(self._rest.url)
         self._rest.start()
         self._home.announce(self._rest.url, address)
+        keep_pass(self._rest.url, self._pass)
         log.info("the server listens at %s", self._rest.url)
         self._told_to_end.wait()
         log.info("the server ends; its jobs %s", "run on" if self._keep_jobs else "are suspended")
         self._rest.stop()
         self._service.stop(self._keep_jobs)
         door.close()
+        forget_pass(self._rest.url, self._pass)
         self._home.leave()
 
     def _stop(self, asked: Mapping[str, Any]) -> None:

@@ -23,9 +23,12 @@ SUFFIXES = (".py", ".zip", ".whl", ".pex")
 _NAME = re.compile(r"[\w()+,@ -][\w()+.,@ -]{0,200}")
 
 
-async def _allowed(desk: AtDesk) -> None:
-    if not desk.settings.submit:
-        raise missing("Programs are not taken over REST here: web.submit.enable is false.")
+async def _allowed(desk: AtDesk, request: Request) -> None:
+    if not desk.settings.submit and not request.scope.get("is_owner"):
+        raise missing(
+            "Programs are not taken over REST here: web.submit.enable is false. Only the user who started the server "
+            "can run programs, with the command line on its machine."
+        )
 
 
 router = APIRouter(prefix="/jars", tags=["programs"], dependencies=[Depends(_allowed)])

@@ -1,0 +1,74 @@
+"""The user who started a server may run programs on it; nobody else may, unless it says so."""
+
+import stat
+
+import pytest
+from starlette.testclient import TestClient
+
+from penstock.cli.failures import CommandFailed
+from penstock.cli.rest_client import RestClient
+from penstock.rest.app import create_app
+from penstock.rest.passes import HEADER, forget_pass, held_pass, keep_pass, new_pass, pass_file
+from penstock.rest.settings import RestSettings, Tokens
+from tests.rest.scripted_jobs import ScriptedJobs
+
+URL = "http://127.0.0.1:8081"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path / "home"))
+
+
+def client(**settings):
+    app = create_app(ScriptedJobs(), RestSettings(owner_pass="the pass", **settings))
+    return TestClient(app, base_url=URL)
+
+
+def test_a_pass_is_readable_for_its_owner_alone():
+    secret = new_pass()
+    keep_pass(URL, secret)
+    assert held_pass(URL) == held_pass("https://localhost:8081") == secret
+    assert stat.S_IMODE(pass_file(URL).stat().st_mode) == 0o600
+    assert stat.S_IMODE(pass_file(URL).parent.stat().st_mode) == 0o700
+
+
+def test_a_pass_is_shown_to_servers_on_this_machine_only():
+    keep_pass(URL, "secret")
+    assert held_pass("http://elsewhere:8081") is None
+    assert held_pass("http://127.0.0.1:8082") is None
+
+
+def test_a_server_that_ends_takes_its_own_pass_with_it():
+    keep_pass(URL, "of the first")
+    keep_pass(URL, "of the second")
+    forget_pass(URL, "of the first")
+    assert held_pass(URL) == "of the second"
+    forget_pass(URL, "of the second")
+    assert held_pass(URL) is None
+
+
+@pytest.mark.parametrize("shown", [None, "", "another pass", "the pass "[:-2]])
+def test_without_the_pass_no_program_is_taken(shown):
+    headers = {} if shown is None else {HEADER: shown}
+    answer = client().get("/jars", headers=headers)
+    assert answer.status_code == 404 and "web.submit.enable" in answer.json()["errors"][0]
+
+
+def test_with_the_pass_programs_are_taken_and_tokens_are_not_asked_for():
+    assert client().get("/jars", headers={HEADER: "the pass"}).status_code == 200
+    strict = client(tokens=Tokens("read me", "steer me"))
+    assert strict.get("/jobs").status_code == 401
+    assert strict.get("/jars", headers={HEADER: "the pass"}).status_code == 200
+
+
+def test_a_server_without_a_pass_accepts_none():
+    app = create_app(ScriptedJobs(), RestSettings())
+    assert TestClient(app, base_url=URL).get("/jars", headers={HEADER: ""}).status_code == 404
+
+
+def test_the_command_line_shows_it():
+    keep_pass("http://127.0.0.1:1", "secret")
+    assert RestClient("http://127.0.0.1:1")._headers("http://127.0.0.1:1/v1/jars", None, "", None)[HEADER] == "secret"
+    with pytest.raises(CommandFailed):
+        RestClient("http://127.0.0.1:1", timeout=1).get("/jars")
