@@ -101,7 +101,8 @@ def bind(settings: RestSettings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.bind_address else socket.AF_INET
     reason: OSError | None = None
     for port in settings.ports:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small answers at once only on sockets that say of themselves that they are TCP.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.bind_address, port))

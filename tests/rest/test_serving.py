@@ -78,6 +78,14 @@ def test_a_stopped_server_has_let_go_of_its_port(jobs):
         pass
 
 
+def test_small_answers_do_not_wait_for_more(jobs):
+    """Head and body of an answer are two writes: with Nagle's algorithm, every answer would take 40 ms."""
+    with serving_jobs(jobs) as server, connected(server):
+        (protocol,) = until(lambda: list(server._server.server_state.connections))
+        accepted = protocol.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 # --- TLS ---
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory) -> Tls:
