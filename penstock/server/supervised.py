@@ -22,6 +22,8 @@ FRESH_SECONDS = 0.25
 ANSWER_SECONDS = 3.0
 HOLD_OFF_SECONDS = 0.5
 """A driver that did not answer is left alone for this long."""
+LISTEN_SECONDS = 3.0
+"""A driver of which nobody wants to know is asked this often whether it answers."""
 MOST_FAILURES = 100
 
 
@@ -51,6 +53,10 @@ class Supervised:
         self._live: dict[int, JobRecord] = {}
         """As the driver last told."""
         self._looked = 0.0
+        self._heard = time.monotonic()
+        """When the driver last answered, or was started."""
+        self._unanswered: float | None = None
+        """When it was first asked and did not answer; None if it does."""
         self._looking = threading.Lock()
         self._history: list[StatusChange] = [StatusChange(JobStatus.CREATED, spec.submitted)]
         self._failures: list[FailureView] = []
@@ -75,12 +81,15 @@ class Supervised:
             self._looking.release()
 
     def _ask_for_records(self, driver: Driver) -> None:
+        began = time.monotonic()
         try:
             said = driver.ask("records", ANSWER_SECONDS)
         except DriverUnreachable:
+            self._unanswered = self._unanswered or began
             self._looked = time.monotonic() + HOLD_OFF_SECONDS
             return
-        self._looked = time.monotonic()
+        self._looked = self._heard = time.monotonic()
+        self._unanswered = None
         if driver is self.driver:
             self._take(said)
 
@@ -101,7 +110,7 @@ class Supervised:
         """A driver has been started, or found."""
         self.driver, self.unseen, self.outcome = driver, False, None
         self.reached = self.runs = False
-        self._looked = 0.0
+        self._looked, self._heard, self._unanswered = 0.0, time.monotonic(), None
 
     def lost(self, outcome: Outcome | None, now: int) -> None:
         """The driver is gone, and said this."""
@@ -239,7 +248,8 @@ class Supervised:
         """What can be seen now. Reading the register may raise StorageError."""
         cancelled = self.wanted.cancelled
         present = self.launching or (self.driver is not None and self.driver.is_alive())
-        if present and (not self.runs or cancelled is not None):
+        quiet = time.monotonic() - self._heard
+        if present and (not self.runs or cancelled is not None or quiet > LISTEN_SECONDS):
             self.look()
         return Facts(
             driver=Presence.ALIVE if present else Presence.UNSEEN if self.unseen else Presence.NONE,
@@ -247,6 +257,7 @@ class Supervised:
             runs=self.runs,
             cancel=cancelled is not None and not self._has_ended(cancelled),
             revertible=self.revision.previous is not None,
+            silent=0 if self._unanswered is None else int(1000 * (time.monotonic() - self._unanswered)),
         )
 
     def _has_ended(self, ordinal: int) -> bool:

@@ -54,7 +54,12 @@ class Supervisor:
         self._settings = settings
         self._register = register
         self._drivers = drivers
-        self._rules = Rules(settings.backoff, settings.max_backoff, settings.backoff_reset)
+        self._rules = Rules(
+            settings.backoff,
+            settings.max_backoff,
+            settings.backoff_reset,
+            longest_silence=settings.driver_timeout,
+        )
         self._jobs: dict[str, Supervised] = {}
         self._changing = threading.RLock()
         self._wake = threading.Event()
@@ -196,7 +201,7 @@ class Supervisor:
                 self._cancel(job)
             case Kill():
                 assert job.driver is not None
-                log.warning("job %s does not end, and its driver is killed", job.job_id)
+                log.warning("the driver of job %s does not end or does not answer, and is killed", job.job_id)
                 job.driver.kill()
             case Revise(outcome):
                 self._revise(job, outcome)
