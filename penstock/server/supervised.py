@@ -22,6 +22,8 @@ FRESH_SECONDS = 0.25
 ANSWER_SECONDS = 3.0
 HOLD_OFF_SECONDS = 0.5
 """A driver that did not answer is left alone for this long."""
+START_SECONDS = 120.0
+"""So much longer may a driver be silent that has not answered yet."""
 LISTEN_SECONDS = 3.0
 """A driver of which nobody wants to know is asked this often whether it answers."""
 MOST_FAILURES = 100
@@ -57,6 +59,7 @@ class Supervised:
         """When the driver last answered, or was started."""
         self._unanswered: float | None = None
         """When it was first asked and did not answer; None if it does."""
+        self._has_answered = False
         self._looking = threading.Lock()
         self._history: list[StatusChange] = [StatusChange(JobStatus.CREATED, spec.submitted)]
         self._failures: list[FailureView] = []
@@ -89,7 +92,7 @@ class Supervised:
             self._looked = time.monotonic() + HOLD_OFF_SECONDS
             return
         self._looked = self._heard = time.monotonic()
-        self._unanswered = None
+        self._unanswered, self._has_answered = None, True
         if driver is self.driver:
             self._take(said)
 
@@ -110,7 +113,7 @@ class Supervised:
         """A driver has been started, or found."""
         self.driver, self.unseen, self.outcome = driver, False, None
         self.reached = self.runs = False
-        self._looked, self._heard, self._unanswered = 0.0, time.monotonic(), None
+        self._looked, self._heard, self._unanswered, self._has_answered = 0.0, time.monotonic(), None, False
 
     def lost(self, outcome: Outcome | None, now: int) -> None:
         """The driver is gone, and said this."""
@@ -257,8 +260,15 @@ class Supervised:
             runs=self.runs,
             cancel=cancelled is not None and not self._has_ended(cancelled),
             revertible=self.revision.previous is not None,
-            silent=0 if self._unanswered is None else int(1000 * (time.monotonic() - self._unanswered)),
+            silent=self._silent_millis(),
         )
+
+    def _silent_millis(self) -> int:
+        """For how long the driver has not answered. One that is just starting may take its time."""
+        if self._unanswered is None:
+            return 0
+        patience = 0.0 if self._has_answered else START_SECONDS
+        return max(0, int(1000 * (time.monotonic() - self._unanswered - patience)))
 
     def _has_ended(self, ordinal: int) -> bool:
         record = self._live.get(ordinal)

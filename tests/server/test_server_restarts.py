@@ -139,7 +139,7 @@ def test_ended_jobs_are_forgotten_after_a_while(servers, tmp_path):
 
 
 def test_a_driver_that_stands_still_is_replaced(servers, tmp_path):
-    server = servers(penstock__server__driver_timeout="5 s")
+    server = servers(penstock__server__driver_timeout="1 s")
     job = submit(server.jobs, HERE / "counting.py", str(tmp_path / "out"), parallelism=2)
     await_checkpoints(server.jobs, job)
     stopped = driver_of(server, job)
