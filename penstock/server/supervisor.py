@@ -207,8 +207,8 @@ class Supervisor:
                 self._revise(job, outcome)
             case Revert(outcome):
                 self._revert(job, outcome)
-            case End(status, outcome):
-                self._end(job, status, outcome)
+            case End(status):
+                self._end(job, status)
             case Nothing() | Start():
                 pass
 
@@ -244,9 +244,9 @@ class Supervisor:
         )
         job.revision, job.outcome = job.entry.revise(back), None
 
-    def _end(self, job: Supervised, status: JobStatus, outcome: Outcome | None) -> None:
+    def _end(self, job: Supervised, status: JobStatus) -> None:
         now = _now()
-        job.end(status, outcome, now)
+        job.end(status, now)
         job.entry.replace("ended.json", Ended(status.name, now))
         log.info("job %s has ended: %s", job.job_id, status.name)
 
