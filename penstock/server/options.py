@@ -64,6 +64,7 @@ STARTS = ServerOption("penstock.server.simultaneous-starts", positive)
 BACKOFF = ServerOption("penstock.server.restart.initial-backoff", _some_time, "1 s")
 MAX_BACKOFF = ServerOption("penstock.server.restart.max-backoff", _some_time, "1 min")
 BACKOFF_RESET = ServerOption("penstock.server.restart.reset-backoff-threshold", _some_time, "10 min")
+DRIVER_TIMEOUT = ServerOption("penstock.server.driver-timeout", _some_time, "3 min")
 SUBMIT_WAIT = ServerOption("penstock.server.submission-timeout", _some_time, "1 min")
 RESCALE_WAIT = ServerOption("penstock.server.rescaling-timeout", _some_time, "10 min")
 LOG_SIZE = ServerOption("penstock.server.log.max-size", parse_memory_size, "10 mb")
@@ -86,6 +87,7 @@ OPTIONS = [
     BACKOFF,
     MAX_BACKOFF,
     BACKOFF_RESET,
+    DRIVER_TIMEOUT,
     SUBMIT_WAIT,
     RESCALE_WAIT,
     LOG_SIZE,
@@ -115,6 +117,7 @@ class ServerSettings:
     backoff: int = 1_000
     max_backoff: int = 60_000
     backoff_reset: int = 600_000
+    driver_timeout: int = 180_000
     submit_wait: int = 60_000
     rescale_wait: int = 600_000
 
@@ -148,6 +151,7 @@ class ServerSettings:
             backoff=BACKOFF.of(configuration),
             max_backoff=MAX_BACKOFF.of(configuration),
             backoff_reset=BACKOFF_RESET.of(configuration),
+            driver_timeout=DRIVER_TIMEOUT.of(configuration),
             submit_wait=SUBMIT_WAIT.of(configuration),
             rescale_wait=RESCALE_WAIT.of(configuration),
         )

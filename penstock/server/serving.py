@@ -100,13 +100,12 @@ def main(options: Path) -> None:
     told = json.loads(options.read_text())
     options.unlink()
     folder, configuration = Path(told["folder"]), told["configuration"]
-    try:
-        process = ServerProcess(folder, configuration)
-    except PenstockError as error:
-        sys.exit(f"{type(error).__name__}: {error}")
     if not told["foreground"]:
         keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
-    process.run()
+    try:
+        ServerProcess(folder, configuration).run()
+    except PenstockError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from penstock.server.control import DriverUnreachable
 from penstock.server.drivers import Driver
 from penstock.server.register import JobEntry
 from penstock.server.specs import How, Outcome, Revision, Spec, Wanted, job_id_of
+from penstock.server.stories import MOST_FAILURES, Story, entered, with_failures
 from penstock.server.supervision import Facts, Presence, Watch
 
 FRESH_SECONDS = 0.25
@@ -22,7 +23,10 @@ FRESH_SECONDS = 0.25
 ANSWER_SECONDS = 3.0
 HOLD_OFF_SECONDS = 0.5
 """A driver that did not answer is left alone for this long."""
-MOST_FAILURES = 100
+START_SECONDS = 120.0
+"""So much longer may a driver be silent that has not answered yet."""
+LISTEN_SECONDS = 3.0
+"""A driver of which nobody wants to know is asked this often whether it answers."""
 
 
 class Supervised:
@@ -51,8 +55,13 @@ class Supervised:
         self._live: dict[int, JobRecord] = {}
         """As the driver last told."""
         self._looked = 0.0
+        self._heard = time.monotonic()
+        """When the driver last answered, or was started."""
+        self._unanswered: float | None = None
+        """When it was first asked and did not answer; None if it does."""
+        self._has_answered = False
         self._looking = threading.Lock()
-        self._history: list[StatusChange] = [StatusChange(JobStatus.CREATED, spec.submitted)]
+        self._stories = {0: Story(StatusChange(JobStatus.CREATED, spec.submitted))}
         self._failures: list[FailureView] = []
 
     @property
@@ -75,12 +84,15 @@ class Supervised:
             self._looking.release()
 
     def _ask_for_records(self, driver: Driver) -> None:
+        began = time.monotonic()
         try:
             said = driver.ask("records", ANSWER_SECONDS)
         except DriverUnreachable:
+            self._unanswered = self._unanswered or began
             self._looked = time.monotonic() + HOLD_OFF_SECONDS
             return
-        self._looked = time.monotonic()
+        self._looked = self._heard = time.monotonic()
+        self._unanswered, self._has_answered = None, True
         if driver is self.driver:
             self._take(said)
 
@@ -101,7 +113,7 @@ class Supervised:
         """A driver has been started, or found."""
         self.driver, self.unseen, self.outcome = driver, False, None
         self.reached = self.runs = False
-        self._looked = 0.0
+        self._looked, self._heard, self._unanswered, self._has_answered = 0.0, time.monotonic(), None, False
 
     def lost(self, outcome: Outcome | None, now: int) -> None:
         """The driver is gone, and said this."""
@@ -110,14 +122,14 @@ class Supervised:
         self.refresh_kept()
         if outcome is None:
             self._fail(FailureView(now, self.number, "DriverLost", "the job's driver has died, and is started again"))
-        elif outcome.how is How.FAILED:
-            self._fail(
-                FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
-            )
-        for ordinal, record in self._live.items():
-            if ordinal not in self._kept:
-                self._history += [*record.changes[len(self._history) :], StatusChange(JobStatus.RESTARTING, now)]
-                break
+        elif outcome.how is How.FAILED and not any(record.status == "FAILED" for record in self._kept.values()):
+            said = FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
+            self._fail(said)
+        for ordinal in {0, *self._live} - set(self._kept):
+            self._story(ordinal).interrupted(self._live.get(ordinal), now)
+
+    def _story(self, ordinal: int) -> Story:
+        return self._stories.setdefault(ordinal, Story())
 
     def _fail(self, failure: FailureView) -> None:
         self._failures = [*self._failures[-(MOST_FAILURES - 1) :], failure]
@@ -138,16 +150,13 @@ class Supervised:
     def _like(before: JobRecord, last: JobRecord) -> JobRecord:
         return replace(before, status=last.status, changes=(*before.changes, *last.changes), taken=last.taken)
 
-    def end(self, status: JobStatus, outcome: Outcome | None, now: int) -> None:
+    def end(self, status: JobStatus, now: int) -> None:
         """The program is over: jobs that have not said how they ended have ended with it."""
         self.refresh_kept()
-        if outcome is not None and outcome.how is How.FAILED and not self._kept:
-            self._live = self._live or {0: self._blank(0)}
         left = self._live or ({} if self._kept else {0: self._blank(0)})
         for ordinal, record in left.items():
-            changes = (*record.changes, StatusChange(status, now))
-            last = replace(record, status=status.name, changes=changes, failures=self._all_failures(record), taken=now)
-            self.entry.keep(ordinal, last)
+            last = with_failures(self._story(ordinal).told(record), self._failures)
+            self.entry.keep(ordinal, entered(last, status, now))
         self._live = {}
         self.refresh_kept()
         self.ended_at = now
@@ -171,64 +180,38 @@ class Supervised:
 
     def record(self, ordinal: int) -> JobRecord:
         """One of the program's jobs, as it was a moment ago."""
-        if ordinal in self._kept:
-            return self._dated(self._kept[ordinal])
-        if self.ended_at is None:
+        if self.ended_at is None and ordinal not in self._kept:
             self.look()
-        if ordinal in self._kept:
-            return self._dated(self._kept[ordinal])
-        record = self._live.get(ordinal)
+        record = self._kept.get(ordinal) or self._live.get(ordinal)
         if record is None:
             return self._blank(ordinal)
+        told = with_failures(self._story(ordinal).told(record), self._failures)
+        if ordinal in self._kept:
+            return told
         if self.driver is None or not self.driver.is_alive() or not self.reached:
-            return self._restarting(record)
-        record = replace(record, failures=self._all_failures(record))
-        return self._cancelling(self._dated(record), ordinal)
+            told = replace(told, status="RESTARTING", changes=self._story(ordinal).changes, deployed=None, slots=())
+        return self._cancelling(told, ordinal)
 
     def is_live(self, ordinal: int) -> bool:
         """Whether a driver has started the job, and can be given orders for it."""
         return self.driver is not None and self.reached and ordinal in self._live
 
     def is_over(self, ordinal: int) -> bool:
-        return self.ended_at is not None or ordinal in self._kept
+        return self.ended_at is not None or self._has_ended(ordinal)
 
     def _cancelling(self, record: JobRecord, ordinal: int) -> JobRecord:
         if self.wanted.cancelled != ordinal or record.status not in ("RUNNING", "RESTARTING", "CREATED"):
             return record
-        now = int(time.time() * 1000)
-        return replace(record, status="CANCELLING", changes=(*record.changes, StatusChange(JobStatus.CANCELLING, now)))
-
-    def _dated(self, record: JobRecord) -> JobRecord:
-        """With what happened before the driver that speaks was started."""
-        earlier = [change for change in self._history if not record.changes or change.when <= record.changes[0].when]
-        return (
-            replace(record, changes=(*earlier, *record.changes)) if record.changes[:1] != tuple(earlier[:1]) else record
-        )
-
-    def _all_failures(self, record: JobRecord) -> tuple[FailureView, ...]:
-        failures = {(failure.when, failure.message): failure for failure in (*self._failures, *record.failures)}
-        return tuple(sorted(failures.values(), key=lambda failure: failure.when))[-MOST_FAILURES:]
-
-    def _restarting(self, record: JobRecord) -> JobRecord:
-        return replace(
-            self._dated(record),
-            status=JobStatus.RESTARTING.name,
-            changes=tuple(self._history),
-            deployed=None,
-            slots=(),
-            failures=self._all_failures(record),
-        )
+        return entered(record, JobStatus.CANCELLING, int(time.time() * 1000))
 
     def _blank(self, ordinal: int) -> JobRecord:
         """A job of which its driver has not told yet."""
-        started_before = len(self._history) > 1 or self.number > 1
-        status = JobStatus.RESTARTING if started_before else JobStatus.CREATED
         shown = JobRecord(
             job_id=self.id_of(ordinal),
             name=self.spec.program,
             batch=False,
-            status=status.name,
-            changes=tuple(self._history),
+            status="RESTARTING" if self.number > 1 else "CREATED",
+            changes=self._story(ordinal).changes,
             taken=int(time.time() * 1000),
             failures=tuple(self._failures),
         )
@@ -239,7 +222,8 @@ class Supervised:
         """What can be seen now. Reading the register may raise StorageError."""
         cancelled = self.wanted.cancelled
         present = self.launching or (self.driver is not None and self.driver.is_alive())
-        if present and (not self.runs or cancelled is not None):
+        quiet = time.monotonic() - self._heard
+        if present and (not self.runs or cancelled is not None or quiet > LISTEN_SECONDS):
             self.look()
         return Facts(
             driver=Presence.ALIVE if present else Presence.UNSEEN if self.unseen else Presence.NONE,
@@ -247,7 +231,15 @@ class Supervised:
             runs=self.runs,
             cancel=cancelled is not None and not self._has_ended(cancelled),
             revertible=self.revision.previous is not None,
+            silent=self._silent_millis(),
         )
+
+    def _silent_millis(self) -> int:
+        """For how long the driver has not answered. One that is just starting may take its time."""
+        if self._unanswered is None:
+            return 0
+        patience = 0.0 if self._has_answered else START_SECONDS
+        return max(0, int(1000 * (time.monotonic() - self._unanswered - patience)))
 
     def _has_ended(self, ordinal: int) -> bool:
         record = self._live.get(ordinal)

@@ -32,6 +32,8 @@ class Rules:
     """A driver that was told to cancel, and runs on, is told again."""
     patience: int = 30_000
     """A driver that was told to cancel, and runs on for this long, is killed."""
+    longest_silence: int = 180_000
+    """A driver that has not answered for this long stands still, and is killed; the next one goes on."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Facts:
     """Whether a client wants the job to be cancelled, and it has not ended yet."""
     revertible: bool = False
     """Whether this revision was to change a job that ran well before."""
+    silent: int = 0
+    """For how long the driver has not answered, in milliseconds."""
 
 
 # --- decisions ---
@@ -127,6 +131,8 @@ def decide(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, D
 
 def _attended(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
     """The driver runs."""
+    if facts.silent >= rules.longest_silence:
+        return watch, Kill()
     if not facts.cancel or watch.cancel_since is None:
         return watch, Nothing()
     if now - watch.cancel_since >= rules.patience:

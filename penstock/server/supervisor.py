@@ -54,7 +54,12 @@ class Supervisor:
         self._settings = settings
         self._register = register
         self._drivers = drivers
-        self._rules = Rules(settings.backoff, settings.max_backoff, settings.backoff_reset)
+        self._rules = Rules(
+            settings.backoff,
+            settings.max_backoff,
+            settings.backoff_reset,
+            longest_silence=settings.driver_timeout,
+        )
         self._jobs: dict[str, Supervised] = {}
         self._changing = threading.RLock()
         self._wake = threading.Event()
@@ -196,14 +201,14 @@ class Supervisor:
                 self._cancel(job)
             case Kill():
                 assert job.driver is not None
-                log.warning("job %s does not end, and its driver is killed", job.job_id)
+                log.warning("the driver of job %s does not end or does not answer, and is killed", job.job_id)
                 job.driver.kill()
             case Revise(outcome):
                 self._revise(job, outcome)
             case Revert(outcome):
                 self._revert(job, outcome)
-            case End(status, outcome):
-                self._end(job, status, outcome)
+            case End(status):
+                self._end(job, status)
             case Nothing() | Start():
                 pass
 
@@ -239,9 +244,9 @@ class Supervisor:
         )
         job.revision, job.outcome = job.entry.revise(back), None
 
-    def _end(self, job: Supervised, status: JobStatus, outcome: Outcome | None) -> None:
+    def _end(self, job: Supervised, status: JobStatus) -> None:
         now = _now()
-        job.end(status, outcome, now)
+        job.end(status, now)
         job.entry.replace("ended.json", Ended(status.name, now))
         log.info("job %s has ended: %s", job.job_id, status.name)
 

@@ -25,7 +25,9 @@ from penstock.server.supervision import (
     decide,
 )
 
-RULES = Rules(backoff=100, max_backoff=1_000, reset_after=5_000, cancel_again=500, patience=2_000)
+RULES = Rules(
+    backoff=100, max_backoff=1_000, reset_after=5_000, cancel_again=500, patience=2_000, longest_silence=4_000
+)
 
 
 class World:
@@ -44,6 +46,7 @@ class World:
         self.cancel_since = None
         self.has_run = False
         self.calm = False
+        self.stands_still_since = None
 
     def play(self):
         for step in range(400):
@@ -60,6 +63,11 @@ class World:
         if not self.cancel and random.random() < 0.01:
             self.cancel, self.cancel_since = True, self.now
         if not self.alive:
+            return
+        if self.stands_still_since is not None:
+            return
+        if not self.calm and random.random() < 0.01:
+            self.stands_still_since = self.now
             return
         if random.random() < 0.3:
             self.runs = self.has_run = True
@@ -79,13 +87,15 @@ class World:
     def die(self, outcome):
         self.alive = self.runs = False
         self.outcome = outcome
+        self.stands_still_since = None
         self.unseen = outcome is None and self.random.random() < 0.2
         self.last_death = self.now
 
     # --- what is decided ---
     def step(self):
         driver = Presence.ALIVE if self.alive else Presence.UNSEEN if self.unseen else Presence.NONE
-        facts = Facts(driver, self.outcome, self.runs, self.cancel, self.revertible)
+        silent = 0 if self.stands_still_since is None else self.now - self.stands_still_since
+        facts = Facts(driver, self.outcome, self.runs, self.cancel, self.revertible, silent)
         before = self.watch
         self.watch, decision = decide(self.watch, facts, RULES, self.now)
         assert self.ended is None or isinstance(decision, Nothing), "what has ended stays so"
@@ -95,7 +105,8 @@ class World:
     def on_nothing(self, decision):
         if self.ended is None and not self.alive:
             assert not self.cancel, "nobody waits for a job that is to be cancelled and has no driver"
-            assert self.now - (self.last_death or 0) < RULES.max_backoff, "nobody waits for ever"
+            # A death is noticed with the next look, which may be a second later.
+            assert self.now - (self.last_death or 0) < RULES.max_backoff + 1_000, "nobody waits for ever"
 
     def on_start(self, decision):
         assert not self.alive, "a job has one driver at a time"
@@ -115,7 +126,9 @@ class World:
         assert self.alive and self.cancel
 
     def on_kill(self, decision):
-        assert self.alive and self.cancel and self.now - self.cancel_since >= RULES.patience
+        assert self.alive
+        too_long = self.stands_still_since is not None and self.now - self.stands_still_since >= RULES.longest_silence
+        assert too_long or (self.cancel and self.now - self.cancel_since >= RULES.patience)
         self.die(None)
 
     def on_revise(self, decision):

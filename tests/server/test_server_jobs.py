@@ -90,6 +90,8 @@ def test_a_driver_that_is_killed_is_started_again_and_nothing_is_lost_or_doubled
     record = jobs.record(job)
     assert [failure.kind for failure in record.failures] == ["DriverLost", "DriverLost"]
     assert record.checkpoints.restored is not None
+    again = ["RESTARTING", "RUNNING"]
+    assert [change.status.name for change in record.changes] == ["CREATED", "RUNNING", *again, *again]
     jobs.cancel(job)
     record = await_record(jobs, job, lambda record: record.status == "CANCELED")
     assert record.started == supervised.spec.submitted
@@ -127,6 +129,7 @@ def test_each_job_of_a_program_is_shown(jobs, program):
     until(lambda: supervised.ended_at)
     records = [record for record in jobs.records() if record.job_id in (first, supervised.id_of(1))]
     assert [(record.name, record.status) for record in records] == [("one", "FINISHED"), ("two", "FINISHED")]
+    assert records[0].started == supervised.spec.submitted and records[1].started >= records[0].ended
     out = next(file for file in jobs.logs(first) if file.name.endswith(".out"))
     assert out.path.read_text() == "2\n3\n2\n3\n"
 

@@ -2,11 +2,13 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from penstock.errors import AlreadyThere
 from penstock.rest.jobs import Refused
+from penstock.server.specs import How
 from tests.server.helping import ADDRESS, HERE, await_checkpoints, await_record, check_counts, logs, service, submit
 from tests.waiting import until
 
@@ -134,3 +136,40 @@ def test_ended_jobs_are_forgotten_after_a_while(servers, tmp_path):
     assert [job.job_id for job in server.supervisor.all()] == [second]
     assert not (tmp_path / "server/drivers" / first).exists()
     assert not list((tmp_path / "server/storage/default/jobs").glob(f"{first}/*"))
+
+
+def test_a_driver_that_stands_still_is_replaced(servers, tmp_path):
+    server = servers(penstock__server__driver_timeout="1 s")
+    job = submit(server.jobs, HERE / "counting.py", str(tmp_path / "out"), parallelism=2)
+    await_checkpoints(server.jobs, job)
+    stopped = driver_of(server, job)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    until(lambda: not stopped.is_alive())
+    await_record(
+        server.jobs, job, lambda record: record.status == "RESTARTING" or server.supervisor.find(job)[0].number > 1
+    )
+    await_checkpoints(server.jobs, job)
+    server.jobs.cancel(job)
+    await_record(server.jobs, job, lambda record: record.status == "CANCELED")
+    check_counts(tmp_path / "out", 2)
+
+
+def test_a_driver_on_another_machine_is_displaced(servers, tmp_path):
+    """The new leader cannot see it. It still runs, and must not do anything any more."""
+    first = servers()
+    job = submit(first.jobs, HERE / "counting.py", str(tmp_path / "out"), parallelism=2)
+    await_checkpoints(first.jobs, job)
+    far_away, supervised = driver_of(first, job), first.supervisor.find(job)[0]
+    first.stop(keep_jobs=True)
+    place = supervised.entry.place(1)
+    supervised.entry.replace("drivers/000001.json", replace(place, where={**place.where, "machine": "another"}))
+
+    second = servers()
+    await_checkpoints(second.jobs, job)
+    assert second.supervisor.find(job)[0].number == 2
+    until(lambda: not far_away.is_alive())
+    assert supervised.entry.outcome(1).how is How.DISPLACED
+    await_checkpoints(second.jobs, job)
+    second.jobs.cancel(job)
+    await_record(second.jobs, job, lambda record: record.status == "CANCELED")
+    check_counts(tmp_path / "out", 2)
