@@ -65,7 +65,7 @@ BACKOFF = ServerOption("penstock.server.restart.initial-backoff", _some_time, "1
 MAX_BACKOFF = ServerOption("penstock.server.restart.max-backoff", _some_time, "1 min")
 BACKOFF_RESET = ServerOption("penstock.server.restart.reset-backoff-threshold", _some_time, "10 min")
 DRIVER_TIMEOUT = ServerOption("penstock.server.driver-timeout", _some_time, "3 min")
-SUBMIT_WAIT = ServerOption("penstock.server.submission-timeout", _some_time, "1 min")
+SUBMIT_WAIT = ServerOption("penstock.server.submission-timeout", _some_time, "30 s")
 RESCALE_WAIT = ServerOption("penstock.server.rescaling-timeout", _some_time, "10 min")
 LOG_SIZE = ServerOption("penstock.server.log.max-size", parse_memory_size, "10 mb")
 LOG_FILES = ServerOption("penstock.server.log.max-files", positive, "5")
@@ -118,7 +118,7 @@ class ServerSettings:
     max_backoff: int = 60_000
     backoff_reset: int = 600_000
     driver_timeout: int = 180_000
-    submit_wait: int = 60_000
+    submit_wait: int = 30_000
     rescale_wait: int = 600_000
 
     @classmethod
