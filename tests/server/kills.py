@@ -155,7 +155,7 @@ def run_many(folder: Path, number: int, where: str = "spark") -> dict[str, float
     """So many jobs submitted at once; seconds until all have taken a checkpoint, and until all have ended."""
     from concurrent.futures import ThreadPoolExecutor
 
-    server = ServerProcess(folder / "server").start()
+    server = ServerProcess(folder / "server", penstock__server__submission_timeout="1 s").start()
     try:
         client = Client(server)
         began = time.monotonic()
@@ -168,6 +168,7 @@ def run_many(folder: Path, number: int, where: str = "spark") -> dict[str, float
         for job in jobs:
             client.await_checkpoints(job, 1)
         all_run = time.monotonic() - began
+        assert len(client.get("/jobs")["jobs"]) == number
         states = {client.state(job) for job in jobs}
         assert states == {"RUNNING"}, states
         for job in jobs:

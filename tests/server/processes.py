@@ -91,8 +91,9 @@ class Client:
 
         def asked() -> httpx.Response | None:
             for server in self.servers:
-                with suppress(httpx.HTTPError):
-                    answer = httpx.request(method, server.url + path, follow_redirects=True, timeout=60, **more)
+                # An order that may have arrived is not given twice.
+                with suppress(httpx.HTTPError if method == "GET" else httpx.ConnectError):
+                    answer = httpx.request(method, server.url + path, follow_redirects=True, timeout=600, **more)
                     if answer.status_code != 503:
                         return answer
             return None
