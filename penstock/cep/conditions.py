@@ -191,7 +191,9 @@ def shown(condition: Condition) -> str:
 
 
 def _within(condition: Condition, other: type) -> str:
-    return f"({shown(condition)})" if isinstance(condition, other) else shown(condition)
+    text = shown(condition)
+    ambiguous = isinstance(condition, other) or (isinstance(condition, Leaf) and " " in text and "or" in text)
+    return f"({text})" if ambiguous else text
 
 
 def name_of(leaf: Leaf) -> str:

@@ -30,8 +30,8 @@ def _text(automaton: Automaton) -> str:
     for state in _states(automaton):
         kind = "" if state.kind is StateKind.NORMAL else f" ({state.kind.value})"
         limit = "" if state.limit is None else f" within {state.limit} ms of the event before"
-        lines.append(f"{state.name}{kind}{limit}")
-        lines += [f"  {_label(edge)} -> {edge.target.name}" for edge in state.edges]
+        lines.append(f"{_name(state)}{kind}{limit}")
+        lines += [f"  {_label(edge)} -> {_name(edge.target)}" for edge in state.edges]
     return "\n".join(lines)
 
 
@@ -57,7 +57,11 @@ def _dot(automaton: Automaton) -> str:
 
 
 def _node(state: State) -> str:
-    return _quoted("end" if state.kind is StateKind.FINAL else state.name)
+    return _quoted(_name(state))
+
+
+def _name(state: State) -> str:
+    return "end" if state.kind is StateKind.FINAL else state.name
 
 
 def _quoted(text: str) -> str:

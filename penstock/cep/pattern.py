@@ -243,6 +243,13 @@ class Pattern:
 
         return explained(self, format)
 
+    @staticmethod
+    def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
+        """A pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
+        from penstock.cep.text import parsed
+
+        return parsed(text, after_match_skip_strategy)
+
     def __str__(self) -> str:
         from penstock.cep.text import printed
 
