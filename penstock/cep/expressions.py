@@ -75,7 +75,7 @@ class Aggregate:
     element: str
     path: tuple[str, ...] = ()
 
-    def of(self, event: Any, ctx: ConditionContext) -> Any:
+    def of(self, event: Any, ctx: Any) -> Any:
         events = ctx.get_events_for_pattern(self.element)
         return AGGREGATES[self.function]([field_of(each, self.path) for each in events])
 
