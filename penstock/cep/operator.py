@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import groupby, pairwise
@@ -75,6 +75,8 @@ class PatternOperator(KeyedTimerOperator):
         self._sort_key = _sort_key(self.spec.comparator)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
         self._many = MANY_PARTIAL_MATCHES
+        self._begun = False
+        """Whether a match has begun in this round of the current key."""
         self._drive = self._gather if self.spec.event_time or self._sort_key is not None else self._match_at_once
         try:
             for leaf in self._matcher.leaves:
@@ -156,11 +158,12 @@ class PatternOperator(KeyedTimerOperator):
         self.keyed.scope.key = key
         due = self._due(key, now)
         matches = self._held(key)
-        changed = False
-        for time, pairs in groupby(due, _TIME):
-            changed = self._advance(matches, time) or changed
-            for event in self._sorted([event for _, event in pairs]):
-                changed = self._feed(matches, event, time, key) or changed
+        changed, reached = False, None
+        for time, event in due if self._sort_key is None else self._sorted(due):
+            if time != reached:
+                reached = time
+                changed = self._advance(matches, time) or changed
+            changed = self._feed(matches, event, time, key) or changed
         changed = self._advance(matches, now) or changed
         self._keep(key, matches, changed)
 
@@ -178,25 +181,26 @@ class PatternOperator(KeyedTimerOperator):
         self._wake(held[count][0], key)
         return held[:count]  # type: ignore[no-any-return]
 
-    def _sorted(self, events: list[Any]) -> list[Any]:
-        if self._sort_key is None or len(events) < 2:
-            return events
-        ordered = sorted(events, key=self._sort_key)
-        for first, second in pairwise(ordered):
-            if self._sort_key(second) < self._sort_key(first):
-                raise RecordError(
-                    f"the comparator contradicts itself: it puts {shortened(first)} before {shortened(second)}, and "
-                    "the other way round"
-                )
-        return ordered
+    def _sorted(self, due: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        """The events of one timestamp after the other, each time in the comparator's order."""
+        assert self._sort_key is not None
+        for time, pairs in groupby(due, _TIME):
+            events = sorted((event for _, event in pairs), key=self._sort_key)
+            for first, second in pairwise(events):
+                if self._sort_key(second) < self._sort_key(first):
+                    raise RecordError(
+                        f"the comparator contradicts itself: it puts {shortened(first)} before {shortened(second)}, "
+                        "and the other way round"
+                    )
+            yield from ((time, event) for event in events)
 
     # --- matching ---
     def _held(self, key: Any) -> PartialMatches:
+        self._begun = False
         matches = self._matches.entries.get(key)
         if matches is None:
             return self._matcher.new()
         self._matcher.check(matches)
-        matches.begun = False
         return matches  # type: ignore[no-any-return]
 
     def _keep(self, key: Any, matches: PartialMatches, changed: bool) -> None:
@@ -209,16 +213,30 @@ class PatternOperator(KeyedTimerOperator):
 
     def _feed(self, matches: PartialMatches, event: Any, time: int, key: Any) -> bool:
         found, changed = self._matcher.feed(matches, event, time)
-        if matches.begun and self._matcher.window is not None:
-            self._wake(time + self._matcher.window, key)
+        if matches.begun and time > 0:
+            self._begun = True
+            self._limit(time, key)
+        elif self._begun and self._matcher.limits:
+            self._limit(time, key)
         if found:
             self._emit(found, time)
         if len(matches.partials) >= self._many:
             self._warn(matches, key)
         return changed
 
+    def _limit(self, time: int, key: Any) -> None:
+        """Wake up when a match that began now must be complete.
+
+        Once a match has begun, Flink does so for each further event of the same round. That shows only where there are
+        other limits, which strike whenever the key wakes up; so it is done only there.
+        """
+        if self._matcher.window is not None:
+            self._wake(time + self._matcher.window, key)
+
     def _advance(self, matches: PartialMatches, time: int) -> bool:
         before = matches.partials
+        if not before:
+            return False
         found, late = self._matcher.advance(matches, time)
         if found:
             self._emit(found, time)
@@ -229,7 +247,7 @@ class PatternOperator(KeyedTimerOperator):
                 self.collected.gather(results, self._context.stamp)
         return matches.partials is not before
 
-    def _emit(self, found: list[Match], time: int) -> None:
+    def _emit(self, found: Sequence[Match], time: int) -> None:
         context = self._context.at(time)
         for match in found:
             results = self._process_match(match, context)

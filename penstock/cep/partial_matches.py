@@ -35,7 +35,7 @@ class PartialMatches:
         self.last_number = 0
         """The number of the last event that was taken. Numbers grow in the order of events."""
         self.begun = False
-        """Whether a match has begun since this was last reset by the operator; not saved."""
+        """Whether the last event began a match; not saved."""
 
     def __bool__(self) -> bool:
         return bool(self.partials or self.finished)

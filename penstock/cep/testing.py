@@ -54,7 +54,7 @@ class PatternTester:
         found = self.advance(self.now + 1 if timestamp is None else timestamp)
         emitted, _ = self._matcher.feed(self._matches, event, self.now)
         self.matches += emitted
-        return found + emitted
+        return [*found, *emitted]
 
     def advance(self, timestamp: int) -> list[Match]:
         """Let time pass, as a watermark does. Gives the new matches; what runs out of time is in `timeouts`."""
@@ -64,7 +64,7 @@ class PatternTester:
         found, late = self._matcher.advance(self._matches, timestamp)
         self.matches += found
         self.timeouts += late
-        return found
+        return list(found)
 
     def partial_matches(self) -> list[PartialMatch]:
         """What is under way, in the order of the first events."""
