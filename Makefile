@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
+.PHONY: help demo test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -97,6 +97,10 @@ bench-connectors: $(STAMP)  ## Kafka, files and lookups beside their peers; part
 bench-latency: $(STAMP)  ## from source to sink through keyed state, with and without Kafka, beside PyFlink; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/latency.py $(LATENCY)
+
+bench-cep: $(STAMP)  ## patterns beside FlinkCEP in Java and beside functions written by hand (CEP="--quick" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/cep.py $(CEP)
 
 bench-epochs: $(STAMP)  ## what an epoch costs in which nothing happens, and an idle job; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'

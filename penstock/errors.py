@@ -7,6 +7,7 @@ PenstockError
 │   ├── NothingToExecute
 │   ├── NotSerializable          a function captured an object that cannot be pickled
 │   ├── StateMigrationException  saved state cannot become what the program now declares
+│   ├── MalformedPatternException  a pattern whose parts contradict each other
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
@@ -79,6 +80,10 @@ class NotSerializable(ProgramError):
 
 class StateMigrationException(ProgramError):
     """Saved state cannot become what the program now declares."""
+
+
+class MalformedPatternException(ProgramError):
+    """A pattern whose parts contradict each other, or that could never match."""
 
 
 class UnsupportedOperation(ProgramError):

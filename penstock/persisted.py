@@ -30,6 +30,7 @@ PLACES = {
     "JdbcSplit": "penstock.connectors.jdbc.source",
     "KafkaSplit": "penstock.connectors.kafka.source",
     "MergingWindowSet": "penstock.runtime.windows.merging_windows",
+    "PartialMatches": "penstock.cep.partial_matches",
     "Pending": "penstock.connectors.files.parts",
     "Prepared": "penstock.connectors.committing.prepared",
     "SessionSet": "penstock.runtime.windows.merging_windows",

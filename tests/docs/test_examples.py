@@ -35,6 +35,10 @@ pen: Bo, Rome
 rug: Ann, Oslo
 jar: the service does not answer
 """,
+    "fraud_patterns": """\
+alarm> ann: 2 small payments, then 900 in second 9
+watch> cem: 2 small payments, and nothing after them
+""",
     "files_exactly_once": """\
 shop=Bergen: 200 orders, 200 of them different
 shop=Oslo: 200 orders, 200 of them different

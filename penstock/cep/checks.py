@@ -1,0 +1,76 @@
+"""Checks of a whole pattern: names, skip targets, times. What single methods can check, they check themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.cep.automaton import Action, Automaton, State
+from penstock.cep.pattern import GroupPattern, Pattern
+from penstock.cep.quantifier import ConsumingStrategy, WithinType
+from penstock.errors import MalformedPatternException
+
+
+def check_names(pattern: Pattern, reserved: str) -> None:
+    """Every name belongs to one element, inside groups as well."""
+    seen = {reserved}
+    for name in _names(pattern):
+        if name == reserved:
+            raise MalformedPatternException(f"an element cannot be called '{reserved}': the end has this name")
+        if name in seen:
+            raise MalformedPatternException(f"two elements are called '{name}': names must be unique in a pattern")
+        seen.add(name)
+
+
+def _names(pattern: Pattern) -> Iterator[str]:
+    for element in pattern.elements():
+        if isinstance(element, GroupPattern):
+            yield from _names(element.get_raw_pattern())
+        else:
+            yield element.get_name()
+
+
+def check_skip(pattern: Pattern) -> None:
+    """A strategy can skip to an element that is not inside a group."""
+    skip = pattern.get_after_match_skip_strategy()
+    names = [element.get_name() for element in pattern.elements()]
+    if skip.target is not None and skip.target not in names:
+        raise MalformedPatternException(f"cannot {skip}: the elements outside groups are {', '.join(map(repr, names))}")
+
+
+def check_times(pattern: Pattern, automaton: Automaton) -> None:
+    """Limits fit into each other, and what must not follow at the end has one."""
+    window = automaton.window
+    for state in automaton.states:
+        if window is not None and state.limit is not None and state.limit > window:
+            raise MalformedPatternException(
+                f"'{state.element}' may be waited for {state.limit} ms, which is longer than the {window} ms that the "
+                "whole match may take"
+            )
+    last = pattern.get_quantifier().strategy is ConsumingStrategy.NOT_FOLLOW
+    if last and window is None and pattern.get_window_size(WithinType.PREVIOUS_AND_CURRENT) is None:
+        raise MalformedPatternException(
+            f"'{pattern.get_name()}' is a not_followed_by element at the end of a pattern, which has a match when its "
+            "time is up: give it a within(...)"
+        )
+
+
+def check_rounds(automaton: Automaton) -> None:
+    """A loop must take an event in each round, or a single event would keep it busy for ever."""
+    done: set[State] = set()
+    for state in automaton.states:
+        _follow(state, [], done)
+
+
+def _follow(state: State, path: list[State], done: set[State]) -> None:
+    if state in path:
+        around = sorted({each.element for each in path[path.index(state) :]} - {"GroupPattern"})
+        raise MalformedPatternException(
+            f"the elements {', '.join(map(repr, around))} are a loop in which everything is optional: at least one of "
+            "them must need an event"
+        )
+    if state in done:
+        return
+    for edge in state.edges:
+        if edge.action is Action.PROCEED:
+            _follow(edge.target, [*path, state], done)
+    done.add(state)

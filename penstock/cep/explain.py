@@ -1,0 +1,68 @@
+"""The automaton of a pattern as text, and as a graph that Graphviz can draw."""
+
+from __future__ import annotations
+
+from penstock.cep.automaton import Action, Automaton, Edge, State, StateKind
+from penstock.cep.compiler import compiled
+from penstock.cep.conditions import shown
+from penstock.cep.pattern import Pattern
+
+_SHAPES = {StateKind.FINAL: "doublecircle", StateKind.STOP: "octagon", StateKind.PENDING: "doubleoctagon"}
+_STYLES = {Action.TAKE: "solid", Action.IGNORE: "dashed", Action.PROCEED: "dotted"}
+
+
+def explained(pattern: Pattern, format: str) -> str:
+    """The automaton in one of the formats `text` and `dot`."""
+    if format not in ("text", "dot"):
+        raise ValueError(f"explain knows the formats 'text' and 'dot', not {format!r}")
+    automaton = compiled(pattern)
+    return _text(automaton) if format == "text" else _dot(automaton)
+
+
+def _states(automaton: Automaton) -> list[State]:
+    """The states, from the start to the end."""
+    return automaton.states[::-1]
+
+
+def _text(automaton: Automaton) -> str:
+    window = "no limit of time" if automaton.window is None else f"within {automaton.window} ms"
+    lines = [f"{window}, {automaton.skip}"]
+    for state in _states(automaton):
+        kind = "" if state.kind is StateKind.NORMAL else f" ({state.kind.value})"
+        limit = "" if state.limit is None else f" within {state.limit} ms of the event before"
+        lines.append(f"{_name(state)}{kind}{limit}")
+        lines += [f"  {_label(edge)} -> {_name(edge.target)}" for edge in state.edges]
+    return "\n".join(lines)
+
+
+def _label(edge: Edge) -> str:
+    condition = shown(edge.condition)
+    return edge.action.value if condition == "always" else f"{edge.action.value} if {condition}"
+
+
+def _dot(automaton: Automaton) -> str:
+    lines = [
+        "digraph pattern {",
+        "  rankdir=LR;",
+        '  "" [shape=none];',
+        f"  {_quoted('')} -> {_node(automaton.start)};",
+    ]
+    for state in _states(automaton):
+        lines.append(f"  {_node(state)} [shape={_SHAPES.get(state.kind, 'circle')}];")
+    for state in _states(automaton):
+        for edge in state.edges:
+            style = f"label={_quoted(_label(edge))}, style={_STYLES[edge.action]}"
+            lines.append(f"  {_node(state)} -> {_node(edge.target)} [{style}];")
+    return "\n".join([*lines, "}"])
+
+
+def _node(state: State) -> str:
+    return _quoted(_name(state))
+
+
+def _name(state: State) -> str:
+    return "end" if state.kind is StateKind.FINAL else state.name
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,300 @@
+"""Pattern: a sequence of elements, written by calling its methods one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn, TypeVar
+
+from penstock.cep.conditions import ALWAYS, Both, Condition, Either, IsInstance, Leaf, leaf
+from penstock.cep.quantifier import ConsumingStrategy, Kind, Quantifier, Times, WithinType
+from penstock.cep.skipping import AfterMatchSkipStrategy
+from penstock.common.time import to_millis
+from penstock.errors import MalformedPatternException, UnsupportedOperation
+
+P = TypeVar("P", bound="Pattern")
+GROUP = "GroupPattern"
+"""The name that every group has."""
+
+
+class Pattern:
+    """The last element of a sequence, which knows the one before it.
+
+    `begin`, `next` and their kin make a new element; all other methods change the element and return it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        previous: Pattern | None,
+        strategy: ConsumingStrategy,
+        skip: AfterMatchSkipStrategy,
+    ) -> None:
+        self._name = name
+        self._previous = previous
+        self._quantifier = Quantifier(name, Kind.SINGLE, strategy)
+        self._skip = skip
+        self._condition: Condition | None = None
+        self._until: Leaf | None = None
+        self._times: Times | None = None
+        self._windows: dict[WithinType, int] = {}
+
+    # --- the sequence ---
+    @staticmethod
+    def begin(name: str | Pattern, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
+        """The first element: a name, or a whole pattern as a group."""
+        skip = AfterMatchSkipStrategy.no_skip() if after_match_skip_strategy is None else after_match_skip_strategy
+        if not isinstance(skip, AfterMatchSkipStrategy):
+            raise TypeError(
+                f"begin takes an AfterMatchSkipStrategy, such as AfterMatchSkipStrategy.no_skip(), not {skip!r}"
+            )
+        return _element(name, None, ConsumingStrategy.STRICT, skip)
+
+    def next(self, name: str | Pattern) -> Pattern:
+        """The element whose event must be the next one."""
+        return self._then(name, ConsumingStrategy.STRICT)
+
+    def followed_by(self, name: str | Pattern) -> Pattern:
+        """The element whose event comes later; events that do not match it are passed over."""
+        return self._then(name, ConsumingStrategy.SKIP_TILL_NEXT)
+
+    def followed_by_any(self, name: str | Pattern) -> Pattern:
+        """The element whose event comes later; events that match it may be passed over as well."""
+        return self._then(name, ConsumingStrategy.SKIP_TILL_ANY)
+
+    def not_next(self, name: str) -> Pattern:
+        """What the next event must not be."""
+        return self._never(name, ConsumingStrategy.NOT_NEXT)
+
+    def not_followed_by(self, name: str) -> Pattern:
+        """What must not come before the next element, or before the time is up."""
+        return self._never(name, ConsumingStrategy.NOT_FOLLOW)
+
+    def _then(self, name: str | Pattern, strategy: ConsumingStrategy) -> Pattern:
+        return _element(name, self, strategy, self._skip)
+
+    def _never(self, name: str, strategy: ConsumingStrategy) -> Pattern:
+        if isinstance(name, Pattern):
+            raise TypeError(f"{strategy.value} takes a name: a group cannot be what must not come")
+        if self._quantifier.is_optional:
+            raise UnsupportedOperation(
+                f"'{name}' cannot be a {strategy.value} element behind '{self._name}', which is optional: write two "
+                "patterns, one with and one without the optional element"
+            )
+        return _element(name, self, strategy, self._skip)
+
+    # --- conditions ---
+    def where(self: P, condition: Any) -> P:
+        """What an event must fulfil: an object, or a function of (event) or (event, ctx). Several must all hold."""
+        return self._and(leaf(condition, self._name, "where"))
+
+    def or_(self: P, condition: Any) -> P:
+        """An alternative to the conditions given so far."""
+        added = leaf(condition, self._name, "or_")
+        self._condition = added if self._condition is None else Either(self._condition, added)
+        return self
+
+    def subtype(self: P, subtype_class: type) -> P:
+        """The event must be an instance of this class."""
+        if not isinstance(subtype_class, type):
+            raise TypeError(f"subtype of '{self._name}' takes a class, not {subtype_class!r}")
+        return self._and(Leaf(IsInstance(subtype_class), self._name))
+
+    def _and(self: P, added: Leaf) -> P:
+        self._condition = added if self._condition is None else Both(self._condition, added)
+        return self
+
+    def until(self: P, condition: Any) -> P:
+        """What ends a loop: an event that fulfils this is not taken, and nothing after it is."""
+        if self._until is not None:
+            raise MalformedPatternException(f"'{self._name}' has an until condition already")
+        if self._quantifier.kind is not Kind.LOOPING:
+            raise MalformedPatternException(
+                f"'{self._name}' does not loop: until() is for one_or_more() and times_or_more()"
+            )
+        self._until = leaf(condition, self._name, "until")
+        return self
+
+    # --- how often ---
+    def optional(self: P) -> P:
+        """The element may be missing."""
+        if self._previous is not None and self._previous._quantifier.is_greedy:
+            raise MalformedPatternException(
+                f"'{self._name}' cannot be optional: '{self._previous._name}' before it is greedy"
+            )
+        self._quantifier.optional()
+        return self
+
+    def one_or_more(self: P, window_time: Any = None) -> P:
+        """Any number of events, at least one. `window_time` limits the wait for each."""
+        return self._repeat(Kind.LOOPING, 1, 1, window_time)
+
+    def times_or_more(self: P, times: int, window_time: Any = None) -> P:
+        """Any number of events, at least so many."""
+        return self._repeat(Kind.LOOPING, times, times, window_time)
+
+    def times(self: P, from_times: int, to_times: Any = None, window_time: Any = None) -> P:
+        """Exactly so many events, or from so many up to so many; from 0 is from 1 and optional."""
+        if to_times is not None and not isinstance(to_times, int):
+            to_times, window_time = None, to_times
+        if to_times is None:
+            return self._repeat(Kind.TIMES, from_times, from_times, window_time)
+        optional = from_times == 0
+        self._repeat(Kind.TIMES, 1 if optional else from_times, to_times, window_time)
+        if optional:
+            self._quantifier.optional()
+        return self
+
+    def _repeat(self: P, kind: Kind, least: int, most: int, window_time: Any) -> P:
+        self._refuse_negated()
+        if self._quantifier.kind is not Kind.SINGLE:
+            raise MalformedPatternException(f"'{self._name}' has a quantifier already: {self._quantifier.kind.value}")
+        for number in (least, most):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise TypeError(f"'{self._name}' matches a whole number of times, not {number!r}")
+        try:
+            self._times = Times(least, most, None if window_time is None else self._millis(window_time, "window_time"))
+        except ValueError as error:
+            raise ValueError(f"'{self._name}': {error}") from None
+        self._quantifier = Quantifier(self._name, kind, self._quantifier.strategy)
+        return self
+
+    def greedy(self: P) -> P:
+        """Take as many events as there are, instead of every possible number."""
+        self._refuse_negated()
+        self._quantifier.greedy()
+        return self
+
+    def allow_combinations(self: P) -> P:
+        """Between the events of the loop, events that match may be left out."""
+        self._quantifier.combinations()
+        return self
+
+    def consecutive(self: P) -> P:
+        """Between the events of the loop there must be nothing."""
+        self._quantifier.consecutive()
+        return self
+
+    def _refuse_negated(self) -> None:
+        if self._quantifier.strategy.negated:
+            raise MalformedPatternException(
+                f"'{self._name}' is a {self._quantifier.strategy.value} element, which cannot be repeated"
+            )
+
+    # --- time ---
+    def within(self: P, window_time: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> P:
+        """How long the whole match may take, or with PREVIOUS_AND_CURRENT the wait for this element's event.
+
+        The shortest limit for the whole match counts, whichever element it is given to.
+        """
+        if not isinstance(within_type, WithinType):
+            raise TypeError(f"within of '{self._name}' takes a WithinType, not {within_type!r}")
+        if window_time is not None:
+            self._windows[within_type] = self._millis(window_time, "within")
+        return self
+
+    def _millis(self, time: Any, what: str) -> int:
+        millis = to_millis(time)
+        if millis <= 0:
+            raise ValueError(f"{what} of '{self._name}' must be at least a millisecond, but is {millis} ms")
+        return millis
+
+    # --- what it is ---
+    def get_name(self) -> str:
+        return self._name
+
+    def get_previous(self) -> Pattern | None:
+        """The element before this one."""
+        return self._previous
+
+    def get_times(self) -> Times | None:
+        return self._times
+
+    def get_quantifier(self) -> Quantifier:
+        return self._quantifier
+
+    def get_condition(self) -> Condition:
+        """What `where`, `or_` and `subtype` have built; ALWAYS without any."""
+        return ALWAYS if self._condition is None else self._condition
+
+    def get_until_condition(self) -> Leaf | None:
+        return self._until
+
+    def get_window_size(self, within_type: WithinType = WithinType.FIRST_AND_LAST) -> int | None:
+        """Milliseconds of `within`, or None."""
+        return self._windows.get(within_type)
+
+    def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
+        return self._skip
+
+    def elements(self) -> list[Pattern]:
+        """The elements up to this one, first one first."""
+        return list(self._backwards())[::-1]
+
+    def _backwards(self) -> Iterator[Pattern]:
+        element: Pattern | None = self
+        while element is not None:
+            yield element
+            element = element._previous
+
+    # --- other forms ---
+    def explain(self, format: str = "text") -> str:
+        """The automaton that the pattern becomes, as text or as a graph for Graphviz (`dot`)."""
+        from penstock.cep.explain import explained
+
+        return explained(self, format)
+
+    @staticmethod
+    def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
+        """A pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
+        from penstock.cep.text import parsed
+
+        return parsed(text, after_match_skip_strategy)
+
+    def __str__(self) -> str:
+        from penstock.cep.text import printed
+
+        return printed(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
+class GroupPattern(Pattern):
+    """A pattern as one element of another. It has quantifiers, and no conditions of its own but `until`."""
+
+    def __init__(
+        self, group: Pattern, previous: Pattern | None, strategy: ConsumingStrategy, skip: AfterMatchSkipStrategy
+    ) -> None:
+        super().__init__(GROUP, previous, strategy, skip)
+        self._group = group
+
+    def get_raw_pattern(self) -> Pattern:
+        """The pattern inside."""
+        return self._group
+
+    def where(self, condition: Any) -> NoReturn:
+        self._refuse("where")
+
+    def or_(self, condition: Any) -> NoReturn:
+        self._refuse("or_")
+
+    def subtype(self, subtype_class: type) -> NoReturn:
+        self._refuse("subtype")
+
+    def greedy(self) -> NoReturn:
+        raise MalformedPatternException(f"the group ({self._group}) cannot be greedy")
+
+    def _refuse(self, method: str) -> NoReturn:
+        raise UnsupportedOperation(
+            f"the group ({self._group}) has no {method}(): conditions belong to the elements inside it"
+        )
+
+
+def _element(
+    what: str | Pattern, previous: Pattern | None, strategy: ConsumingStrategy, skip: AfterMatchSkipStrategy
+) -> Pattern:
+    if isinstance(what, Pattern):
+        return GroupPattern(what, previous, strategy, skip)
+    if not isinstance(what, str):
+        raise TypeError(f"{strategy.value} takes the name of an element, or a pattern as a group, not {what!r}")
+    return Pattern(what, previous, strategy, skip)

@@ -1,0 +1,79 @@
+"""A pattern under test: feed events, and see matches and what is under way. Neither Spark nor a stream is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.cep.compiler import compiled
+from penstock.cep.matching import Match, Matcher
+from penstock.cep.partial_matches import events_of
+from penstock.cep.pattern import Pattern
+from penstock.vocabulary.functions.contexts import RuntimeContext
+
+
+@dataclass(frozen=True)
+class PartialMatch:
+    """A match that is under way."""
+
+    waiting_for: str
+    """The element at which it waits. One that waits in a loop may also go on to what follows."""
+    events: Match
+    """What it has so far."""
+    since: int
+    """The timestamp of its first event."""
+
+
+class PatternTester:
+    """One key's events, in the order in which they count, for one pattern.
+
+    >>> tester = PatternTester(Pattern.begin("a").where(lambda e: e > 5).next("b"))
+    >>> tester.feed(7)
+    []
+    >>> tester.partial_matches()
+    [PartialMatch(waiting_for='b', events={'a': [7]}, since=1)]
+    >>> tester.feed(3)
+    [{'a': [7], 'b': [3]}]
+    """
+
+    def __init__(self, pattern: Pattern, runtime_context: RuntimeContext | None = None) -> None:
+        self._automaton = compiled(pattern)
+        self._matcher = Matcher(self._automaton, reports_timeouts=True, now=lambda: self.now)
+        self._matches = self._matcher.new()
+        self.now = 0
+        """How far time has come."""
+        self.matches: list[Match] = []
+        """All matches so far."""
+        self.timeouts: list[tuple[Match, int]] = []
+        """All partial matches that ran out of time, each with the time at which it did."""
+        for leaf in self._matcher.leaves:
+            leaf.condition.open(runtime_context)  # type: ignore[arg-type]
+
+    def feed(self, event: Any, timestamp: int | None = None) -> list[Match]:
+        """Process an event, a millisecond after the one before if no timestamp is given. Gives the new matches."""
+        found = self.advance(self.now + 1 if timestamp is None else timestamp)
+        emitted, _ = self._matcher.feed(self._matches, event, self.now)
+        self.matches += emitted
+        return [*found, *emitted]
+
+    def advance(self, timestamp: int) -> list[Match]:
+        """Let time pass, as a watermark does. Gives the new matches; what runs out of time is in `timeouts`."""
+        if timestamp < self.now:
+            raise ValueError(f"time is at {self.now} and does not go back to {timestamp}")
+        self.now = timestamp
+        found, late = self._matcher.advance(self._matches, timestamp)
+        self.matches += found
+        self.timeouts += late
+        return list(found)
+
+    def partial_matches(self) -> list[PartialMatch]:
+        """What is under way, in the order of the first events."""
+        states = self._automaton.states
+        return [
+            PartialMatch(states[state].element, events_of(node), since)
+            for state, node, _, since, _ in self._matches.partials
+        ]
+
+    def held_back(self) -> list[Match]:
+        """Complete matches that wait until those which began before them have ended."""
+        return [events_of(node) for _, node in sorted(self._matches.finished, key=lambda item: item[0])]

@@ -1,0 +1,107 @@
+"""CEP and PatternStream: a stream in which a pattern is looked for, waiting to be told what to do with matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.cep.compiler import compiled
+from penstock.cep.functions import (
+    EventComparator,
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+    Selecting,
+    SelectingWithTimeouts,
+)
+from penstock.cep.operator import PatternOperator, PatternSpec
+from penstock.cep.pattern import Pattern
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.windowed_stream import one_key
+from penstock.vocabulary.output_tag import OutputTag
+
+
+class CEP:
+    """Where patterns meet streams."""
+
+    @staticmethod
+    def pattern(input: DataStream, pattern: Pattern, comparator: Any = None) -> PatternStream:
+        """Look for a pattern in a stream: for each key apart, or without keys in the whole of it, in one subtask.
+
+        A comparator, an EventComparator or a function of two events, orders events that have the same timestamp.
+        """
+        check_instance(input, DataStream, "CEP.pattern")
+        check_instance(pattern, Pattern, "CEP.pattern")
+        if comparator is not None and not isinstance(comparator, EventComparator) and not callable(comparator):
+            raise TypeError(f"CEP.pattern takes an EventComparator or a function of two events, not {comparator!r}")
+        compiled(pattern)
+        return PatternStream(input, PatternSpec(pattern, comparator=comparator))
+
+
+class PatternStream:
+    """A pattern on a stream. Its methods leave it as it is and return what comes of it."""
+
+    def __init__(self, stream: DataStream, spec: PatternSpec) -> None:
+        self._stream = stream
+        self._spec = spec
+
+    def in_event_time(self) -> PatternStream:
+        """Events count in the order of their timestamps, once the watermark has reached them. The default."""
+        return PatternStream(self._stream, replace(self._spec, event_time=True))
+
+    def in_processing_time(self) -> PatternStream:
+        """Events count in the order of their arrival, at the time of their arrival."""
+        return PatternStream(self._stream, replace(self._spec, event_time=False))
+
+    def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
+        """Send events that arrive behind the watermark to a side output instead of dropping them."""
+        check_instance(late_data_output_tag, OutputTag, "side_output_late_data")
+        return PatternStream(self._stream, replace(self._spec, late_tag=late_data_output_tag))
+
+    def process(
+        self, pattern_process_function: PatternProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Every match for a PatternProcessFunction; if it is also a TimedOutPartialMatchHandler, timeouts too."""
+        check_instance(pattern_process_function, PatternProcessFunction, "process on a pattern stream")
+        return self._then("Pattern Process", pattern_process_function, output_type)
+
+    def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """One result for each match: `select(fn)`, or `select(timeout_tag, timeout_fn, fn)` to hear of timeouts."""
+        kinds = PatternSelectFunction, PatternTimeoutFunction
+        return self._then("Pattern Select", _selecting("select", functions, kinds, flat=False), output_type)
+
+    def flat_select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of results for each match; as `select`, with functions that yield."""
+        kinds = PatternFlatSelectFunction, PatternFlatTimeoutFunction
+        return self._then("Pattern Flat Select", _selecting("flat_select", functions, kinds, flat=True), output_type)
+
+    def _then(self, name: str, function: PatternProcessFunction, output_type: TypeInformation | None) -> DataStream:
+        keyed = self._stream if isinstance(self._stream, KeyedStream) else KeyedStream(self._stream, one_key)
+        operator = PatternOperator(self._spec, function, keyed._selector, output_type)
+        stream = keyed._then(name, operator, output_type)
+        stream._node.description = f"{name} of {self._spec.pattern}"
+        return stream if keyed is self._stream else stream.force_non_parallel()
+
+
+def _selecting(method: str, functions: tuple[Any, ...], kinds: tuple[type, type], flat: bool) -> Selecting:
+    select_kind, timeout_kind = kinds
+    if len(functions) == 1:
+        check_function(functions[0], select_kind, method)
+        return Selecting(functions[0], flat)
+    if len(functions) != 3:
+        raise TypeError(
+            f"{method} takes a function, or a tag, a function for timeouts and a function: not {len(functions)} "
+            "arguments"
+        )
+    tag, on_timeout, on_match = functions
+    check_instance(tag, OutputTag, method)
+    check_function(on_timeout, timeout_kind, method)
+    check_function(on_match, select_kind, method)
+    return SelectingWithTimeouts(on_match, flat, tag, on_timeout)
+
+
+__all__ = ["CEP", "PatternStream"]

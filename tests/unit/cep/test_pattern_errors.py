@@ -1,0 +1,168 @@
+"""Patterns that make no sense, and conditions, events and comparators that go wrong: errors that name the element."""
+
+import logging
+
+import pytest
+
+from penstock.cep import (
+    CEP,
+    AfterMatchSkipStrategy,
+    MalformedPatternException,
+    Pattern,
+    PatternProcessFunction,
+    SimpleCondition,
+    WithinType,
+)
+from penstock.cep.compiler import compiled
+from penstock.common import Duration
+from penstock.datastream import OutputTag
+from penstock.errors import JobFailed, MissingTimestamp, UnsupportedOperation
+from penstock.testing import OperatorHarness
+
+begin = Pattern.begin
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "words"),
+    [
+        (lambda: begin("a").optional().optional(), MalformedPatternException, "'a' is optional already"),
+        (lambda: begin("a").times(2).one_or_more(), MalformedPatternException, "'a' has a quantifier already"),
+        (lambda: begin("a").greedy(), MalformedPatternException, "'a' takes one event"),
+        (lambda: begin("a").consecutive(), MalformedPatternException, "'a' takes one event"),
+        (lambda: begin("a").one_or_more().consecutive().allow_combinations(), MalformedPatternException, "'a' can"),
+        (lambda: begin("a").one_or_more().allow_combinations().greedy(), MalformedPatternException, "'a' allows"),
+        (lambda: begin("a").not_next("n").times(2), MalformedPatternException, "'n' is a not_next element"),
+        (lambda: begin("a").not_followed_by("n").optional(), MalformedPatternException, "'n' is a not_followed_by"),
+        (
+            lambda: begin("a").times(2).greedy().next("b").optional(),
+            MalformedPatternException,
+            "'b' cannot be",
+        ),
+        (lambda: begin("a").until(bool), MalformedPatternException, "'a' does not loop"),
+        (lambda: begin("a").one_or_more().until(bool).until(bool), MalformedPatternException, "'a' has an until"),
+        (lambda: begin("a").optional().not_next("n"), UnsupportedOperation, "'n' cannot be a not_next element"),
+        (lambda: begin(begin("a")).where(bool), UnsupportedOperation, "the group (a) has no where()"),
+        (lambda: begin(begin("a")).greedy(), MalformedPatternException, "the group (a) cannot be greedy"),
+        (lambda: begin("a").times(0), ValueError, "'a': an element matches at least once"),
+        (lambda: begin("a").times(3, 2), ValueError, "'a': an element cannot match from 3 up to 2 times"),
+        (lambda: begin("a").within(Duration.of_millis(0)), ValueError, "within of 'a' must be at least a millisecond"),
+        (lambda: begin("a").one_or_more(Duration.of_millis(-1)), ValueError, "window_time of 'a'"),
+        (lambda: begin("a").where(lambda: True), TypeError, "the condition of 'a' must be a function of (event)"),
+        (lambda: begin("a").where(SimpleCondition), TypeError, "write SimpleCondition()"),
+        (lambda: begin("a").where(3), TypeError, "where of 'a' takes a condition"),
+        (lambda: begin("a").subtype("b"), TypeError, "subtype of 'a' takes a class"),
+        (lambda: begin("a").not_next(begin("b")), TypeError, "a group cannot be what must not come"),
+        (lambda: begin(3), TypeError, "takes the name of an element"),
+        (lambda: begin("a", "no_skip"), TypeError, "AfterMatchSkipStrategy"),
+    ],
+)
+def test_refused_at_once(build, error, words):
+    with pytest.raises(error) as caught:
+        build()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (begin("a").next("a"), "two elements are called 'a'"),
+        (begin("a").next(begin("b").next("a")), "two elements are called 'a'"),
+        (begin("$endState$"), "cannot be called '$endState$'"),
+        (begin("a", AfterMatchSkipStrategy.skip_to_last("b")), "cannot skip to last b"),
+        (begin("a").not_followed_by("n"), "'n' is a not_followed_by element at the end"),
+        (begin("a").next("b").within(9, WithinType.PREVIOUS_AND_CURRENT).next("c").within(5), "'b' may be waited for"),
+        (begin(begin("a").optional().next("b").optional()).one_or_more(), "'a', 'b' are a loop"),
+    ],
+)
+def test_refused_as_a_whole(pattern, words):
+    with pytest.raises(MalformedPatternException) as caught:
+        compiled(pattern)
+    assert words in str(caught.value)
+
+
+class Emit(PatternProcessFunction):
+    def process_match(self, match, ctx):
+        yield match
+
+
+def harness(pattern, comparator=None):
+    return OperatorHarness(lambda stream: CEP.pattern(stream.key_by(lambda _: 0), pattern, comparator).process(Emit()))
+
+
+def run(harness, *events):
+    for event in events:
+        harness.push(event, timestamp=10)
+    harness.watermark(10)
+
+
+def test_a_condition_that_raises_is_named_with_its_event():
+    broken = harness(begin("a").next("strange").where(lambda event: 1 / event))
+    with pytest.raises(JobFailed) as caught:
+        run(broken, 5, 0)
+    assert "ZeroDivisionError" in str(caught.value)
+    assert "in a condition of the element 'strange', on the event 0" in str(caught.value)
+
+
+def test_an_event_without_a_timestamp():
+    with pytest.raises(MissingTimestamp, match="in_processing_time"):
+        harness(begin("a")).push(1)
+
+
+def contradicting(first, second):
+    return -1
+
+
+@pytest.mark.parametrize(
+    ("comparator", "words"),
+    [
+        (contradicting, "the comparator contradicts itself"),
+        (lambda first, second: None, "the comparator returned None for"),
+    ],
+)
+def test_a_comparator_that_makes_no_sense(comparator, words):
+    with pytest.raises(JobFailed) as caught:
+        run(harness(begin("a"), comparator), 1, 2)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("last", [1, 2])
+def test_a_skip_that_misses(last):
+    to_first = AfterMatchSkipStrategy.skip_to_first("a").throw_exception_on_miss()
+    with pytest.raises(JobFailed, match="cannot skip to 'a': it is the first event of the match"):
+        run(harness(begin("a", to_first)), last)
+
+
+def test_wrong_arguments_of_streams():
+    def select_two(stream):
+        return CEP.pattern(stream, begin("a")).select(len, len)
+
+    with pytest.raises(TypeError, match="select takes a function, or a tag"):
+        OperatorHarness(select_two)
+    with pytest.raises(TypeError, match=r"CEP\.pattern takes a Pattern"):
+        OperatorHarness(lambda stream: CEP.pattern(stream, "a").select(len))
+    with pytest.raises(TypeError, match="takes a PatternProcessFunction"):
+        OperatorHarness(lambda stream: CEP.pattern(stream, begin("a")).process(len))
+    with pytest.raises(TypeError, match="takes a OutputTag"):
+        OperatorHarness(lambda stream: CEP.pattern(stream, begin("a")).select("tag", len, len))
+
+
+def test_partial_matches_without_a_limit_are_warned_of(monkeypatch, caplog):
+    monkeypatch.setattr("penstock.cep.operator.MANY_PARTIAL_MATCHES", 5)
+    endless = harness(begin("a").followed_by("never").where(lambda _: False))
+    with caplog.at_level(logging.WARNING):
+        run(endless, *range(60))
+    assert [record.args[1] for record in caplog.records if "partial matches" in record.msg] == [5, 50]
+
+
+def test_late_events_without_a_side_output_are_counted_and_dropped():
+    late = OutputTag("late")
+    stream = OperatorHarness(
+        lambda stream: CEP.pattern(stream.key_by(lambda _: 0), begin("a")).side_output_late_data(late).process(Emit()),
+        side_outputs=(late,),
+    )
+    stream.watermark(10)
+    stream.push("a", timestamp=10)
+    stream.push("b", timestamp=11)
+    stream.watermark(11)
+    assert stream.side_output(late) == [("a", 10)]
+    assert stream.output() == [({"a": ["b"]}, 11)]
