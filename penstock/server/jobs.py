@@ -35,7 +35,7 @@ from penstock.server.register import Register
 from penstock.server.specs import How, Outcome, Revision, Spec
 from penstock.server.supervised import Supervised, error_of
 from penstock.server.supervisor import Supervisor
-from penstock.server.task_managers import FREE, task_managers
+from penstock.server.task_managers import FREE, placed, task_managers
 
 _CLAIMS = {"CLAIM": True, "NO_CLAIM": False, "LEGACY": False}
 POLL_SECONDS = 0.05
@@ -52,12 +52,12 @@ class ServerJobs:
 
     # --- looking ---
     def records(self) -> Sequence[JobRecord]:
-        found = [record for job in self._supervisor.all() for record in job.records()]
+        found = [placed(record) for job in self._supervisor.all() for record in job.records()]
         return sorted(found, key=lambda record: record.started)
 
     def record(self, job_id: str) -> JobRecord:
         job, ordinal = self._find(job_id)
-        return job.record(ordinal)
+        return placed(job.record(ordinal))
 
     def _find(self, job_id: str) -> tuple[Supervised, int]:
         found = self._supervisor.find(job_id)
@@ -81,7 +81,7 @@ class ServerJobs:
     def _log_folder(self, of: str | None) -> tuple[Path, tuple[str, ...]]:
         if of is None or of.endswith(FREE):
             return self._settings.data, ("server.log", "server.out")
-        job = next((record.job_id for record in self.records() if of.startswith(record.job_id)), of)
+        job = next((record.job_id for record in self.records() if _hosts(of, record)), of)
         found = self._supervisor.find(job)
         return self._drivers.folder(found[0].job_id if found else of), ("driver.log", "driver.out")
 
@@ -262,6 +262,11 @@ class ServerJobs:
     def plan(self, request: RunRequest) -> JobRecord:
         name, data = self._program(request.program)
         return planned(self._spec(request, name, data), request.parallelism, data, self._settings)
+
+
+def _hosts(of: str, record: JobRecord) -> bool:
+    """Whether this is the id of a job or of one of its task managers."""
+    return of.startswith(record.job_id) or any(slot.place == of for slot in record.slots)
 
 
 def _job_id(request: RunRequest) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.job.record import JobRecord
 from penstock.rest.jobs import TaskManagerRecord
@@ -23,11 +24,31 @@ def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[T
 
 
 def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
-    local = record.settings.master.startswith("local") or not record.settings.master
-    places = Counter(host if local else slot.place or host for slot in record.slots)
+    places = Counter(slot.place for slot in placed(record).slots)
     if not places and record.vertices:
-        places[host] = max(vertex.parallelism for vertex in record.vertices)
+        places[_own(record)] = max(vertex.parallelism for vertex in record.vertices)
     return [
-        TaskManagerRecord(f"{record.job_id}-{number}", place, slots, 0, {record.job_id: slots}, slots)
-        for number, (place, slots) in enumerate(sorted(places.items()))
+        TaskManagerRecord(
+            place, host if place == _own(record) else place.partition(":")[0], slots, 0, {record.job_id: slots}, slots
+        )
+        for place, slots in sorted(places.items())
     ]
+
+
+def placed(record: JobRecord) -> JobRecord:
+    """The record with slots that say which task manager they are in.
+
+    On a cluster that is an executor. On a local master it is the driver, and every job has one of its own.
+    """
+    if not _is_local(record):
+        return record
+    return replace(record, slots=tuple(replace(slot, place=_own(record)) for slot in record.slots))
+
+
+def _own(record: JobRecord) -> str:
+    return f"{record.job_id}-0"
+
+
+def _is_local(record: JobRecord) -> bool:
+    master = record.settings.master
+    return not master or (master.startswith("local") and not master.startswith("local-cluster"))

@@ -26,7 +26,7 @@ from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
-from penstock.runtime.core.slot import Slot
+from penstock.runtime.core.slot import MACHINE, Slot
 from penstock.spark import cached_files
 from penstock.spark.encryption import Identity
 from penstock.spark.lifelines import Lifeline
@@ -77,8 +77,8 @@ class Invitation:
         for _ in elements:
             pass
         preload(self.preloaded)
-        host = BarrierTaskContext.get().getTaskInfos()[index].address.rpartition(":")[0]
-        return iter(_hosted(self, index, host if self.on_network else None))
+        executor = BarrierTaskContext.get().getTaskInfos()[index].address
+        return iter(_hosted(self, index, executor if self.on_network else None))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Hello:
     machine: str = field(default_factory=this_machine)
 
 
-def _hosted(invitation: Invitation, index: int, host: str | None) -> list[str]:
+def _hosted(invitation: Invitation, index: int, executor: str | None) -> list[str]:
     """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
 
     Raises if it ended before it had its orders: the driver does not know it then, and Spark has to tell. Later its
@@ -105,7 +105,7 @@ def _hosted(invitation: Invitation, index: int, host: str | None) -> list[str]:
     gc.freeze()  # the slot need not look through what the task has loaded
     process = os.fork()
     if process == 0:
-        _become_slot(invitation, index, host, Pipes(watched, said))
+        _become_slot(invitation, index, executor, Pipes(watched, said))
     gc.unfreeze()
     os.close(watched)
     os.close(said)
@@ -133,14 +133,14 @@ class Pipes(NamedTuple):
     """For a byte that says that the slot has its orders."""
 
 
-def _become_slot(invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> NoReturn:
+def _become_slot(invitation: Invitation, index: int, executor: str | None, pipes: Pipes) -> NoReturn:
     """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
     code = 1
     try:
         _close_all_but(pipes)
         _die_with_task()
         _name_process(f"slot{index}-{invitation.job_id}")
-        SlotProcess(invitation, index, host, pipes).serve()
+        SlotProcess(invitation, index, executor, pipes).serve()
         code = 0
     except LinkLost:
         code = 0  # the driver or another slot is gone, and will be told as what it is
@@ -176,7 +176,10 @@ def _name_process(name: str) -> None:
 class SlotProcess:
     """Carries out the driver's commands: opens the slot, runs epochs, closes it."""
 
-    def __init__(self, invitation: Invitation, index: int, host: str | None, pipes: Pipes) -> None:
+    def __init__(self, invitation: Invitation, index: int, executor: str | None, pipes: Pipes) -> None:
+        """`executor` is the address of Spark's executor; None if no other machine will connect."""
+        self._place = executor or MACHINE
+        host = None if executor is None else executor.rpartition(":")[0]
         self._invitation = invitation
         self._served = pipes.served
         self._index = index
@@ -234,7 +237,7 @@ class SlotProcess:
 
     def _open(self, deployment: Deployment) -> None:
         move_in(deployment)
-        self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake))
+        self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake), place=self._place)
         self._slot.open()
         gc.collect()
         gc.freeze()

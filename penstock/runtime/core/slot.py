@@ -55,8 +55,8 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.snapshot_file import State
 from penstock.state.tables import Tables
 
-_NOTHING = b""
 MACHINE = socket.gethostname()
+_NOTHING = b""
 """A blob in which nothing travels."""
 Address = tuple[int, int]
 """A channel's sender: (edge, upstream subtask)."""
@@ -65,9 +65,17 @@ Address = tuple[int, int]
 class Slot:
     """Subtask `index` of every operator that has one, or only of one stage if every stage has its own process."""
 
-    def __init__(self, index: int, deployment: Deployment, bell: Bell | None = None, stage: int | None = None) -> None:
+    def __init__(
+        self,
+        index: int,
+        deployment: Deployment,
+        bell: Bell | None = None,
+        stage: int | None = None,
+        place: str = MACHINE,
+    ) -> None:
         self.index = index
         self._stage = stage
+        self._place = place
         self.bell = bell or Bell()
         self.deployment = deployment
         self.plan = deployment.plan
@@ -437,7 +445,7 @@ class Slot:
             slot=self.index,
             epoch=self.epoch,
             process=os.getpid(),
-            place=MACHINE,
+            place=self._place,
             finished=all(gate.finished for gate in self.gates.values()) and all(s.finished for s in sources),
             backlog=backlog,
             news=self.bell.works

@@ -167,7 +167,7 @@ def test_requirements_that_cannot_be_installed_say_why(tmp_path, monkeypatch):
 # --- task managers ---
 def test_slots_are_reported_by_place():
     vertex = VertexRecord("v", "name", 3, 128, "default", ())
-    slots = tuple(SlotRecord(number, 1, False, {}, {}, place) for number, place in enumerate(["x", "y", "x"]))
+    slots = tuple(SlotRecord(number, 1, False, {}, {}, place) for number, place in enumerate(["x:1", "y:2", "x:1"]))
     local = JobRecord("1" * 32, "", False, "RUNNING", (), vertices=(vertex,), settings=Settings(master="local[2]"))
     remote = JobRecord("2" * 32, "", False, "RUNNING", (), slots=slots, settings=Settings(master="spark://m:7077"))
     over = JobRecord("3" * 32, "", False, "FINISHED", (), slots=slots)
@@ -177,8 +177,8 @@ def test_slots_are_reported_by_place():
     }
     assert found == {
         "1" * 32 + "-0": ("here", 3, 0),
-        "2" * 32 + "-0": ("x", 2, 0),
-        "2" * 32 + "-1": ("y", 1, 0),
+        "x:1": ("x", 2, 0),
+        "y:2": ("y", 1, 0),
         "here-free": ("here", 1, 1),
     }
 
