@@ -8,9 +8,10 @@ from penstock.cep import CEP, AfterMatchSkipStrategy, Pattern, RichIterativeCond
 from penstock.cep.compiler import compiled
 from penstock.cep.matching import Matcher
 from penstock.cep.testing import PatternTester
-from penstock.common import Duration
+from penstock.common import Duration, WatermarkStrategy
+from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.errors import StateMigrationException
-from penstock.testing import OperatorHarness
+from penstock.testing import OperatorHarness, in_process
 
 
 def is_type(kind):
@@ -179,3 +180,18 @@ class Rich(RichIterativeCondition):
 
     def close(self):
         self.life.append("closed")
+
+
+@pytest.mark.parametrize("mode", list(RuntimeExecutionMode))
+def test_batch_mode_finds_the_same(mode):
+    events = [("a", 1, 10), ("a", 2, 20), ("b", 2, 40), ("a", 1, 50), ("b", 1, 105), ("b", 1, 120), ("b", 2, 500)]
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event: event[2])
+    late = OutputTag("timeouts")
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(1).set_runtime_mode(mode)
+        keyed = env.from_collection(events).assign_timestamps_and_watermarks(times).key_by(lambda event: event[1])
+        pattern = CEP.pattern(keyed, two_steps())
+        found = pattern.select(late, lambda match, time: ("timeout", time), lambda match: match["b"])
+        with found.union(found.get_side_output(late)).execute_and_collect() as results:
+            assert sorted(results, key=str) == [[("b", 1, 105)], [("b", 1, 105)], [("b", 2, 40)]]
