@@ -101,9 +101,10 @@ READING = {"load", "loads", "Unpickler"}
 SAME_JOB = {
     # Deployments, commands, reports and frames between the processes of one attempt
     "Attempt._met",
-    "Attempt._reports",
+    "Attempt._answers",
     "BatchRun._failure",
     "InProcessCluster.deploy",
+    "InProcessCluster.look",
     "InProcessCluster.run",
     "Outfit.put_on",
     "CloseableIterator.__next__",
@@ -116,11 +117,15 @@ SAME_JOB = {
     "StageTask._run",
     "SlotProcess._deploy",
     "SlotProcess._epoch",
+    "SlotProcess._look",
+    "QueryAnswer.entries",
+    "_packs",
     "deliver",
     "_copied",
     # Files and a database that end with the process that wrote them
     "Arrivals._kept",
     "Entries._fetch",
+    "RocksTable.peek",
     "_Run.pieces",
     "_entries",
 }

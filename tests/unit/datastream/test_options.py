@@ -291,6 +291,16 @@ CASES = [
         lambda s: state_backend(s).get_number_of_transfer_threads(),
         ["0", "x"],
     ),
+    ("queryable-state.enable", [], {"true": True, "false": False}, lambda s: s.queryable.enabled, ["maybe"]),
+    (
+        "queryable-state.proxy.ports",
+        [],
+        {"0": (0,), "9069,9071-9072": (9069, 9071, 9072)},
+        lambda s: tuple(s.queryable.ports),
+        ["none", "70000"],
+    ),
+    ("queryable-state.bind-host", [], {"0.0.0.0": "0.0.0.0"}, lambda s: s.queryable.host, [" "]),
+    ("queryable-state.token", [], {"abc": "abc"}, lambda s: s.queryable.token, [" "]),
     (
         "restart-strategy.type",
         ["restart-strategy"],
