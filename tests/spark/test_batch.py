@@ -189,10 +189,13 @@ class Untidy(MapFunction):
 
 
 def test_a_process_that_spark_uses_again_carries_nothing_over(env):
-    """Numbers are dealt out so that a 0 is the first that a task meets."""
-    processes = []
-    for _ in range(3):
+    """Numbers are dealt out so that a 0 is the first that a task meets; of idle processes Spark takes any."""
+    used: set[int] = set()
+    for _ in range(20):
         seen = list(env.from_collection([0, 0, 1, 1]).rebalance().map(Untidy()).execute_and_collect())
-        processes.append({process for process, _ in seen})
         assert [found for _, found in seen if found is not None] == [(None, False, False)] * 2
-    assert processes[0] & processes[1] or processes[1] & processes[2], "no process was used again"
+        processes = {process for process, _ in seen}
+        if used & processes:
+            return
+        used |= processes
+    raise AssertionError("no process was used again")
