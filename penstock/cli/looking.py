@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,15 +94,14 @@ def state(
     client = connect(at, token, cacert, option)
     full = job_id(client, job)
     answer = client.get(f"/jobs/{full}/state/{segment(name)}", key=keys or None, limit=limit)
-    entries = answer.get("entries") if isinstance(answer, dict) else None
-    if json or not _are_pairs(entries):
+    if json:
         output.as_json(answer)
         return
-    output.table(["key", "value"], [(_text(entry["key"]), _text(entry["value"])) for entry in entries or []])
+    output.table(["key", "value"], [(_text(entry["key"]), _held(entry)) for entry in answer["entries"]])
 
 
-def _are_pairs(entries: Any) -> bool:
-    return isinstance(entries, list) and all(isinstance(e, dict) and {"key", "value"} <= e.keys() for e in entries)
+def _held(entry: Mapping[str, Any]) -> str:
+    return _text(entry["value"]) if entry["found"] else "(nothing)"
 
 
 def _text(value: Any) -> str:

@@ -7,6 +7,7 @@ engine has one end, and a thread carries what passes between the other end and t
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import select
 import socket
 import ssl
@@ -44,8 +45,8 @@ class Identity:
         return context
 
 
-def new_identity() -> Identity:
-    """A new self-signed certificate."""
+def new_identity(address: str | None = None) -> Identity:
+    """A new self-signed certificate; with an address, it is also one for clients that look at where they connect."""
     optional_library("cryptography", "encrypted links (security.ssl.internal.enabled) need cryptography", "tls")
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -54,7 +55,7 @@ def new_identity() -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "penstock attempt")])
     now = datetime.datetime.now(datetime.UTC)
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -63,8 +64,11 @@ def new_identity() -> Identity:
         .not_valid_before(now - datetime.timedelta(days=1))  # clocks of machines differ
         .not_valid_after(now + datetime.timedelta(days=_VALID_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
     )
+    if address is not None:
+        known_as = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        builder = builder.add_extension(known_as, critical=False)
+    certificate = builder.sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     return Identity(
         certificate.public_bytes(pem),

@@ -21,6 +21,7 @@ def flink_home() -> Path | None:
 
 
 HOME = flink_home()
+# The package has 300 MB and would come with every test run; the recorded requests of the command are tested always.
 pytestmark = [pytest.mark.service, pytest.mark.skipif(HOME is None, reason="Flink is not installed")]
 
 

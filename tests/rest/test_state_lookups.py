@@ -6,7 +6,9 @@ import urllib.error
 import urllib.request
 
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli import app
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
@@ -103,6 +105,16 @@ def test_what_cannot_be_answered_says_why(served, path, body, status, telling):
     found, said = answer(url + path, body)
     assert found == status, said
     assert telling in said["errors"][0] and len(said) == 1
+
+
+def test_the_command_line_shows_what_is_held_and_what_is_not(served):
+    url, handle = served
+    server = url.partition("/jobs/")[0]
+    until(lambda: answer(f"{url}/counts?key=3")[1]["entries"][0]["found"])
+    shown = CliRunner().invoke(app, ["state", "-m", server, handle.job_id.hex, "counts", "3", "999"])
+    assert shown.exit_code == 0, shown.output
+    three, none = (line.split() for line in shown.stdout.splitlines()[-2:])
+    assert three[0] == "3" and int(three[1]) > 0 and none == ["999", "(nothing)"]
 
 
 def test_a_job_that_has_ended_says_so(served):

@@ -5,17 +5,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.server.cli_walk import ROOT, walk
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(find_spec("penstock.server.cli") is None, reason="the server is not there yet"),
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -267,7 +267,7 @@ class TestLogs:
 
 class TestState:
     def test_keys_and_values_are_a_table(self, cluster: RecordedServer, penstock) -> None:
-        entries = [{"key": "a", "value": 1}, {"key": [1, "x"], "value": {"n": None}}]
+        entries = [{"key": "a", "found": True, "value": 1}, {"key": [1, "x"], "found": True, "value": {"n": None}}]
         cluster.on("GET /jobs/:jobid/state/:name", said({"entries": entries, "epoch": 7}))
         done = penstock("state", "--limit", "5", JOB, "a name/ü", "a", '[1, "x"]')
         assert [line.split() for line in done.out.splitlines()[2:4]] == [
