@@ -25,7 +25,7 @@ class Rates:
 
     def metrics(self, reports: Sequence[Report]) -> dict[int, dict[str, float | int]]:
         """For every slot: its built-in metrics, under names that begin with the uid of a chain's first operator."""
-        sample = {(report.slot, uid): figures for report in reports for uid, figures in report.activity.items()}
+        sample = {(report.slot, uid): Figures(*values) for report in reports for uid, values in report.activity.items()}
         with self._lock:
             self._remember(sample)
             older = self._older

@@ -76,11 +76,11 @@ class Activity:
             if backlog:
                 self._held[stage] += max(0.0, whole - seconds)
 
-    def figures(self) -> dict[str, Figures]:
-        """By the uid of a chain's first operator."""
+    def figures(self) -> dict[str, tuple[float, ...]]:
+        """By the uid of a chain's first operator: the values of Figures, as a plain tuple, which is pickled faster."""
         since = time.monotonic() - self._opened
         return {
-            first.uid: Figures(
+            first.uid: (
                 self.received[chain].records,
                 self.received[chain].bytes,
                 self.sent[chain].records + sum(writer.sent_records() for writer in self._writers[chain]),

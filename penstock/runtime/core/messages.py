@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.graph.plan import Plan
 from penstock.runtime.checkpoints.owner_token import Token
-from penstock.runtime.core.activity import Figures
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.queryables import QueryableState
 from penstock.state.snapshot_file import Restore, SlotSnapshot
@@ -153,8 +152,8 @@ class Report:
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
-    activity: dict[str, Figures] = field(default_factory=dict)
-    """By the uid of a chain's first operator."""
+    activity: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By the uid of a chain's first operator: the values of Figures."""
     combining: dict[str, str] = field(default_factory=dict)
     """How metrics of several slots become one, where they are not added up."""
     acknowledgements: list[Acknowledgement] = field(default_factory=list)

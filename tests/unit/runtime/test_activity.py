@@ -5,6 +5,7 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.launch.submission import start
+from penstock.runtime.core.activity import Figures
 from penstock.testing import in_process
 
 RECORDS = 1000
@@ -20,7 +21,8 @@ def activity(build, parallelism=2):
         handle.result(60)
     found = {}
     for report in handle.view.reports:
-        for uid, figures in report.activity.items():
+        for uid, values in report.activity.items():
+            figures = Figures(*values)
             read, sent = found.get(uid, (0, 0))
             found[uid] = read + figures.records_in, sent + figures.records_out
             assert (figures.records_in > 0) <= (figures.bytes_in > 0 or parallelism == 1)
