@@ -74,6 +74,27 @@ class SlotRecord:
     """By full name, which begins with the operator's uid; those that are built in with that of a vertex's first one."""
     place: str = ""
     """The machine, and where known the executor, on which the slot runs."""
+    operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By operator uid: what the engine knows of this one operator, under Flink's names."""
+    usage: Mapping[str, float | int] = field(default_factory=dict)
+    """Processor time and memory of the slot's process, under Flink's names."""
+
+
+@dataclass(frozen=True)
+class MetricRecord:
+    """What a metric of a user or a connector is, whatever it shows."""
+
+    uid: str
+    """The operator to which it belongs."""
+    name: str
+    kind: str
+    """`counter`, `gauge`, `meter` or `histogram`."""
+    parts: tuple[str, ...] = ("",)
+    """The names of its readings, which follow its own name after a dot; the empty one is the metric itself."""
+    groups: tuple[str, ...] = ()
+    logical_groups: tuple[str, ...] = ()
+    """The groups without the values of key-value groups."""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,6 +155,12 @@ class JobRecord:
     failures: tuple[FailureView, ...] = ()
     accumulators: Mapping[str, float | int] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+    described: Mapping[str, MetricRecord] = field(default_factory=dict)
+    """By full name, as in the metrics of slots."""
+    host: str = ""
+    """The machine of the driver."""
+    usage: Mapping[str, float | int] = field(default_factory=dict)
+    """Processor time and memory of the driver's process, under Flink's names."""
 
     def entered(self, status: str) -> int | None:
         """When the job last came to this status; None if it never did."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, Restored, SlotShare
 from penstock.common.job import JobStatus
+from penstock.job.job_metrics import job_metrics
 from penstock.job.record import (
     CheckpointingRecord,
     InputRecord,
@@ -25,14 +26,13 @@ from penstock.job.record import (
     VertexRecord,
     vertex_id,
 )
+from penstock.job.system_metrics import TASK_METRICS
 from penstock.job.view import FailureView, StatusChange
 from penstock.rest.answers import applications, checkpoints, failures, jobs, machines, vertices
 from penstock.rest.answers.metrics import (
-    TASK_METRICS,
     aggregated,
     by_subtask,
     cluster_metrics,
-    job_metrics,
     listed,
     machine_metrics,
     subtask_metrics,

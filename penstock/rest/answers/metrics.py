@@ -6,32 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.job.record import JobRecord, OperatorRecord, SlotRecord, VertexRecord
-from penstock.rest.answers.tasks import BEFORE_THE_END
+from penstock.job.system_metrics import LOWEST_WATERMARK, TASK_METRICS
 from penstock.rest.answers.values import AGGREGATES, Json, Number, as_number, shown
 from penstock.rest.jobs import TaskManagerRecord
 
 Metrics = Mapping[str, Any]
-
-LOWEST_WATERMARK = -(1 << 63)
-"""The watermark of an operator that has seen none."""
-
-TASK_METRICS = (
-    "numRecordsIn",
-    "numRecordsOut",
-    "numRecordsInPerSecond",
-    "numRecordsOutPerSecond",
-    "numBytesIn",
-    "numBytesOut",
-    "numBytesInPerSecond",
-    "numBytesOutPerSecond",
-    "busyTimeMsPerSecond",
-    "idleTimeMsPerSecond",
-    "backPressuredTimeMsPerSecond",
-    "accumulateBusyTimeMs",
-    "accumulateIdleTimeMs",
-    "accumulateBackPressuredTimeMs",
-)
-"""What a subtask has as a whole; in a slot's report they bear the uid of the first operator of the chain."""
 
 
 # --- what there is ---
@@ -81,50 +60,6 @@ def input_watermark(vertex: VertexRecord, slot: SlotRecord | None) -> int:
     if slot is None or not vertex.operators:
         return LOWEST_WATERMARK
     return slot.watermarks.get(vertex.operators[0].uid, LOWEST_WATERMARK)
-
-
-def job_metrics(record: JobRecord) -> dict[str, Any]:
-    """The metrics of a job that runs; one that has ended has none."""
-    if record.ended is not None:
-        return {}
-    return {**_times(record), **_checkpoints(record), "numRestarts": record.attempt, "numRescales": 0}
-
-
-def _times(record: JobRecord) -> dict[str, int]:
-    def since(status: str) -> int:
-        when = record.entered(status)
-        return max(0, record.taken - when) if record.status == status and when is not None else 0
-
-    up = since("RUNNING")
-    return {
-        "uptime": up,
-        "runningTime": up,
-        "downtime": since("RESTARTING"),
-        "restartingTime": since("RESTARTING"),
-        "cancellingTime": since("CANCELLING"),
-        "failingTime": since("FAILING"),
-        **{f"{state.lower()}Time": 0 for state in BEFORE_THE_END[:-1] if state != "SCHEDULED"},
-    }
-
-
-def _checkpoints(record: JobRecord) -> dict[str, Any]:
-    checkpoints = record.checkpoints
-    last = checkpoints.completed[-1] if checkpoints.completed else None
-    restored = checkpoints.restored
-    done, failed, going = checkpoints.completed_in_all, checkpoints.failed_in_all, len(checkpoints.in_progress)
-    return {
-        "lastCheckpointDuration": last.millis if last else -1,
-        "lastCheckpointSize": last.written if last else -1,
-        "lastCheckpointFullSize": last.size if last else -1,
-        "lastCheckpointCompletedTimestamp": last.ended if last and last.ended is not None else -1,
-        "lastCheckpointExternalPath": (last.path if last else None) or "n/a",
-        "lastCompletedCheckpointId": last.number if last else -1,
-        "lastCheckpointRestoreTimestamp": restored.when if restored else -1,
-        "numberOfCompletedCheckpoints": done,
-        "numberOfFailedCheckpoints": failed,
-        "numberOfInProgressCheckpoints": going,
-        "totalNumberOfCheckpoints": done + failed + going,
-    }
 
 
 def machine_metrics(machine: TaskManagerRecord) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
+from penstock.job.job_metrics import job_metrics
 from penstock.rest.answers import failures, jobs
-from penstock.rest.answers.metrics import aggregated, job_metrics, listed
+from penstock.rest.answers.metrics import aggregated, listed
 from penstock.rest.answers.values import AGGREGATES
 from penstock.rest.desk import AtDesk, Desk, JobId, Wanted, split_list
 from penstock.rest.logs import served

@@ -1,0 +1,55 @@
+"""The metrics that the engine keeps by itself: their names, which are Flink's, and what each of them is."""
+
+from __future__ import annotations
+
+from penstock.metrics.samples import COUNTER, GAUGE, METER
+
+LOWEST_WATERMARK = -(1 << 63)
+"""The watermark of an operator that has seen none."""
+
+TASK_METRICS = (
+    "numRecordsIn",
+    "numRecordsOut",
+    "numRecordsInPerSecond",
+    "numRecordsOutPerSecond",
+    "numBytesIn",
+    "numBytesOut",
+    "numBytesInPerSecond",
+    "numBytesOutPerSecond",
+    "busyTimeMsPerSecond",
+    "idleTimeMsPerSecond",
+    "backPressuredTimeMsPerSecond",
+    "accumulateBusyTimeMs",
+    "accumulateIdleTimeMs",
+    "accumulateBackPressuredTimeMs",
+)
+"""What a subtask has as a whole; in a slot's report they bear the uid of the first operator of the chain."""
+
+_COUNTERS = {
+    "numRecordsIn": "Records that came in since the attempt began.",
+    "numRecordsOut": "Records that went out since the attempt began.",
+    "numBytesIn": "Bytes that came in over exchanges since the attempt began.",
+    "numBytesOut": "Bytes that went out over exchanges since the attempt began.",
+    "numLateRecordsDropped": "Records that came too late for their windows and were dropped.",
+}
+_METERS = {
+    "numRecordsInPerSecond": "Records that came in per second, over the last seconds.",
+    "numRecordsOutPerSecond": "Records that went out per second, over the last seconds.",
+    "numBytesInPerSecond": "Bytes that came in per second, over the last seconds.",
+    "numBytesOutPerSecond": "Bytes that went out per second, over the last seconds.",
+}
+_GAUGES = {
+    "busyTimeMsPerSecond": "Milliseconds of each second in which the subtask worked.",
+    "idleTimeMsPerSecond": "Milliseconds of each second in which the subtask had nothing to do.",
+    "backPressuredTimeMsPerSecond": "Milliseconds of each second in which the subtask waited for those behind it.",
+    "currentInputWatermark": "How far event time has come at the input, in milliseconds.",
+    "currentOutputWatermark": "How far event time has come at the output, in milliseconds.",
+}
+
+
+def kind_of(name: str) -> tuple[str, str]:
+    """What a metric of this name is, and what it says."""
+    for kind, table in ((COUNTER, _COUNTERS), (METER, _METERS), (GAUGE, _GAUGES)):
+        if name in table:
+            return kind, table[name]
+    return GAUGE, ""

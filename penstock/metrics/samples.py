@@ -1,0 +1,37 @@
+"""Samples: what reporters get, one metric at one moment with the scope and the variables that Flink gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["COUNTER", "GAUGE", "HISTOGRAM", "METER", "Sample"]
+
+COUNTER, GAUGE, METER, HISTOGRAM = "counter", "gauge", "meter", "histogram"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One metric at one moment, ready for a reporter."""
+
+    name: str
+    """Such as `numRecordsIn`; groups of users are part of the scope, not of the name."""
+    kind: str
+    """`counter`, `gauge`, `meter` or `histogram`."""
+    values: Mapping[str, Any]
+    """A counter and a gauge have one value, under the empty name; that of a gauge may be a text. A meter has `count`
+    and `rate`. A histogram, which a distribution is too, has those that are known of `count`, `min`, `max`, `mean`,
+    `stddev`, `p50`, `p75`, `p95`, `p98`, `p99` and `p999`."""
+    scope: tuple[str, ...]
+    """The system scope, formatted as `metrics.scope.*` says, and then the groups of users."""
+    logical_scope: tuple[str, ...]
+    """The same without names of this job: such as `("taskmanager", "job", "task", "operator")`, and then groups."""
+    variables: Mapping[str, str]
+    """Such as `{"<job_name>": "orders", "<subtask_index>": "0"}`, with the key-value groups of users."""
+    help: str = ""
+
+    @property
+    def value(self) -> Any:
+        """The value of a counter or a gauge."""
+        return self.values[""]

@@ -1,0 +1,59 @@
+"""Scope formats: how the system scopes of metrics are written, after `metrics.scope.*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["FORMAT_OPTIONS", "ScopeFormats"]
+
+_SEPARATOR = "."
+"""Between the parts of a format, whatever delimiter is put between the parts of a scope."""
+_INHERIT = "*"
+"""As the first part of a format: the format of the scope around it."""
+
+FORMAT_OPTIONS = {
+    "jm": ("metrics.scope.jm", "<host>.jobmanager"),
+    "jm_job": ("metrics.scope.jm-job", "<host>.jobmanager.<job_name>"),
+    "tm": ("metrics.scope.tm", "<host>.taskmanager.<tm_id>"),
+    "tm_job": ("metrics.scope.tm-job", "<host>.taskmanager.<tm_id>.<job_name>"),
+    "task": ("metrics.scope.task", "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>"),
+    "operator": ("metrics.scope.operator", "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>"),
+}
+"""By scope: the option that sets its format, and Flink's default."""
+_EARLIER_NAMES = {"metrics.scope.jm-job": "metrics.scope.jm.job", "metrics.scope.tm-job": "metrics.scope.tm.job"}
+_AROUND = {"jm_job": "jm", "tm_job": "tm", "task": "tm_job", "operator": "task"}
+DELIMITER_OPTION = "metrics.scope.delimiter"
+
+
+@dataclass(frozen=True)
+class ScopeFormats:
+    """The format of every system scope, in parts; a part `<name>` stands for the variable of that name.
+
+    >>> options = {"metrics.scope.jm": "flink.<host>", "metrics.scope.jm-job": "*.<job_name>"}
+    >>> formats = ScopeFormats.from_configuration(options)
+    >>> formats.formatted("jm_job", {"<host>": "server1", "<job_name>": "orders"})
+    ('flink', 'server1', 'orders')
+    """
+
+    parts: Mapping[str, tuple[str, ...]]
+    delimiter: str = "."
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, str]) -> ScopeFormats:
+        """The formats that a configuration sets, and Flink's defaults for the others."""
+        parts: dict[str, tuple[str, ...]] = {}
+        for scope, (option, default) in FORMAT_OPTIONS.items():
+            text = configuration.get(option) or configuration.get(_EARLIER_NAMES.get(option, ""), "") or default
+            first, *rest = text.split(_SEPARATOR)
+            around = parts.get(_AROUND.get(scope, ""), ())
+            parts[scope] = (*around, *rest) if first == _INHERIT else (first, *rest)
+        return cls(parts, configuration.get(DELIMITER_OPTION) or ".")
+
+    def formatted(self, scope: str, variables: Mapping[str, str]) -> tuple[str, ...]:
+        """The parts of a scope with values for variables. A variable that has no value here stays as it is written."""
+        return tuple(variables.get(part, part) for part in self.parts[scope])
+
+    def joined(self, scope: tuple[str, ...], name: str) -> str:
+        """A full name: the parts of a scope and the metric's name, with the delimiter between them."""
+        return self.delimiter.join((*scope, name))
