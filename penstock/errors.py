@@ -8,6 +8,9 @@ PenstockError
 │   ├── NotSerializable          a function captured an object that cannot be pickled
 │   ├── StateMigrationException  saved state cannot become what the program now declares
 │   ├── MalformedPatternException  a pattern whose parts contradict each other
+│   ├── TableException           a query that is understood, but cannot be run, or not in this mode
+│   ├── ValidationException      a query or table that makes no sense: unknown names, types that do not fit
+│   ├── SqlParserException       a text that is not SQL
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
@@ -84,6 +87,18 @@ class StateMigrationException(ProgramError):
 
 class MalformedPatternException(ProgramError):
     """A pattern whose parts contradict each other, or that could never match."""
+
+
+class TableException(ProgramError):
+    """A query that is understood, but cannot be run, or not in this mode."""
+
+
+class ValidationException(ProgramError):
+    """A query or a table that makes no sense: unknown names, types that do not fit, options that are missing."""
+
+
+class SqlParserException(ProgramError):
+    """A text that is not SQL; the message has line and column."""
 
 
 class UnsupportedOperation(ProgramError):

@@ -13,6 +13,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ConfigurationError, ContextError, UnsupportedOperation
 from penstock.java_gateway import get_gateway
 from penstock.table import DataTypes
+from penstock.table.stream_types import data_type, type_information
 from penstock.util.java_utils import get_j_env_configuration, load_java_class
 
 MODULES = [
@@ -234,8 +235,10 @@ def test_results_of_parallel_subtasks_keep_the_order_of_each(run):
     )
 
 
-def test_data_types_are_the_types_of_formats():
+def test_data_types_become_the_types_of_streams():
     row = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.BIGINT()), ("b", DataTypes.ARRAY(DataTypes.STRING()))])
-    assert row == Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.OBJECT_ARRAY(Types.STRING())])
-    assert DataTypes.MAP(DataTypes.INT(), DataTypes.TINYINT()) == Types.MAP(Types.INT(), Types.BYTE())
-    assert DataTypes.DECIMAL(4, 2).notation == "DECIMAL(4, 2)"
+    assert type_information(row) == Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.OBJECT_ARRAY(Types.STRING())])
+    number_map = DataTypes.MAP(DataTypes.INT(), DataTypes.TINYINT())
+    assert type_information(number_map) == Types.MAP(Types.INT(), Types.BYTE())
+    assert type_information(DataTypes.DECIMAL(4, 2)).notation == "DECIMAL(4, 2)"
+    assert data_type(type_information(row)) == row
