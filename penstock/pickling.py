@@ -36,6 +36,15 @@ def dumps(value: Any) -> bytes:
         return cloudpickle.dumps(value)  # type: ignore[no-any-return]
 
 
+def can_be_saved(value: Any) -> bool:
+    """Whether `dumps` can make bytes of a value."""
+    try:
+        dumps(value)
+    except Exception:
+        return False
+    return True
+
+
 def adopt_main_classes() -> None:
     """Make the classes of the program's main script importable in this process, so that plain pickle finds them.
 

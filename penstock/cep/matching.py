@@ -26,6 +26,8 @@ class Matcher:
         tests = Tests(automaton)
         self.leaves = tests.leaves
         self.shape = automaton.shape()
+        self.elements = [state.element for state in automaton.states]
+        """The element of each state, by its number."""
         self.window = automaton.window
         self.limits = {state.number: state.limit for state in automaton.states if state.limit is not None}
         """How long a partial match may wait after its last event, by the state in which it waits."""

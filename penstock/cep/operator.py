@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cmp_to_key
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from penstock.cep.comparing import in_order, sort_key
 from penstock.cep.compiler import compiled
 from penstock.cep.functions import EventComparator, PatternProcessFunction, TimedOutPartialMatchHandler
+from penstock.cep.growth import Growth
 from penstock.cep.matching import Match, Matcher
 from penstock.cep.partial_matches import PartialMatches
 from penstock.cep.pattern import Pattern
 from penstock.common.typeinfo import TypeInformation
-from penstock.errors import MissingTimestamp, RecordError
+from penstock.errors import MissingTimestamp, NotSerializable
+from penstock.pickling import can_be_saved
+from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
 from penstock.runtime.core.elements import Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.keyed_timer_operator import KeyedTimerOperator
@@ -28,10 +31,10 @@ from penstock.vocabulary.output_tag import OutputTag
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
 MATCHES, WAITING = "_pattern_matches", "_pattern_waiting"
-MANY_PARTIAL_MATCHES = 10_000
-"""From so many partial matches of one key on, a warning is logged, and again whenever there are ten times as many."""
+MANY = 10_000
+"""From so many partial matches, or events in them, of one key on, a warning is logged, and again whenever there are ten
+times as many."""
 _TIME = itemgetter(0)
-_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -72,9 +75,9 @@ class PatternOperator(KeyedTimerOperator):
         self._context = _MatchContext(self.collected, context, self.spec.event_time)
         self._process_match = self.function.process_match
         self._process_timeout = getattr(self.function, "process_timed_out_match", None)
-        self._sort_key = _sort_key(self.spec.comparator)
+        self._sort_key = sort_key(self.spec.comparator)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
-        self._many = MANY_PARTIAL_MATCHES
+        self._growth = Growth(context.name, self._matcher.elements, MANY)
         self._begun = False
         """Whether a match has begun in this round of the current key."""
         self._drive = self._gather if self.spec.event_time or self._sort_key is not None else self._match_at_once
@@ -185,14 +188,7 @@ class PatternOperator(KeyedTimerOperator):
         """The events of one timestamp after the other, each time in the comparator's order."""
         assert self._sort_key is not None
         for time, pairs in groupby(due, _TIME):
-            events = sorted((event for _, event in pairs), key=self._sort_key)
-            for first, second in pairwise(events):
-                if self._sort_key(second) < self._sort_key(first):
-                    raise RecordError(
-                        f"the comparator contradicts itself: it puts {shortened(first)} before {shortened(second)}, "
-                        "and the other way round"
-                    )
-            yield from ((time, event) for event in events)
+            yield from ((time, event) for event in in_order([event for _, event in pairs], self._sort_key))
 
     # --- matching ---
     def _held(self, key: Any) -> PartialMatches:
@@ -220,8 +216,8 @@ class PatternOperator(KeyedTimerOperator):
             self._limit(time, key)
         if found:
             self._emit(found, time)
-        if len(matches.partials) >= self._many:
-            self._warn(matches, key)
+        if changed and self._growth.may_be_much(matches):
+            self._growth.warn(matches, key)
         return changed
 
     def _limit(self, time: int, key: Any) -> None:
@@ -254,16 +250,37 @@ class PatternOperator(KeyedTimerOperator):
             if results is not None:
                 self.collected.gather(results, context.stamp)
 
-    def _warn(self, matches: PartialMatches, key: Any) -> None:
-        """A loop that nothing ends grows for ever; the user should hear of it before memory is full."""
-        _log.warning(
-            "%s holds %d partial matches of key %s: limit them with within(...), until(...) or a skip strategy",
-            self.context.name,
-            len(matches.partials),
-            shortened(key),
-        )
-        while len(matches.partials) >= self._many:
-            self._many *= 10
+    # --- checkpoints ---
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        with self._naming_unsaved():
+            super().snapshot(into)
+
+    def end_epoch(self) -> None:
+        with self._naming_unsaved():
+            super().end_epoch()
+
+    @contextmanager
+    def _naming_unsaved(self) -> Iterator[None]:
+        """An error of state that cannot be saved says which event it is."""
+        try:
+            yield
+        except USER_ERRORS as error:
+            for key, where, event in self._all_events():
+                if not can_be_saved(event):
+                    text = f"the event {shortened(event)} of key {shortened(key)} cannot be saved: {error}; {where}"
+                    raise self.failed(NotSerializable(text), []) from error
+            raise
+
+    def _all_events(self) -> Iterator[tuple[Any, str, Any]]:
+        for table in (self._matches, self._waiting):
+            for key in list(table.changed) or list(table.addresses()):
+                held = table.peek(key)
+                if isinstance(held, PartialMatches):
+                    yield from (
+                        (key, f"the element '{name}' has taken it", event) for name, _, event, _ in held.nodes()
+                    )
+                elif isinstance(held, list):
+                    yield from ((key, "it waits for the watermark", event) for _, event in held)
 
 
 class _MatchContext(PatternProcessFunction.Context):
@@ -290,20 +307,3 @@ class _MatchContext(PatternProcessFunction.Context):
 
     def output(self, tag: OutputTag, value: Any) -> None:
         self._collected.side(tag, value, self.stamp)
-
-
-def _sort_key(comparator: Any) -> Callable[[Any], Any] | None:
-    if comparator is None:
-        return None
-    compare = comparator.compare if isinstance(comparator, EventComparator) else comparator
-
-    def checked(first: Any, second: Any) -> int:
-        order = compare(first, second)
-        if isinstance(order, bool) or not isinstance(order, int | float):
-            raise RecordError(
-                f"the comparator returned {order!r} for {shortened(first)} and {shortened(second)}: it must return a "
-                "number, negative, 0 or positive"
-            )
-        return order  # type: ignore[return-value]
-
-    return cmp_to_key(checked)

@@ -7,6 +7,7 @@ so nothing is ever searched for or pruned by hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from penstock.persisted import persisted
@@ -39,6 +40,16 @@ class PartialMatches:
 
     def __bool__(self) -> bool:
         return bool(self.partials or self.finished)
+
+    def nodes(self) -> Iterator[Node]:
+        """Every node that a match holds, once."""
+        seen: set[int] = set()
+        for node in [*(partial[1] for partial in self.partials), *(item[1] for item in self.finished)]:
+            current: Node | None = node
+            while current is not None and id(current) not in seen:
+                seen.add(id(current))
+                yield current
+                current = current[3]
 
     def __getstate__(self) -> tuple[Any, ...]:
         flat = _Flat()

@@ -1,6 +1,7 @@
 """Patterns that make no sense, and conditions, events and comparators that go wrong: errors that name the element."""
 
 import logging
+import threading
 
 import pytest
 
@@ -14,10 +15,11 @@ from penstock.cep import (
     WithinType,
 )
 from penstock.cep.compiler import compiled
-from penstock.common import Duration
-from penstock.datastream import OutputTag
-from penstock.errors import JobFailed, MissingTimestamp, UnsupportedOperation
-from penstock.testing import OperatorHarness
+from penstock.common import Duration, RestartStrategies, WatermarkStrategy
+from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
+from penstock.datastream import EmbeddedRocksDBStateBackend, OutputTag, StreamExecutionEnvironment
+from penstock.errors import JobFailed, MissingTimestamp, PenstockError, UnsupportedOperation
+from penstock.testing import ManualClock, OperatorHarness, in_process
 
 begin = Pattern.begin
 
@@ -103,6 +105,20 @@ def test_a_condition_that_raises_is_named_with_its_event():
     assert "in a condition of the element 'strange', on the event 0" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        begin("a").next("strange").where(lambda event, ctx: ctx.get_events_for_pattern("a")[event]),
+        begin("strange").one_or_more().until(lambda event: event[0]).next("b"),
+        begin("a").next("strange").or_(lambda event: event.missing),
+    ],
+)
+def test_so_is_one_that_looks_back_ends_a_loop_or_is_an_alternative(pattern):
+    with pytest.raises(JobFailed) as caught:
+        run(harness(pattern), 5, 7)
+    assert "in a condition of the element 'strange', on the event" in str(caught.value)
+
+
 def test_an_event_without_a_timestamp():
     with pytest.raises(MissingTimestamp, match="in_processing_time"):
         harness(begin("a")).push(1)
@@ -116,12 +132,17 @@ def contradicting(first, second):
     ("comparator", "words"),
     [
         (contradicting, "the comparator contradicts itself"),
+        (
+            lambda first, second: (second - first + 1) % 3 - 1,
+            "contradicts itself: it puts 2 before 0, and the other way",
+        ),
         (lambda first, second: None, "the comparator returned None for"),
+        (lambda first, second: first["no"], "TypeError"),
     ],
 )
 def test_a_comparator_that_makes_no_sense(comparator, words):
     with pytest.raises(JobFailed) as caught:
-        run(harness(begin("a"), comparator), 1, 2)
+        run(harness(begin("a"), comparator), 0, 1, 2)
     assert words in str(caught.value)
 
 
@@ -146,12 +167,74 @@ def test_wrong_arguments_of_streams():
         OperatorHarness(lambda stream: CEP.pattern(stream, begin("a")).select("tag", len, len))
 
 
-def test_partial_matches_without_a_limit_are_warned_of(monkeypatch, caplog):
-    monkeypatch.setattr("penstock.cep.operator.MANY_PARTIAL_MATCHES", 5)
-    endless = harness(begin("a").followed_by("never").where(lambda _: False))
-    with caplog.at_level(logging.WARNING):
-        run(endless, *range(60))
-    assert [record.args[1] for record in caplog.records if "partial matches" in record.msg] == [5, 50]
+class TestStateThatGrows:
+    @pytest.fixture(autouse=True)
+    def early(self, monkeypatch):
+        monkeypatch.setattr("penstock.cep.operator.MANY", 5)
+
+    def warnings(self, pattern, events, caplog):
+        with caplog.at_level(logging.WARNING):
+            run(harness(pattern), *events)
+        return [record.getMessage() for record in caplog.records if "partial matches" in record.msg]
+
+    def test_partial_matches_without_a_limit(self, caplog):
+        first, second = self.warnings(begin("a").followed_by("never").where(lambda _: False), range(60), caplog)
+        assert "holds 5 partial matches of key 0 with 5 events" in first and "50 partial matches" in second
+        assert "most of them wait at the element 'never', the oldest since the event 0." in first
+
+    def test_an_until_that_never_comes(self, caplog):
+        """There is a single partial match all the time, but it has more and more events."""
+        loop = begin("a").where(lambda event: event == 0).followed_by("loop").where(lambda event: event > 0)
+        loop = loop.one_or_more().greedy().until(lambda event: event == "end").followed_by("b").where(lambda _: False)
+        first, second = self.warnings(loop, range(60), caplog)
+        assert "holds 1 partial matches of key 0 with 5 events; most of them wait at the element 'loop'" in first
+        assert "with 50 events" in second
+
+    def test_matches_that_come_and_go_are_no_growth(self, caplog):
+        assert self.warnings(begin("a").next("b"), range(60), caplog) == []
+
+
+class TestStrangeEvents:
+    def test_an_event_need_not_be_hashable(self):
+        works = harness(begin("a").next("b"))
+        run(works, {"x": [1]}, {"x": [2]})
+        assert works.values() == [{"a": [{"x": [1]}], "b": [{"x": [2]}]}]
+
+    @pytest.mark.parametrize("rocks", [False, True])
+    @pytest.mark.parametrize(
+        ("watermark", "words"), [(10, "the element 'first' has taken it"), (5, "it waits for the watermark")]
+    )
+    def test_an_event_that_cannot_be_pickled_is_named(self, watermark, words, rocks, tmp_path):
+        with in_process(1, ManualClock(tick=50)), pytest.raises(PenstockError) as caught:
+            environment = StreamExecutionEnvironment.get_execution_environment()
+            environment.set_parallelism(1).enable_checkpointing(10)
+            environment.set_restart_strategy(RestartStrategies.no_restart())
+            environment.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path))
+            if rocks:
+                environment.set_state_backend(EmbeddedRocksDBStateBackend())
+            stream = environment.from_collection(range(5)).map(lambda number: Locked(number, watermark))
+            times = WatermarkStrategy.for_generator(lambda _: Marks()).with_timestamp_assigner(lambda _: 10)
+            timed = stream.assign_timestamps_and_watermarks(times).key_by(lambda event: event.number)
+            CEP.pattern(timed, begin("first").next("second")).select(len).print()
+            environment.execute()
+        assert "Pattern Select (uid" in str(caught.value) and words in str(caught.value)
+        assert "the event <event 0> of key 0 cannot be saved: " in str(caught.value)
+
+
+class Locked:
+    def __init__(self, number, watermark):
+        self.number, self.watermark, self.lock = number, watermark, threading.Lock()
+
+    def __repr__(self):
+        return f"<event {self.number}>"
+
+
+class Marks(WatermarkGenerator):
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(Watermark(event.watermark))
+
+    def on_periodic_emit(self, output):
+        pass
 
 
 def test_late_events_without_a_side_output_are_counted_and_dropped():

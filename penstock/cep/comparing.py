@@ -1,0 +1,48 @@
+"""The order of events that have the same timestamp, as a comparator says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from itertools import combinations, pairwise
+from typing import Any
+
+from penstock.cep.functions import EventComparator
+from penstock.errors import RecordError
+from penstock.state.key_groups import shortened
+
+_ALL_PAIRS = 10
+"""Up to so many events every pair is checked, which also finds orders that go round in a circle."""
+
+
+def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
+    """A comparator, an object or a function, as a key for `sorted`; None without one."""
+    if comparator is None:
+        return None
+    compare = comparator.compare if isinstance(comparator, EventComparator) else comparator
+
+    def checked(first: Any, second: Any) -> int:
+        order = compare(first, second)
+        if isinstance(order, bool) or not isinstance(order, int | float):
+            raise RecordError(
+                f"the comparator returned {order!r} for {shortened(first)} and {shortened(second)}: it must return a "
+                "number, negative, 0 or positive"
+            )
+        return order  # type: ignore[return-value]
+
+    return cmp_to_key(checked)
+
+
+def in_order(events: list[Any], key: Callable[[Any], Any]) -> list[Any]:
+    """The events sorted; ties stay in the order of their arrival. A comparator that contradicts itself is an error."""
+    if len(events) < 2:
+        return events
+    ordered = sorted(events, key=key)
+    pairs = combinations(ordered, 2) if len(ordered) <= _ALL_PAIRS else pairwise(ordered)
+    for first, second in pairs:
+        if key(second) < key(first):
+            raise RecordError(
+                f"the comparator contradicts itself: it puts {shortened(first)} before {shortened(second)}, and the "
+                "other way round"
+            )
+    return ordered

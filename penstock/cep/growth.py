@@ -1,0 +1,50 @@
+"""Warns of keys whose partial matches grow and grow, because nothing ends them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.cep.partial_matches import PartialMatches
+from penstock.state.key_groups import shortened
+
+_log = logging.getLogger(__name__)
+
+
+class Growth:
+    """Watches the size of what keys hold. Each warning raises the size of the next one tenfold."""
+
+    def __init__(self, operator: str, elements: Sequence[str], many: int) -> None:
+        self._operator = operator
+        self._elements = elements
+        """The element of each state, by the state's number."""
+        self._step = self._many = many
+
+    def may_be_much(self, matches: PartialMatches) -> bool:
+        """Whether it is worth a closer look. It is asked for each event, so it only looks at numbers that are there."""
+        return len(matches.partials) >= self._many or matches.last_number % self._step == 0
+
+    def warn(self, matches: PartialMatches, key: Any) -> None:
+        """Log a warning if there are many partial matches, or if many events are in them."""
+        partials, events = len(matches.partials), sum(1 for _ in matches.nodes())
+        size = max(partials, events)
+        if not partials or size < self._many:
+            return
+        [(state, _)] = Counter(partial[0] for partial in matches.partials).most_common(1)
+        oldest = min(matches.partials, key=lambda partial: partial[2])[1]
+        while oldest[3] is not None:
+            oldest = oldest[3]
+        _log.warning(
+            "%s holds %d partial matches of key %s with %d events; most of them wait at the element '%s', the oldest "
+            "since the event %s. Limit them with within(...), until(...) or a skip strategy",
+            self._operator,
+            partials,
+            shortened(key),
+            events,
+            self._elements[state],
+            shortened(oldest[2]),
+        )
+        while size >= self._many:
+            self._many *= 10
