@@ -87,7 +87,7 @@ def values_of(column: pa.Array | pa.ChunkedArray, declared: t.DataType) -> list[
 Convert = Callable[[Any], Any]
 
 
-def _to_arrow(declared: t.DataType) -> Convert | None:  # noqa: PLR0911
+def _to_arrow(declared: t.DataType) -> Convert | None:
     match declared:
         case t.TimestampType():
             return _naive

@@ -43,7 +43,7 @@ _SIMPLE: dict[type[t.DataType], Callable[[], TypeInformation]] = {
 }
 
 
-def type_information(declared: t.DataType) -> TypeInformation:  # noqa: PLR0911
+def type_information(declared: t.DataType) -> TypeInformation:
     """The type that streams and formats know."""
     simple = _SIMPLE.get(type(declared))
     if simple is not None:

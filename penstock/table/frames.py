@@ -1,0 +1,93 @@
+"""Between tables and pandas' DataFrames, through Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.common.types import Row
+from penstock.errors import ValidationException
+from penstock.table import types as t
+from penstock.table.arrow import array_of, values_of
+from penstock.table.inference import row_type
+from penstock.table.resolved_schema import ResolvedSchema
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
+    """Rows as a DataFrame with the types of their columns."""
+    columns = zip(*rows, strict=True) if rows else [()] * schema.get_column_count()
+    arrays = [
+        array_of(list(values), kind) for values, kind in zip(columns, schema.get_column_data_types(), strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=schema.get_column_names()).to_pandas()
+
+
+def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType, list[tuple[Any, ...]]]:
+    """The columns and rows of a DataFrame; their types are those of Arrow unless a schema is given."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    found = t.RowType((field.name, of_arrow(field.type)) for field in table.schema)
+    declared = found
+    if schema is not None:
+        typed = isinstance(schema, t.DataType) or any(isinstance(field, t.RowField) for field in schema)
+        declared = row_type([], schema) if typed else _named(found, list(schema))
+    columns = [values_of(column, kind) for column, kind in zip(table.columns, found.field_types(), strict=True)]
+    return declared, list(zip(*columns, strict=True))
+
+
+def _named(found: t.RowType, names: list[str]) -> t.RowType:
+    if len(names) != len(found):
+        raise ValidationException(f"{len(names)} names do not fit the {len(found)} columns of the DataFrame")
+    return t.RowType(zip(names, found.field_types(), strict=True))
+
+
+_ARROW: dict[pa.DataType, t.DataType] = {
+    pa.null(): t.DataTypes.STRING(),
+    pa.bool_(): t.BooleanType(),
+    pa.int8(): t.TinyIntType(),
+    pa.int16(): t.SmallIntType(),
+    pa.int32(): t.IntType(),
+    pa.int64(): t.BigIntType(),
+    pa.uint8(): t.SmallIntType(),
+    pa.uint16(): t.IntType(),
+    pa.uint32(): t.BigIntType(),
+    pa.float16(): t.FloatType(),
+    pa.float32(): t.FloatType(),
+    pa.float64(): t.DoubleType(),
+    pa.string(): t.DataTypes.STRING(),
+    pa.large_string(): t.DataTypes.STRING(),
+    pa.binary(): t.DataTypes.BYTES(),
+    pa.large_binary(): t.DataTypes.BYTES(),
+    pa.date32(): t.DateType(),
+    pa.date64(): t.DateType(),
+}
+_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def of_arrow(kind: pa.DataType) -> t.DataType:
+    """The SQL type of a column of Arrow."""
+    simple = _ARROW.get(kind)
+    if simple is not None:
+        return simple
+    if pa.types.is_timestamp(kind):
+        precise = t.LocalZonedTimestampType if kind.tz else t.TimestampType
+        return precise(_PRECISIONS[kind.unit])
+    if pa.types.is_time(kind):
+        return t.TimeType(_PRECISIONS[kind.unit])
+    if pa.types.is_decimal(kind):
+        return t.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_map(kind):
+        return t.MapType(of_arrow(kind.key_type), of_arrow(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return t.ArrayType(of_arrow(kind.value_type))
+    if pa.types.is_struct(kind):
+        return t.RowType((field.name, of_arrow(field.type)) for field in kind)
+    if pa.types.is_dictionary(kind):
+        return of_arrow(kind.value_type)
+    if pa.types.is_duration(kind):
+        return t.DayTimeIntervalType()
+    raise ValidationException(f"a column of Arrow's {kind} has no SQL type; convert it first")

@@ -1,0 +1,121 @@
+"""Which types Python values have when nothing is declared."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from penstock.common.types import Row
+from penstock.errors import ValidationException
+from penstock.table import types as t
+
+
+def type_of(value: Any) -> t.DataType:
+    """The type of one value."""
+    match value:
+        case None:
+            return t.NullType()
+        case bool():
+            return t.BooleanType()
+        case int():
+            return t.BigIntType()
+        case float():
+            return t.DoubleType()
+        case str():
+            return t.DataTypes.STRING()
+        case bytes() | bytearray():
+            return t.DataTypes.BYTES()
+        case Decimal():
+            return t.DecimalType(38, 18)
+        case datetime.datetime():
+            return t.TimestampType(6)
+        case datetime.date():
+            return t.DateType()
+        case datetime.time():
+            return t.TimeType(0)
+        case datetime.timedelta():
+            return t.DayTimeIntervalType()
+        case Row() | tuple():
+            names = value.get_field_names() if isinstance(value, Row) else None
+            return t.RowType(zip(names or _numbered(len(value)), map(type_of, value), strict=True))
+        case dict():
+            return t.MapType(common_type(value), common_type(value.values()))
+        case list() | set() | frozenset():
+            return t.ArrayType(common_type(value))
+    raise ValidationException(f"{value!r} of {type(value).__name__} has no SQL type; give a schema with DataTypes")
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"_{index + 1}" for index in range(count)]
+
+
+def common_type(values: Iterable[Any]) -> t.DataType:
+    """The type that all these values have."""
+    found: t.DataType = t.NullType()
+    for value in values:
+        found = _united(found, type_of(value))
+    return t.DataTypes.STRING() if isinstance(found, t.NullType) else found
+
+
+def _united(one: t.DataType, other: t.DataType) -> t.DataType:
+    if one == other or isinstance(other, t.NullType):
+        return one
+    if isinstance(one, t.NullType):
+        return other
+    match one, other:
+        case t.NumericType(), t.NumericType():
+            return t.DoubleType()
+        case t.ArrayType(), t.ArrayType():
+            return t.ArrayType(_united(one.element_type, other.element_type))
+        case t.MapType(), t.MapType():
+            return t.MapType(_united(one.key_type, other.key_type), _united(one.value_type, other.value_type))
+        case t.RowType(), t.RowType() if len(one) == len(other):
+            pairs = zip(one.fields, other.fields, strict=True)
+            return t.RowType((left.name, _united(left.data_type, right.data_type)) for left, right in pairs)
+    raise ValidationException(f"values of {one.as_sql()} and of {other.as_sql()} are no column; give a schema")
+
+
+def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
+    """The columns of some elements: declared by a ROW, a type, or a list of names or fields; found out otherwise."""
+    if isinstance(schema, t.RowType):
+        return schema
+    if isinstance(schema, t.DataType):
+        return t.RowType([("value", schema)])
+    if schema and all(isinstance(field, t.RowField) for field in schema):
+        return t.RowType(schema)
+    if not elements:
+        raise ValidationException("there are no elements to find out the types of; give a schema with DataTypes")
+    found = common_type(_as_row(element) for element in elements)
+    assert isinstance(found, t.RowType)
+    if schema is None:
+        return found
+    if len(schema) != len(found):
+        raise ValidationException(f"{len(schema)} names ({', '.join(schema)}) do not fit {len(found)} columns")
+    return t.RowType(zip(schema, found.field_types(), strict=True))
+
+
+def _as_row(element: Any) -> Any:
+    if isinstance(element, (Row, tuple)):
+        return element
+    if isinstance(element, dict):
+        return Row(**element)
+    return tuple(element) if isinstance(element, list) else (element,)
+
+
+def as_rows(elements: Iterable[Any], declared: t.RowType) -> tuple[tuple[Any, ...], ...]:
+    """Elements as tuples in the order of the columns; each is checked to have as many values."""
+    names, wide = declared.field_names(), len(declared)
+    rows = []
+    for element in elements:
+        if isinstance(element, dict):
+            row: tuple[Any, ...] = tuple(element.get(name) for name in names)
+        elif isinstance(element, Row) and (found := element.get_field_names()) and set(found) == set(names):
+            row = tuple(element[name] for name in names)
+        else:
+            row = tuple(_as_row(element))
+        if len(row) != wide:
+            raise ValidationException(f"{element!r} has {len(row)} values, and the table {wide} columns: {names}")
+        rows.append(row)
+    return tuple(rows)

@@ -1,0 +1,157 @@
+"""ResolvedSchema and TableSchema: the columns of a table or of a result, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import ValidationException
+from penstock.table.plan.nodes import Columns
+from penstock.table.types import DataType, RowField, RowType
+
+__all__ = ["ResolvedColumn", "ResolvedSchema", "TableSchema"]
+
+
+@dataclass(frozen=True)
+class ResolvedColumn:
+    """A column with its type."""
+
+    name: str
+    data_type: DataType
+    comment: str | None = None
+
+    def get_name(self) -> str:
+        return self.name
+
+    def get_data_type(self) -> DataType:
+        return self.data_type
+
+    def get_comment(self) -> str | None:
+        return self.comment
+
+    def as_summary_string(self) -> str:
+        return f"`{self.name}` {self.data_type.as_sql()}"
+
+
+class ResolvedSchema:
+    """What a result looks like."""
+
+    def __init__(self, columns: Sequence[ResolvedColumn] = (), primary_key: Sequence[str] = ()) -> None:
+        self._columns = tuple(columns)
+        self._primary_key = tuple(primary_key)
+
+    @staticmethod
+    def of(columns: Sequence[ResolvedColumn]) -> ResolvedSchema:
+        return ResolvedSchema(columns)
+
+    @staticmethod
+    def physical(column_names: Sequence[str], column_data_types: Sequence[DataType]) -> ResolvedSchema:
+        return ResolvedSchema([ResolvedColumn(*both) for both in zip(column_names, column_data_types, strict=True)])
+
+    @staticmethod
+    def of_relation(columns: Columns) -> ResolvedSchema:
+        """The columns of a plan."""
+        return ResolvedSchema([ResolvedColumn(column.name, column.type) for column in columns])
+
+    def get_column_count(self) -> int:
+        return len(self._columns)
+
+    def get_columns(self) -> list[ResolvedColumn]:
+        return list(self._columns)
+
+    def get_column_names(self) -> list[str]:
+        return [column.name for column in self._columns]
+
+    def get_column_data_types(self) -> list[DataType]:
+        return [column.data_type for column in self._columns]
+
+    def get_column(self, column_index_or_name: int | str) -> ResolvedColumn | None:
+        if isinstance(column_index_or_name, int):
+            return self._columns[column_index_or_name] if 0 <= column_index_or_name < len(self._columns) else None
+        return next((column for column in self._columns if column.name == column_index_or_name), None)
+
+    def get_primary_key(self) -> list[str] | None:
+        return list(self._primary_key) or None
+
+    def get_primary_key_indexes(self) -> list[int]:
+        return [self.get_column_names().index(name) for name in self._primary_key]
+
+    def to_physical_row_data_type(self) -> RowType:
+        fields = [RowField(column.name, column.data_type) for column in self._columns]
+        return RowType(fields, nullable=False)
+
+    to_source_row_data_type = to_physical_row_data_type
+    to_sink_row_data_type = to_physical_row_data_type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResolvedSchema) and self._columns == other._columns
+
+    def __hash__(self) -> int:
+        return hash(self._columns)
+
+    def __str__(self) -> str:
+        return "(\n" + ",\n".join(f"  {column.as_summary_string()}" for column in self._columns) + "\n)"
+
+    __repr__ = __str__
+
+
+class TableSchema:
+    """The older form of a ResolvedSchema: names and types."""
+
+    class Builder:
+        """Collects fields."""
+
+        def __init__(self) -> None:
+            self._names: list[str] = []
+            self._types: list[DataType] = []
+
+        def field(self, name: str, data_type: DataType) -> TableSchema.Builder:
+            self._names.append(name)
+            self._types.append(data_type)
+            return self
+
+        def build(self) -> TableSchema:
+            return TableSchema(self._names, self._types)
+
+    def __init__(self, field_names: Sequence[str] = (), data_types: Sequence[DataType] = ()) -> None:
+        if len(field_names) != len(data_types):
+            raise ValidationException(f"{len(field_names)} names do not fit {len(data_types)} types")
+        self._names, self._types = list(field_names), list(data_types)
+
+    @classmethod
+    def builder(cls) -> TableSchema.Builder:
+        return cls.Builder()
+
+    def copy(self) -> TableSchema:
+        return TableSchema(self._names, self._types)
+
+    def get_field_count(self) -> int:
+        return len(self._names)
+
+    def get_field_names(self) -> list[str]:
+        return list(self._names)
+
+    def get_field_name(self, field_index: int) -> str | None:
+        return self._names[field_index] if 0 <= field_index < len(self._names) else None
+
+    def get_field_data_types(self) -> list[DataType]:
+        return list(self._types)
+
+    def get_field_data_type(self, field: int | str) -> DataType | None:
+        """The type of a field, by its name or its position."""
+        if isinstance(field, str):
+            return self._types[self._names.index(field)] if field in self._names else None
+        return self._types[field] if 0 <= field < len(self._types) else None
+
+    def to_row_data_type(self) -> RowType:
+        return RowType(zip(self._names, self._types, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._names), tuple(self._types)))
+
+    def __repr__(self) -> str:
+        fields = [f" |-- {name}: {kind.as_sql()}" for name, kind in zip(self._names, self._types, strict=True)]
+        return "\n".join(["root", *fields, ""])

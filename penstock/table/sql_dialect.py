@@ -1,0 +1,12 @@
+"""SqlDialect: which SQL a program speaks."""
+
+from enum import Enum
+
+__all__ = ["SqlDialect"]
+
+
+class SqlDialect(Enum):
+    """Dialects; HIVE is known by name only."""
+
+    DEFAULT = 0
+    HIVE = 1

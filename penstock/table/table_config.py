@@ -1,0 +1,84 @@
+"""TableConfig: the options of a table environment."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from penstock.common.configuration import Configuration, parse_duration
+from penstock.table.sql_dialect import SqlDialect
+
+__all__ = ["TableConfig"]
+
+ZONE, TTL, DIALECT = "table.local-time-zone", "table.exec.state.ttl", "table.sql-dialect"
+
+
+class TableConfig:
+    """Options by name. What is set here is for the queries of one environment.
+
+    >>> config = TableConfig()
+    >>> config.set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "")
+    '1 h'
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = configuration or Configuration()
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        return TableConfig()
+
+    def get(self, key: str, default_value: str) -> str:
+        return self._configuration.get_string(key, default_value) or default_value
+
+    def set(self, key: str, value: Any) -> TableConfig:
+        if not isinstance(key, str) or not isinstance(value, (str, int, float, bool)):
+            raise TypeError(f"an option has a name and a plain value, not {key!r} = {value!r}")
+        self._configuration.set_string(key, str(value).lower() if isinstance(value, bool) else str(value))
+        return self
+
+    def reset(self, key: str) -> TableConfig:
+        """Take an option back."""
+        self._configuration.remove_config(key)
+        return self
+
+    def to_map(self) -> dict[str, str]:
+        return self._configuration.to_dict()
+
+    def add_configuration(self, configuration: Configuration) -> None:
+        self._configuration.add_all(configuration)
+
+    def get_configuration(self) -> Configuration:
+        return self._configuration
+
+    def get_local_timezone(self) -> str:
+        return self.get(ZONE, "UTC")
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        self.set(ZONE, timezone_id)
+
+    def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
+        """How long a state that nobody touched is kept; `table.exec.state.ttl`."""
+        self.set(TTL, f"{duration // datetime.timedelta(milliseconds=1)} ms")
+
+    def get_idle_state_retention(self) -> datetime.timedelta:
+        return datetime.timedelta(milliseconds=parse_duration(self.get(TTL, "0 ms")))
+
+    def get_sql_dialect(self) -> SqlDialect:
+        return SqlDialect[self.get(DIALECT, "DEFAULT").upper()]
+
+    def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
+        self.set(DIALECT, sql_dialect.name)
+
+    def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
+        """Accepted for PyFlink's programs: no code is generated here."""
+        self.set("table.generated-code.max-length", max_generated_code_length)
+
+    def get_max_generated_code_length(self) -> int:
+        return int(self.get("table.generated-code.max-length", "4000"))
+
+    def set_python_executable(self, python_exec: str) -> None:
+        self.set("python.executable", python_exec)
+
+    def get_python_executable(self) -> str:
+        return self.get("python.executable", "")
