@@ -20,6 +20,7 @@ _PARTS = (
     "basic-auth",
     "jaas.config",
     "http-headers",
+    "exporter.headers",
 )
 
 

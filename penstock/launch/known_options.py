@@ -15,10 +15,11 @@ _TABLES = (
     "penstock.server.options",
     "penstock.rest.settings",
     "penstock.queryable.options",
+    "penstock.reporters.options",
 )
 """Modules with a list `OPTIONS`. A part that reads options of its own adds its module here."""
 
-FREE = ("spark.", "pipeline.global-job-parameters.")
+FREE = ("spark.", "pipeline.global-job-parameters.", "metrics.reporter.", "traces.reporter.")
 """Names that begin like this are passed on as they are, and cannot be judged."""
 
 _SIMILAR = 0.86

@@ -33,6 +33,7 @@ from penstock.launch.durable_jobs import (
 from penstock.launch.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
 from penstock.launch.queryable_serving import Serving, serving
 from penstock.launch.recorded_settings import recorded
+from penstock.reporters.reporting import Place, place_for
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.sink_operators import PrintSink
 from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
@@ -155,6 +156,7 @@ def start(
     if over or has_ended(settings):
         return _ended(environment, job_id, collecting)
     fit_to_start(settings, plan, job_id.hex)
+    reported = place_for(settings.given.to_dict())
     dependencies = environment._dependencies
     deployment = deployment_of(
         plan,
@@ -193,13 +195,15 @@ def start(
         job_id,
         driver,
         cluster,
-        lambda: _end(collecting, served),
+        lambda: _end(collecting, served, reported),
         savepoint_directory(settings),
         recorded(settings),
     )
     if served is not None:
         served.add(job_id.hex, handle)
         handle.queryable_address = served.address
+    if reported is not None:
+        reported.add(job_id.hex, handle.record)
     return _started(handle)
 
 
@@ -222,11 +226,14 @@ def _ended(
     return _started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 
 
-def _end(collecting: dict[Transformation, CloseableIterator], served: Serving | None = None) -> None:
+def _end(
+    collecting: dict[Transformation, CloseableIterator], served: Serving | None = None, reported: Place | None = None
+) -> None:
     for results in collecting.values():
         results.end()
-    if served is not None:
-        served.leave()
+    for place in (served, reported):
+        if place is not None:
+            place.leave()
 
 
 def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
