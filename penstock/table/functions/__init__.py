@@ -1,0 +1,36 @@
+"""The functions of SQL: their types, casts, and kernels over columns."""
+
+from penstock.table.functions import arithmetic, casts, comparison, strings
+from penstock.table.functions.aggregates import aggregate_names, is_aggregate, is_table_function, resolve_aggregate
+from penstock.table.functions.casting import cast, castable
+from penstock.table.functions.coercion import common_type, implicitly
+from penstock.table.functions.evaluation import compiled, constant, folded
+from penstock.table.functions.moment import Moment
+from penstock.table.functions.registry import BadValue, resolve
+from penstock.table.functions.registry import names as scalar_names
+
+for _module in (arithmetic, comparison, casts, strings):
+    _module.register_all()
+
+
+def names() -> list[str]:
+    """All functions that SHOW FUNCTIONS lists."""
+    return sorted(name.lower() for name in {*scalar_names(), *aggregate_names()})
+
+
+__all__ = [
+    "BadValue",
+    "Moment",
+    "cast",
+    "castable",
+    "common_type",
+    "compiled",
+    "constant",
+    "folded",
+    "implicitly",
+    "is_aggregate",
+    "is_table_function",
+    "names",
+    "resolve",
+    "resolve_aggregate",
+]

@@ -1,0 +1,240 @@
+"""Expressions over record batches: a tree of typed calls becomes one function from a batch to a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import TableException
+from penstock.table.arrow import array_of, arrow_type
+from penstock.table.functions import user_functions
+from penstock.table.functions.casts import can_fail
+from penstock.table.functions.moment import Moment
+from penstock.table.functions.registry import FUNCTIONS, Value
+from penstock.table.plan.rex import Call, InputRef, Literal, Rex, walk
+from penstock.table.types import DataType, NullType
+
+Evaluate = Callable[[pa.RecordBatch, Moment], Value]
+Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
+
+
+def compiled(rex: Rex) -> Compiled:
+    """A function that gives an expression's value for every row of a batch."""
+    evaluate, aim = _evaluate(folded(rex)), arrow_type(rex.type)
+    return lambda batch, moment: _column(evaluate(batch, moment), batch.num_rows, aim)
+
+
+def constant(rex: Rex) -> Literal | None:
+    """The value of an expression that has no columns and is the same whenever it is computed; None for any other.
+
+    Words of the syntax are no values, and an expression that fails is left for the rows that need it.
+    """
+    if isinstance(rex, Literal):
+        return rex
+    if not isinstance(rex, Call) or not all(map(_foldable, walk(rex))):
+        return None
+    try:
+        column = _column(_evaluate(rex)(_ONE_ROW, Moment()), 1, arrow_type(rex.type))
+    except (TableException, pa.ArrowException):
+        return None
+    return Literal(rex.type, _plain(column.to_pylist()[0], rex.type))
+
+
+def folded(rex: Rex) -> Rex:
+    """The expression with its constant parts computed."""
+    if isinstance(rex, Call) and not is_word(rex):
+        known = constant(rex)
+        if known is not None:
+            return known
+        return rex.with_parts(tuple(arg if is_word(arg) else folded(arg) for arg in rex.args))
+    return rex
+
+
+def is_word(rex: Rex) -> bool:
+    """Whether it belongs to the syntax of a call, such as the unit of EXTRACT, and is not a value."""
+    return isinstance(rex, Literal) and isinstance(rex.type, NullType) and rex.value is not None
+
+
+_ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0], pa.int8())], ["row"])
+
+
+def _foldable(rex: Rex) -> bool:
+    if isinstance(rex, Literal):
+        return True
+    return isinstance(rex, Call) and rex.udf is None and FUNCTIONS[rex.function].deterministic and _portable(rex.type)
+
+
+def _portable(kind: DataType) -> bool:
+    from penstock.table import types as t
+
+    return not isinstance(kind, t.ArrayType | t.MapType | t.RowType | t.MultisetType)
+
+
+def _plain(value: Any, kind: DataType) -> Any:
+    """A value of Arrow in the form that a Literal has."""
+    from penstock.table import types as t
+
+    if isinstance(kind, t.DayTimeIntervalType) and value is not None:
+        return round(value.total_seconds() * 1000)
+    return value
+
+
+# --- one node ---
+def _evaluate(rex: Rex) -> Evaluate:
+    match rex:
+        case InputRef():
+            index = rex.index
+            return lambda batch, moment: batch.column(index)
+        case Literal():
+            return _literal(rex)
+        case Call() if rex.udf is not None:
+            return user_functions.evaluate(rex, [_evaluate_column(arg) for arg in rex.args])
+        case Call() if rex.function in _LAZY:
+            return _LAZY[rex.function](rex)
+        case Call():
+            return _call(rex)
+    raise TableException(f"{type(rex).__name__} {rex} cannot be evaluated: it should have been planned as a join")
+
+
+def _literal(rex: Literal) -> Evaluate:
+    if is_word(rex):
+        return lambda batch, moment: rex.value
+    value = array_of([rex.value], rex.type)[0]
+    return lambda batch, moment: value
+
+
+def _evaluate_column(rex: Rex) -> Compiled:
+    evaluate, aim = _evaluate(rex), arrow_type(rex.type)
+    return lambda batch, moment: _column(evaluate(batch, moment), batch.num_rows, aim)
+
+
+def _call(rex: Call) -> Evaluate:
+    found = FUNCTIONS[rex.function]
+    kernel, aim = found.make(rex), arrow_type(rex.type)
+    args = [_evaluate(arg) for arg in rex.args]
+
+    def evaluate(batch: pa.RecordBatch, moment: Moment) -> Value:
+        values = [arg(batch, moment) for arg in args]
+        if values and not any(isinstance(value, pa.Array) for value in values):
+            values = [_spread(value, batch.num_rows) for value in values]
+        result = kernel(batch.num_rows, moment, *values) if found.moment else kernel(*values)
+        return result if result.type == aim else _column(result, batch.num_rows, aim)
+
+    return evaluate
+
+
+def _spread(value: Value, rows: int) -> Value:
+    return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
+
+
+def _column(value: Value, rows: int, aim: pa.DataType) -> pa.Array:
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, rows)
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    return value if value.type == aim else value.cast(aim)
+
+
+# --- calls that do not need all their arguments for every row ---
+def may_raise(rex: Rex) -> bool:
+    """Whether it must not be evaluated for a row that does not need it."""
+    return any(isinstance(one, Call) and _can_fail(one) for one in walk(rex))
+
+
+def _can_fail(call: Call) -> bool:
+    if call.udf is not None:
+        return True
+    return can_fail(call) if call.function == "CAST" else FUNCTIONS[call.function].raises
+
+
+def _where(rex: Rex) -> Callable[[pa.RecordBatch, Moment, pa.Array], Value]:
+    """Evaluates for the rows of a mask alone, if it must; the other rows are NULL."""
+    column = _evaluate_column(rex)
+    whole = _evaluate(rex)
+    if not may_raise(rex):
+        return lambda batch, moment, mask: whole(batch, moment)
+
+    def evaluate(batch: pa.RecordBatch, moment: Moment, mask: pa.Array) -> Value:
+        wanted = pc.sum(mask).as_py() or 0
+        if wanted == batch.num_rows:
+            return column(batch, moment)
+        if not wanted:
+            return pa.nulls(batch.num_rows, arrow_type(rex.type))
+        chosen = column(batch.filter(mask), moment)
+        places = pc.if_else(mask, pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1), None)
+        return chosen.take(places)
+
+    return evaluate
+
+
+def _logic(rex: Call, decisive: bool) -> Evaluate:
+    """AND and OR: a right side that may fail is evaluated only where the left does not decide."""
+    join = pc.and_kleene if rex.function == "AND" else pc.or_kleene
+    first, *others = rex.args
+    left, rights = _evaluate_column(first), [_where(other) for other in others]
+
+    def evaluate(batch: pa.RecordBatch, moment: Moment) -> Value:
+        result = left(batch, moment)
+        for right in rights:
+            open_rows = pc.fill_null(pc.not_equal(result, decisive), True)
+            result = join(result, right(batch, moment, open_rows))
+        return result
+
+    return evaluate
+
+
+def _case(rex: Call) -> Evaluate:
+    """CASE: conditions one after the other, values only where their condition was the first to hold."""
+    aim = arrow_type(rex.type)
+    branches = [(_where(when), _where(then)) for when, then in zip(rex.args[:-1:2], rex.args[1::2], strict=True)]
+    otherwise = _where(rex.args[-1])
+
+    def evaluate(batch: pa.RecordBatch, moment: Moment) -> Value:
+        rows = batch.num_rows
+        left = pa.repeat(pa.scalar(True), rows)
+        parts: list[tuple[pa.Array, Value]] = []
+        for when, then in branches:
+            held = _column(pc.fill_null(when(batch, moment, left), False), rows, pa.bool_())
+            chosen = pc.and_(left, held)
+            parts.append((chosen, then(batch, moment, chosen)))
+            left = pc.and_not(left, held)
+        result = _column(otherwise(batch, moment, left), rows, aim)
+        for chosen, value in reversed(parts):
+            result = _choose(chosen, value, result)
+        return result
+
+    return evaluate
+
+
+def _coalesce(rex: Call) -> Evaluate:
+    aim = arrow_type(rex.type)
+    first, *others = rex.args
+    left, rights = _evaluate_column(first), [_where(other) for other in others]
+
+    def evaluate(batch: pa.RecordBatch, moment: Moment) -> Value:
+        result = _column(left(batch, moment), batch.num_rows, aim)
+        for right in rights:
+            missing = pc.is_null(result)
+            if not pc.any(missing).as_py():
+                break
+            result = _choose(missing, right(batch, moment, missing), result)
+        return result
+
+    return evaluate
+
+
+def _choose(mask: pa.Array, yes: Value, no: pa.Array) -> pa.Array:
+    if yes.type != no.type:
+        yes = yes.cast(no.type)
+    return pc.if_else(mask, yes, no)
+
+
+_LAZY: dict[str, Callable[[Call], Evaluate]] = {
+    "AND": lambda rex: _logic(rex, False),
+    "OR": lambda rex: _logic(rex, True),
+    "CASE": _case,
+    "COALESCE": _coalesce,
+}
