@@ -33,6 +33,27 @@ class SeveralKeys:
         return tuple(part(value) for part in self.parts)
 
 
+@dataclasses.dataclass(frozen=True)
+class ColumnKeys:
+    """Fields by position, as keys of a table: one field is a key as it is, several are a tuple, and none is ()."""
+
+    positions: tuple[int, ...]
+
+    def __call__(self, value: Any) -> Any:
+        if len(self.positions) == 1:
+            return frozen(value[self.positions[0]])
+        return tuple(frozen(value[position]) for position in self.positions)
+
+
+def frozen(value: Any) -> Any:
+    """A value as part of a key: lists, dicts and rows as tuples, since keys must be hashable."""
+    if isinstance(value, (list, tuple, Row)):
+        return tuple(map(frozen, value))
+    if isinstance(value, dict):
+        return tuple((frozen(key), frozen(part)) for key, part in value.items())
+    return value
+
+
 def key_selector(*keys: Any) -> Callable[[Any], Any]:
     """What `key_by` was given, as one function from a record to its key."""
     if len(keys) == 1 and isinstance(keys[0], (list, tuple)):

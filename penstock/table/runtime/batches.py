@@ -1,0 +1,94 @@
+"""Batches of a query: rows as columns, with a last column for the kind of change where rows are not all inserts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table.arrow import KIND
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
+"""The values of RowKind, as the kind column has them."""
+Held = tuple[Any, ...]
+"""A row as state holds it: plain Python values that can be hashed. Moments are numbers."""
+
+_MOMENTS = (pa.types.is_timestamp, pa.types.is_time64, pa.types.is_duration)
+KIND_FIELD = pa.field(KIND, pa.int8())
+
+
+# --- between columns and what state holds ---
+def held_values(column: pa.Array) -> list[Any]:
+    """The values of a column as state holds them: moments as numbers, nested values as tuples."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    elif any(is_moment(kind) for is_moment in _MOMENTS):
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return list(map(frozen_nested, values)) if pa.types.is_nested(kind) else values
+
+
+def frozen_nested(value: Any) -> Any:
+    """A nested value as a tuple: a struct by its fields, a list by its elements, a map by its pairs."""
+    if isinstance(value, dict):
+        return tuple(map(frozen_nested, value.values()))
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen_nested, value))
+    return value
+
+
+def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The column of values that state held."""
+    if pa.types.is_date32(kind):
+        return pa.array(values, pa.int32()).cast(kind)
+    if any(is_moment(kind) for is_moment in _MOMENTS):
+        return pa.array(values, pa.int64()).cast(kind)
+    return pa.array(values, kind)
+
+
+def held_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> list[Held]:
+    """The rows of a batch, or some of their columns, as state holds them."""
+    wanted = range(batch.num_columns) if positions is None else positions
+    columns = [held_values(batch.column(position)) for position in wanted]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+
+def batch_of(rows: Sequence[Held], schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of rows that state held; with kinds, if the schema has them."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+    arrays = [column_of(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return made(arrays, schema, len(rows))
+
+
+def made(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """A batch of columns. Without any it still has its number of rows."""
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+
+
+# --- kinds of change ---
+def kinds_of(batch: pa.RecordBatch) -> pa.Array:
+    """The kinds of the rows of a changelog."""
+    return batch.column(batch.num_columns - 1)
+
+
+def adds(batch: pa.RecordBatch) -> pa.Array:
+    """For every row of a changelog, whether it adds a row (+I, +U) or takes one away (-U, -D)."""
+    return pc.is_in(kinds_of(batch), value_set=_ADDING)
+
+
+_ADDING = pa.array([INSERT, UPDATE_AFTER], pa.int8())
+
+
+def inserts(count: int) -> pa.Array:
+    """The kinds of rows that all are inserts."""
+    return pa.repeat(pa.scalar(INSERT, pa.int8()), count)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Several batches of one form as one."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,0 +1,181 @@
+"""Where batches begin and end: values and streams become batches, and batches become rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.common.types import Row, RowKind, make_row
+from penstock.errors import TypeMismatch
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk, Receiver, Timestamps, Values
+from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.operator import Operator, OperatorContext
+from penstock.runtime.sources.source_operator import CHUNK_RECORDS, Budget, Reader, Source
+from penstock.table import types as t
+from penstock.table.arrow import array_of, arrow_schema, values_of
+from penstock.table.plan.nodes import ROWTIME
+from penstock.table.plan.nodes import Columns as PlanColumns
+from penstock.table.runtime.batches import made
+
+_KINDS = tuple(RowKind)
+
+
+class BatchesSource(Source):
+    """Batches that the program itself holds, from one subtask."""
+
+    parallel = False
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.whole = batch
+
+    def reader(self, context: OperatorContext, position: Any = None) -> Reader:
+        return _BatchesReader(self.whole, position or 0)
+
+
+class _BatchesReader(Reader):
+    def __init__(self, batch: pa.RecordBatch, start: int) -> None:
+        self._batch = batch
+        self._next = start
+
+    def poll(self, output: Receiver, budget: Budget) -> int:
+        part = self._batch.slice(self._next, min(CHUNK_RECORDS, budget.records))
+        if part.num_rows:
+            output.chunk(Chunk.of(Columns(part)))
+        self._next += part.num_rows
+        self.finished = self._next >= self._batch.num_rows
+        return int(part.num_rows)
+
+    def position(self) -> int:
+        return self._next
+
+
+def values_batch(columns: PlanColumns, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows of a query as a batch."""
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    arrays = [array_of(values, column.type) for values, column in zip(by_column, columns, strict=True)]
+    return made(arrays, arrow_schema(columns), len(rows))
+
+
+class FromValues(Operator):
+    """Makes batches of the values of a stream: rows by name or position, or single values."""
+
+    wants_declared_form = True
+
+    def __init__(self, columns: PlanColumns, metadata: Sequence[tuple[int, str]], changelog: bool) -> None:
+        super().__init__()
+        self.columns = columns
+        self.metadata = dict(metadata)
+        self.changelog = changelog
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._schema = arrow_schema(self.columns, self.changelog)
+        self._fields = [index for index in range(len(self.columns)) if index not in self.metadata]
+        self._names = [self.columns[index].name for index in self._fields]
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        try:
+            batch = self._batch(values, timestamps)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+        self.emit_chunk(Chunk.of(Columns(batch)))
+
+    def _batch(self, values: Values, timestamps: Timestamps) -> pa.RecordBatch:
+        found = iter(zip(*self._rows(values), strict=True))
+        arrays: list[pa.Array] = []
+        for index, column in enumerate(self.columns):
+            if index in self.metadata:
+                arrays.append(self._metadata(index, timestamps, len(values)))
+            else:
+                arrays.append(array_of(next(found), column.type))
+        if self.changelog:
+            arrays.append(pa.array([_kind(value) for value in values], pa.int8()))
+        elif any(isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT for value in values):
+            raise TypeMismatch("a row that is no insert came into a table of inserts: use from_changelog_stream")
+        return made(arrays, self._schema, len(values))
+
+    def _rows(self, values: Values) -> Iterator[Sequence[Any]]:
+        names, width = self._names, len(self._names)
+        for value in values:
+            if isinstance(value, Row):
+                known = value.get_field_names()
+                by_name = known is not None and set(known) >= set(names)
+                row: Sequence[Any] = value.get_fields_by_names(names) if by_name else list(value)
+            elif isinstance(value, tuple | list) and not self._single_nested():
+                row = value
+            else:
+                row = (value,)
+            if len(row) != width:
+                raise TypeMismatch(f"{value!r} has {len(row)} fields, and the table {width}: {', '.join(names)}")
+            yield row
+
+    def _single_nested(self) -> bool:
+        return len(self._fields) == 1 and isinstance(self.columns[self._fields[0]].type, t.ArrayType)
+
+    def _metadata(self, index: int, timestamps: Timestamps, count: int) -> pa.Array:
+        key, declared = self.metadata[index], self.columns[index].type
+        if key.lower() not in {"rowtime", "timestamp"}:
+            raise TypeMismatch(f"a stream has no metadata '{key}': allowed is rowtime")
+        stamps = list(timestamps or repeat(None, count))
+        return millis_column(pa.array(stamps, pa.int64()), declared)
+
+
+def millis_column(stamps: pa.Array, declared: t.DataType) -> pa.Array:
+    """Milliseconds as a column of a type that can hold them."""
+    if isinstance(declared, t.TimestampType | t.LocalZonedTimestampType):
+        moments = stamps.cast(pa.timestamp("ms")).cast(pa.timestamp("us"))
+        return moments.cast(pa.int64()).cast(array_of([], declared).type)
+    return stamps.cast(array_of([], declared).type)
+
+
+def millis_of(column: pa.Array) -> pa.Array:
+    """A column of TIMESTAMP as whole milliseconds, rounded down."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "us":
+        return column.cast(pa.int64())
+    least = pc.min(column.cast(pa.int64())).as_py()
+    if least is not None and least < 0:
+        column = pc.floor_temporal(column, unit="millisecond")
+    return pc.divide(column.cast(pa.int64()), 1000)
+
+
+def _kind(value: Any) -> int:
+    return int(value.get_row_kind().value) if isinstance(value, Row) else 0
+
+
+class ToRows(Operator):
+    """Makes Rows with kinds of batches; with a rowtime, it is the timestamp of the row."""
+
+    def __init__(self, columns: PlanColumns, changelog: bool, stamped: bool = False) -> None:
+        super().__init__()
+        self.columns = columns
+        self.changelog = changelog
+        self.stamped = stamped
+
+    def chunk(self, chunk: Chunk) -> None:
+        assert chunk.columns is not None
+        batch = chunk.columns.batch
+        try:
+            self.emit(self._rows(batch), self._stamps(batch))
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def _rows(self, batch: pa.RecordBatch) -> list[Row]:
+        names = tuple(column.name for column in self.columns)
+        columns = [values_of(batch.column(i), column.type) for i, column in enumerate(self.columns)]
+        values = zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+        if not self.changelog:
+            return [make_row(names, row) for row in values]
+        kinds = batch.column(len(self.columns)).to_pylist()
+        return [make_row(names, row, _KINDS[kind]) for row, kind in zip(values, kinds, strict=True)]
+
+    def _stamps(self, batch: pa.RecordBatch) -> Timestamps:
+        times = [index for index, column in enumerate(self.columns) if column.time == ROWTIME]
+        if not self.stamped or not times:
+            return None
+        stamps: list[int | None] = millis_of(batch.column(times[0])).to_pylist()
+        return stamps

@@ -1,0 +1,155 @@
+"""The bases of a query's operators: batches in, batches out, state by key, event time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk
+from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.function_operator import FunctionOperator
+from penstock.runtime.core.operator import Operator, OperatorContext
+from penstock.runtime.core.timers import Timers
+from penstock.state.tables import Layout, Table
+from penstock.table.runtime.batches import Held, batch_of
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
+from penstock.vocabulary.state.descriptors import ValueStateDescriptor
+
+
+class TableOperator(Operator):
+    """An operator without state. A subclass says in `batch` what becomes of a batch."""
+
+    schema: pa.Schema
+    """The form of what it sends: the columns, and the kinds if it is a changelog."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__()
+        self.schema = schema
+
+    def chunk(self, chunk: Chunk) -> None:
+        assert chunk.columns is not None
+        try:
+            self.batch(chunk.columns.batch)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the only input."""
+        raise NotImplementedError
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch to the output; an empty one is nothing."""
+        if batch.num_rows:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+
+class KeyedTableOperator(FunctionOperator):
+    """An operator with state by key. Output is gathered as held rows, and sent after every batch and watermark.
+
+    In BATCH mode it gets its input as it comes, without watermarks before the last one.
+    """
+
+    timers: Timers
+
+    def __init__(self, keys: Sequence[int], schema: pa.Schema) -> None:
+        super().__init__(None, None, ColumnKeys(tuple(keys)))
+        self.schema = schema
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self.timers = Timers(context.clock, self.keyed)
+        self.gathered: list[Held] = []
+
+    def table(self, name: str, layout: Layout | None = None) -> Table:
+        """The table of a state."""
+        assert self.keyed is not None
+        return self.keyed.table(ValueStateDescriptor(name), layout)
+
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        return ()
+
+    # --- input ---
+    def chunk(self, chunk: Chunk) -> None:
+        self.take(self.batch, chunk)
+
+    def take(self, how: Callable[[pa.RecordBatch], None], chunk: Chunk) -> None:
+        """Let a method take a batch, and send on what it gathered."""
+        assert chunk.columns is not None
+        self.do(how, chunk.columns.batch)
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the only input."""
+        raise NotImplementedError
+
+    def do(self, how: Callable[..., None], *what: Any) -> None:
+        """Call a method, and send on what it gathered; an error names this operator."""
+        try:
+            how(*what)
+        except USER_ERRORS as error:
+            self.gathered.clear()
+            raise self.failed(error, []) from error
+        self.flush()
+
+    def flush(self) -> None:
+        """Send on what was gathered."""
+        if self.gathered:
+            rows, self.gathered = self.gathered, []
+            self.send(batch_of(rows, self.schema))
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch to the output; an empty one is nothing."""
+        if batch.num_rows:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """What is due comes before the watermark is passed on."""
+        self.current_watermark = self.timers.watermark = timestamp
+        self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
+        self.output.watermark(timestamp)
+
+    def resume_at(self, watermark: int) -> None:
+        self.current_watermark = self.timers.watermark = watermark
+
+    def advance_processing_time(self, now: int) -> None:
+        self.do(self.timers.processing_time.fire_once, now, self.on_processing_time)
+
+    def next_due(self) -> int | None:
+        return self.timers.processing_time.next_time()
+
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+
+    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+
+    def finish(self) -> None:
+        self.do(self.at_end)
+
+    def at_end(self) -> None:
+        """All input has come; gather what is left, which BATCH mode keeps to the end."""
+
+
+class TwoInputTableOperator(KeyedTableOperator):
+    """An operator with two inputs that share state by key."""
+
+    def __init__(self, keys: tuple[Sequence[int], Sequence[int]], schema: pa.Schema) -> None:
+        super().__init__(keys[0], schema)
+        self.selectors = (ColumnKeys(tuple(keys[0])), ColumnKeys(tuple(keys[1])))
+
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
+        return (lambda chunk: self.take(self.left, chunk), lambda chunk: self.take(self.right, chunk))
+
+    def left(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the first input."""
+        raise NotImplementedError
+
+    def right(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the second input."""
+        raise NotImplementedError
