@@ -15,7 +15,7 @@ from penstock.common.types import Row, rows_to_columns
 from penstock.errors import SchemaMismatch, TypeMismatch
 from penstock.formats.libraries import pyarrow
 from penstock.runtime.core.elements import Timestamps, Values
-from penstock.vocabulary.functions.key_selectors import ColumnKeys, FieldKey, SeveralKeys, frozen
+from penstock.vocabulary.functions.key_selectors import ColumnKeys, FieldKey, SeveralKeys
 
 if TYPE_CHECKING:
     from penstock.formats.columnar import Projection
@@ -139,38 +139,18 @@ class Columns:
     def keys(self, selector: Callable[[Any], Any]) -> Keys | None:
         """The keys of the rows; None if the selector does not name columns."""
         if isinstance(selector, ColumnKeys):
-            return self._several(selector.positions, bare=len(selector.positions) == 1)
+            return _together([_encoded_keys(self.batch.column(index)) for index in selector.positions], len(self))
         if isinstance(selector, SeveralKeys):
             found = [self._column_of(part) for part in selector.parts]
-            named = [index for index in found if index is not None]
-            return self._several(named, bare=False) if len(named) == len(found) else None
+            named = [self._keys_in(index) for index in found if index is not None]
+            return _tuples(named) if len(named) == len(found) else None
         index = self._column_of(selector)
         return None if index is None else self._keys_in(index)
 
     def _keys_in(self, index: int) -> Keys:
-        column = self.batch.column(index)
-        if _is_encoded(column.type):
-            return _keys_of_nested(column)
-        encoded = column.dictionary_encode("encode")
+        encoded = self.batch.column(index).dictionary_encode("encode")
         declared = None if self.row_type is None else self.row_type.field_types[index]
         return Keys(_values(encoded.dictionary, declared), encoded.indices)
-
-    def _several(self, indices: Sequence[int], bare: bool) -> Keys:
-        """Keys of several columns as tuples: each column is encoded by itself, and then the numbers together."""
-        if bare:
-            return self._keys_in(indices[0])
-        if not indices:
-            return Keys([()], pyarrow().array([0] * len(self)))
-        parts = [self._keys_in(index) for index in indices]
-        codes = parts[0].which.to_numpy(zero_copy_only=False)
-        keys = [(key,) for key in parts[0].distinct]
-        for part in parts[1:]:
-            width = len(part.distinct)
-            combined = pyarrow().array(codes.astype("int64") * width + part.which.to_numpy(zero_copy_only=False))
-            encoded = combined.dictionary_encode()
-            keys = [(*keys[code // width], part.distinct[code % width]) for code in encoded.dictionary.to_pylist()]
-            codes = encoded.indices.to_numpy(zero_copy_only=False)
-        return Keys(keys, pyarrow().array(codes))
 
     def _column_of(self, selector: Callable[[Any], Any]) -> int | None:
         if not isinstance(selector, FieldKey) or len(selector.path) != 1:
@@ -185,27 +165,52 @@ def _is_encoded(kind: Any) -> bool:
     return bool(types.is_dictionary(kind) or types.is_nested(kind))
 
 
-def _keys_of_nested(column: Array) -> Keys:
-    """Lists, maps and structs have no dictionary in Arrow."""
-    if pyarrow().types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+def _together(parts: list[Keys], rows: int) -> Keys:
+    if len(parts) == 1:
+        return parts[0]
+    return _tuples(parts) if parts else Keys([()], pyarrow().array([0] * rows))
+
+
+def _tuples(parts: list[Keys]) -> Keys:
+    """Keys of several columns: each column was encoded by itself, now their numbers are encoded together."""
+    codes, keys = parts[0].which.to_numpy(zero_copy_only=False), [(key,) for key in parts[0].distinct]
+    for part in parts[1:]:
+        width = len(part.distinct)
+        combined = codes.astype("int64") * width + part.which.to_numpy(zero_copy_only=False)
+        encoded = pyarrow().array(combined).dictionary_encode()
+        keys = [(*keys[code // width], part.distinct[code % width]) for code in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+    return Keys(keys, pyarrow().array(codes))
+
+
+# --- values of tables ---
+def _encoded_keys(column: Array) -> Keys:
+    if not _is_encoded(column.type):
+        encoded = column.dictionary_encode("encode")
+        return Keys(held_values(encoded.dictionary), encoded.indices)
     numbers: dict[Any, int] = {}
-    which = [numbers.setdefault(key, len(numbers)) for key in key_values(column)]
-    return Keys(list(numbers), pyarrow().array(which))
+    which = [numbers.setdefault(key, len(numbers)) for key in held_values(column)]
+    return Keys(list(numbers), pyarrow().array(which, pyarrow().int32()))
 
 
-def key_values(column: Array) -> list[Any]:
-    """The values of a column as they are in keys."""
-    if pyarrow().types.is_nested(column.type):
-        return [_frozen_struct(value) for value in column.to_pylist()]
-    return list(_values(column, None))
+def held_values(column: Array) -> list[Any]:
+    """The values of a column as keys and state of tables hold them: moments as numbers, nested values as tuples."""
+    types, kind = pyarrow().types, column.type
+    if types.is_dictionary(kind):
+        return held_values(column.dictionary_decode())
+    if types.is_date32(kind):
+        column = column.cast(pyarrow().int32())
+    elif types.is_timestamp(kind) or types.is_time64(kind) or types.is_duration(kind):
+        column = column.cast(pyarrow().int64())
+    values: list[Any] = column.to_pylist()
+    return list(map(frozen_nested, values)) if types.is_nested(kind) else values
 
 
-def _frozen_struct(value: Any) -> Any:
-    """Structs come as dicts, of which only the values count; maps come as lists of pairs."""
+def frozen_nested(value: Any) -> Any:
+    """A nested value as a tuple: a struct by its fields, a list by its elements, a map by its pairs."""
     if isinstance(value, dict):
-        return tuple(map(_frozen_struct, value.values()))
-    return tuple(map(_frozen_struct, value)) if isinstance(value, list) else frozen(value)
+        return tuple(map(frozen_nested, value.values()))
+    return tuple(map(frozen_nested, value)) if isinstance(value, list | tuple) else value
 
 
 @lru_cache(maxsize=128)

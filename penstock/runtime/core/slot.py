@@ -54,6 +54,7 @@ from penstock.runtime.sources.source_operator import Budget
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.snapshot_file import State
 from penstock.state.tables import Tables
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 MACHINE = socket.gethostname()
 _NOTHING = b""
@@ -216,7 +217,7 @@ class Slot:
             receiver: Receiver = channel
             if target.chain != node.chain:
                 receiver = Counted(channel, self.activity.sent[node.chain], self.activity.received[target.chain])
-            if isinstance(partitioning, ByKey):
+            if isinstance(partitioning, ByKey) and not isinstance(partitioning.selector, ColumnKeys):
                 return KeyCheck(Owner(f"key_by of {target.name}", target.uid), receiver, partitioning.selector)
             return receiver
         writer = self.writers[edge.id] = writer_for(self.plan, self.index, edge, partitioning)

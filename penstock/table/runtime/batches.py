@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.runtime.core.columns import held_values
 from penstock.table.arrow import KIND
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
@@ -20,26 +21,6 @@ KIND_FIELD = pa.field(KIND, pa.int8())
 
 
 # --- between columns and what state holds ---
-def held_values(column: pa.Array) -> list[Any]:
-    """The values of a column as state holds them: moments as numbers, nested values as tuples."""
-    kind = column.type
-    if pa.types.is_date32(kind):
-        column = column.cast(pa.int32())
-    elif any(is_moment(kind) for is_moment in _MOMENTS):
-        column = column.cast(pa.int64())
-    values: list[Any] = column.to_pylist()
-    return list(map(frozen_nested, values)) if pa.types.is_nested(kind) else values
-
-
-def frozen_nested(value: Any) -> Any:
-    """A nested value as a tuple: a struct by its fields, a list by its elements, a map by its pairs."""
-    if isinstance(value, dict):
-        return tuple(map(frozen_nested, value.values()))
-    if isinstance(value, list | tuple):
-        return tuple(map(frozen_nested, value))
-    return value
-
-
 def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """The column of values that state held."""
     if pa.types.is_date32(kind):

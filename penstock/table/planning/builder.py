@@ -1,0 +1,123 @@
+"""Builds operators: every relation becomes a Physical, by the function that knows its kind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from penstock.common.configuration import parse_duration
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.keyed_stream import KeyedStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import TableException
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.runtime.core.operator import Operator
+from penstock.table.plan.nodes import Columns, Relation
+from penstock.table.planning.physical import Physical
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
+
+Build = Callable[["Builder", Any], Physical]
+
+
+class Options(Protocol):
+    """The options of a query."""
+
+    def get(self, key: str, default_value: str) -> str: ...
+
+
+class Builder:
+    """Makes the operators of one or several plans in one program; a relation that occurs twice is built once."""
+
+    def __init__(self, env: StreamExecutionEnvironment, config: Options, batch: bool, kinds: dict[type, Build]) -> None:
+        self.env = env
+        self.config = config
+        self.batch = batch
+        self._kinds = kinds
+        self._built: dict[int, tuple[Relation, Physical]] = {}
+        self._uids: dict[str, int] = {}
+
+    def build(self, relation: Relation) -> Physical:
+        known = self._built.get(id(relation))
+        if known is not None:
+            return known[1]
+        how = self._kinds.get(type(relation))
+        if how is None:
+            raise TableException(f"{type(relation).__name__} cannot be run yet")
+        made = how(self, relation)
+        self._built[id(relation)] = (relation, made)
+        return made
+
+    # --- options ---
+    @property
+    def zone(self) -> str:
+        return self.config.get("table.local-time-zone", "UTC")
+
+    def duration(self, key: str) -> int | None:
+        """An option that is a time, in milliseconds; None if it is not set."""
+        found = self.config.get(key, "")
+        return parse_duration(found) if found else None
+
+    @property
+    def ttl(self) -> int:
+        """How long state that nobody touches is kept, in milliseconds; 0 for ever."""
+        return 0 if self.batch else self.duration("table.exec.state.ttl") or 0
+
+    # --- operators ---
+    def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
+        """An operator after another, in the same subtask where that is possible."""
+        return self._add(relation, name, operator, [input.stream._input_refs()])
+
+    def keyed(
+        self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
+    ) -> DataStream:
+        """An operator that gets the rows of a key together. Without keys there is one subtask."""
+        stream = self._add(relation, name, operator, [self.by_key(input, keys)])
+        return stream if keys else stream.force_non_parallel()
+
+    def two_inputs(
+        self,
+        inputs: tuple[Physical, Physical],
+        keys: tuple[Sequence[int], Sequence[int]],
+        relation: Relation,
+        name: str,
+        operator: Operator,
+    ) -> DataStream:
+        """An operator that gets the rows of a key from two inputs together."""
+        refs = [self.by_key(input, own) for input, own in zip(inputs, keys, strict=True)]
+        stream = self._add(relation, name, operator, refs)
+        return stream if keys[0] else stream.force_non_parallel()
+
+    def by_key(self, input: Physical, keys: Sequence[int]) -> Sequence[StreamRef]:
+        return KeyedStream(input.stream, ColumnKeys(tuple(keys)))._input_refs()
+
+    def _add(
+        self, relation: Relation, name: str, operator: Operator, inputs: Sequence[Sequence[StreamRef]]
+    ) -> DataStream:
+        """A node that is not run unless something reads it. Its uid follows from the plan alone."""
+        node = Transformation(name, operator, [tuple(refs) for refs in inputs])
+        node.uid = self.uid(relation, name)
+        node.description = relation.details() or None
+        return DataStream(self.env, [StreamRef(node)])
+
+    def uid(self, relation: Relation, name: str) -> str:
+        """The identity of an operator: equal for the same query, different for any other."""
+        digest = hashlib.sha256(f"{name} {fingerprint(relation)}".encode()).hexdigest()[:12]
+        uid = f"{name.lower().replace(' ', '-')}-{digest}"
+        self._uids[uid] = count = self._uids.get(uid, 0) + 1
+        return uid if count == 1 else f"{uid}-{count}"
+
+
+def fingerprint(relation: Relation) -> str:
+    """A relation and everything below it as text, with types."""
+    inside = ", ".join(fingerprint(part) for part in relation.inputs())
+    return f"{type(relation).__name__}[{relation.details()}]{_types(relation.columns)}({inside})"
+
+
+def _types(columns: Columns) -> str:
+    return "{" + ", ".join(column.type.as_sql() for column in columns) + "}"
+
+
+def label_of(relation: Relation, name: str) -> str:
+    """How an operator is shown in explanations."""
+    return f"{name}({relation.details()})"

@@ -1,0 +1,75 @@
+"""The planner: optimises queries, makes programs of them, and explains both."""
+
+from __future__ import annotations
+
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import TableException
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.table.plan.nodes import Relation, SetOperation
+from penstock.table.plan.nodes import explained as explained_relation
+from penstock.table.planning import aggregates, scans
+from penstock.table.planning.builder import Build, Builder, Options
+from penstock.table.planning.optimiser import optimised
+from penstock.table.planning.physical import Physical, explained
+from penstock.table.runtime.scans import ToRows
+from penstock.table.stream_types import type_information
+from penstock.table.types import RowType
+
+CHANGELOG_MODE = "CHANGELOG_MODE"
+
+
+class Planner:
+    """Plans the queries of one program. Relations that several queries share are run once."""
+
+    def __init__(self, env: StreamExecutionEnvironment, config: Options, batch: bool) -> None:
+        self._builder = Builder(env, config, batch, _builders())
+        self._env = env
+        self._batch = batch
+        self._optimised: dict[int, tuple[Relation, Relation]] = {}
+
+    def optimised(self, relation: Relation) -> Relation:
+        """The plan that is run instead of a logical one."""
+        known = self._optimised.get(id(relation))
+        if known is None:
+            known = self._optimised[id(relation)] = (relation, optimised(relation, self._batch))
+        return known[1]
+
+    def stream(self, relation: Relation) -> Physical:
+        """A query as a stream of batches."""
+        return self._builder.build(self.optimised(relation))
+
+    def rows(self, relation: Relation, stamped: bool = False) -> DataStream:
+        """A query as a stream of Rows with kinds of change; if `stamped`, with its event time as timestamps."""
+        physical = self.stream(relation)
+        operator = ToRows(relation.columns, physical.changelog, stamped)
+        declared = type_information(RowType([(column.name, column.type) for column in relation.columns]))
+        node = Transformation("Rows", operator, [physical.stream._input_refs()])
+        node.uid = self._builder.uid(relation, "Rows")
+        return DataStream(self._env, [StreamRef(node)], declared)
+
+    def is_changelog(self, relation: Relation) -> bool:
+        """Whether a query brings more than inserts."""
+        return self.stream(relation).changelog
+
+    # --- explaining ---
+    def explain(self, relation: Relation, *details: object) -> str:
+        """A query at every level: as it was written, as it is run, and what runs it."""
+        physical = self.stream(relation)
+        wanted = {getattr(detail, "name", str(detail)) for detail in details}
+        sections = [
+            ("== Abstract Syntax Tree ==", explained_relation(relation)),
+            ("== Optimized Physical Plan ==", explained(physical, CHANGELOG_MODE in wanted)),
+            ("== Optimized Execution Plan ==", explained(physical, False)),
+        ]
+        return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
+
+
+def _builders() -> dict[type, Build]:
+    return {**scans.BUILDERS, **aggregates.BUILDERS, SetOperation: _set_operation}
+
+
+def _set_operation(builder: Builder, relation: SetOperation) -> Physical:
+    if relation.kind == "UNION" and relation.all:
+        return scans.union_all(builder, relation)
+    raise TableException(f"{relation.details()} cannot be run yet")

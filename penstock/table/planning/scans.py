@@ -1,0 +1,79 @@
+"""Builders of leaves, Calcs, unions and watermarks."""
+
+from __future__ import annotations
+
+from penstock.datastream.data_stream import DataStream
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.runtime.sources.source_operator import SourceOperator
+from penstock.table.arrow import arrow_schema
+from penstock.table.plan.nodes import Relation, SetOperation, StreamScan, Values, Watermark
+from penstock.table.plan.rex import Literal
+from penstock.table.planning.builder import Build, Builder, label_of
+from penstock.table.planning.nodes import Calc
+from penstock.table.planning.physical import Physical
+from penstock.table.runtime.calc import Calc as CalcOperator
+from penstock.table.runtime.changes import WithKinds
+from penstock.table.runtime.scans import BatchesSource, FromValues, values_batch
+from penstock.table.runtime.watermark import WatermarkOperator
+
+
+def values(builder: Builder, relation: Values) -> Physical:
+    rows = [tuple(_plain(value) for value in row) for row in relation.rows]
+    source = BatchesSource(values_batch(relation.columns, rows))
+    node = Transformation("Values", SourceOperator(source), kind="source", non_parallel=True)
+    node.uid = builder.uid(relation, "Values")
+    stream = DataStream(builder.env, [StreamRef(node)])
+    return Physical(stream, relation.columns, False, label_of(relation, "Values"))
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Literal) else value
+
+
+def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
+    operator = FromValues(relation.columns, relation.metadata, relation.changelog)
+    source = Physical(relation.stream, relation.columns, False)
+    stream = builder.then(source, relation, "Table From Stream", operator)
+    label = label_of(relation, "DataStreamScan")
+    return Physical(stream, relation.columns, relation.changelog, label, (), relation.upsert_key)
+
+
+def calc(builder: Builder, relation: Calc) -> Physical:
+    input = builder.build(relation.input)
+    schema = arrow_schema(relation.columns, input.changelog)
+    operator = CalcOperator(relation.exprs, relation.condition, schema, input.changelog)
+    operator.zone = builder.zone
+    stream = builder.then(input, relation, "Calc", operator)
+    return Physical(stream, relation.columns, input.changelog, label_of(relation, "Calc"), (input,))
+
+
+def union_all(builder: Builder, relation: SetOperation) -> Physical:
+    parts = [builder.build(part) for part in relation.parts]
+    changelog = any(part.changelog for part in parts)
+    streams = [as_changelog(builder, part, relation) if changelog else part for part in parts]
+    whole = streams[0].stream.union(*(part.stream for part in streams[1:]))
+    return Physical(whole, relation.columns, changelog, label_of(relation, "Union"), tuple(parts))
+
+
+def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physical:
+    """The same rows with kinds."""
+    if input.changelog:
+        return input
+    operator = WithKinds(arrow_schema(input.columns, True))
+    stream = builder.then(input, relation, "With Kinds", operator)
+    return Physical(stream, input.columns, True, input.label, input.inputs, input.upsert_key)
+
+
+def watermark(builder: Builder, relation: Watermark) -> Physical:
+    input = builder.build(relation.input)
+    stream = input.stream
+    if relation.expr is not None:
+        interval = builder.duration("pipeline.auto-watermark-interval")
+        schema = arrow_schema(relation.columns, input.changelog)
+        operator = WatermarkOperator(schema, relation.rowtime, relation.expr, interval, builder.zone)
+        stream = builder.then(input, relation, "Watermark", operator)
+    label = label_of(relation, "WatermarkAssigner")
+    return Physical(stream, relation.columns, input.changelog, label, (input,), input.upsert_key)
+
+
+BUILDERS: dict[type, Build] = {Values: values, StreamScan: stream_scan, Calc: calc, Watermark: watermark}

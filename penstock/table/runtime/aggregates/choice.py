@@ -1,0 +1,70 @@
+"""Which fold an aggregate call has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.errors import TableException
+from penstock.table import types as t
+from penstock.table.plan.nodes import Columns
+from penstock.table.plan.rex import AggregateCall
+from penstock.table.runtime.aggregates.collections import (
+    ArrayAgg,
+    Collect,
+    Distinct,
+    FirstOfInserts,
+    FirstValue,
+    LastOfInserts,
+    LastValue,
+    ListAgg,
+    SingleValue,
+)
+from penstock.table.runtime.aggregates.fold import Fold
+from penstock.table.runtime.aggregates.numbers import Avg, Count, Extreme, ExtremeOfChanges, Spread, Sum, SumOrZero
+from penstock.table.runtime.aggregates.user_aggregates import UserAggregate
+
+Make = Callable[[AggregateCall, Sequence[t.DataType]], Fold]
+_SUMS = {"SUM": Sum, "AVG": Avg, "COUNT": Count, "$SUM0": SumOrZero, "SUM0": SumOrZero}
+_BY_ROW: dict[str, Make] = {
+    "LISTAGG": ListAgg,
+    "STRING_AGG": ListAgg,
+    "ARRAY_AGG": ArrayAgg,
+    "COLLECT": Collect,
+    "SINGLE_VALUE": SingleValue,
+    **dict.fromkeys(("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV"), Spread),
+}
+_WITHOUT_EFFECT = {"MIN", "MAX"}
+"""Aggregates for which DISTINCT changes nothing."""
+
+
+def folds_for(calls: Sequence[AggregateCall], columns: Columns, signed: bool) -> list[Fold]:
+    """The folds of calls over an input. `signed`: its rows can be taken back."""
+    return [fold_for(call, [columns[index].type for index in call.args], signed) for call in calls]
+
+
+def fold_for(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fold:
+    made = _plain(call, types, signed)
+    return Distinct(made) if call.distinct and call.function not in _WITHOUT_EFFECT else made
+
+
+def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fold:
+    name = call.function
+    if call.udf is not None:
+        return UserAggregate(call, types)
+    if name in _SUMS:
+        return _SUMS[name](call, types, signed)
+    if name in {"MIN", "MAX"}:
+        return ExtremeOfChanges(call, types) if signed or not _ordered(types[0]) else Extreme(call, types, signed)
+    if name == "FIRST_VALUE":
+        return FirstValue(call, types) if signed else FirstOfInserts(call, types)
+    if name == "LAST_VALUE":
+        return LastValue(call, types) if signed else LastOfInserts(call, types)
+    if name in _BY_ROW:
+        return _BY_ROW[name](call, types)
+    known = ", ".join(sorted([*_SUMS, *_BY_ROW, "MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"]))
+    raise TableException(f"the aggregate function {name} cannot be run here; there are: {known}")
+
+
+def _ordered(declared: t.DataType) -> bool:
+    """Whether Arrow finds the least and the greatest of its values."""
+    return not isinstance(declared, t.DayTimeIntervalType | t.BinaryType | t.VarBinaryType | t.NullType)

@@ -1,0 +1,103 @@
+"""What an aggregate function is at run time: an accumulator that rows are folded into, one by one or in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.runtime.core.columns import held_values
+from penstock.table.arrow import arrow_type
+from penstock.table.plan.rex import AggregateCall
+from penstock.table.runtime.batches import column_of
+from penstock.table.types import DataType
+
+
+class Part(NamedTuple):
+    """A column that Arrow aggregates by group before the rest is folded in Python."""
+
+    column: pa.Array | None
+    """None for COUNT(*)."""
+    function: str
+    """One of Arrow's, without `hash_`."""
+
+
+class Fold:
+    """One aggregate call. Accumulators are plain values, so that state can hold them.
+
+    `add` folds a row in, or takes it out again if its sign is -1, and returns the accumulator.
+    """
+
+    def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
+        """`types` are those of the arguments."""
+        self.call = call
+        self.types = tuple(types)
+        self.arrow_type = arrow_type(call.type)
+
+    def open(self, context: Any) -> None:
+        """Called in the slot before the first row."""
+
+    def close(self) -> None:
+        """Called at the end."""
+
+    def new(self) -> Any:
+        """The accumulator of no rows."""
+        raise NotImplementedError
+
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        raise NotImplementedError
+
+    def value(self, accumulator: Any) -> Any:
+        """The result, as state holds values."""
+        raise NotImplementedError
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        """Two accumulators of different rows as one; the rows of the second come later."""
+        raise NotImplementedError(f"{self.call.function} cannot merge accumulators")
+
+    def column(self, values: Sequence[Any]) -> pa.Array:
+        """Results as a column."""
+        return column_of(values, self.arrow_type)
+
+    def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+        """The arguments of every row."""
+        columns = [held_values(batch.column(index)) for index in self.call.args]
+        return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+    def chosen(self, batch: pa.RecordBatch) -> list[bool] | None:
+        """For every row whether FILTER lets it count; None if all do."""
+        if self.call.filter is None:
+            return None
+        kept: list[bool] = batch.column(self.call.filter).fill_null(False).to_pylist()
+        return kept
+
+
+class VectorFold(Fold):
+    """An aggregate whose first phase runs in Arrow, before the exchange; Python sees one set of parts for each key."""
+
+    def __init__(self, call: AggregateCall, types: Sequence[DataType], signed: bool) -> None:
+        """`signed`: rows can be taken back."""
+        super().__init__(call, types)
+        self.signed = signed
+
+    def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
+        """What Arrow is to aggregate. `signs` are 1 and -1, or None if all rows are inserts."""
+        raise NotImplementedError
+
+    def part_types(self) -> list[pa.DataType]:
+        """The types of the parts after the first phase."""
+        raise NotImplementedError
+
+    def fold(self, accumulator: Any, parts: Sequence[Any]) -> Any:
+        """Fold what the first phase made of some rows into the accumulator."""
+        raise NotImplementedError
+
+    def argument(self, batch: pa.RecordBatch) -> pa.Array:
+        """The only argument, NULL where FILTER leaves a row out."""
+        column = batch.column(self.call.args[0])
+        if self.call.filter is None:
+            return column
+        kept = batch.column(self.call.filter).fill_null(False)
+        return pc.if_else(kept, column, pa.scalar(None, column.type))

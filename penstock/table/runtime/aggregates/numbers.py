@@ -1,0 +1,251 @@
+"""COUNT, SUM, AVG, MIN, MAX and the measures of spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table import types as t
+from penstock.table.arrow import arrow_type
+from penstock.table.runtime.aggregates.fold import Fold, Part, VectorFold
+
+_EXACT = Context(prec=76, rounding=ROUND_HALF_UP)
+_BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16, t.IntType: 32, t.BigIntType: 64}
+
+
+def wrapped(number: int, declared: t.DataType) -> int:
+    """A whole number as its type holds it: what is too large begins again at the other end."""
+    half = 1 << (_BITS.get(type(declared), 64) - 1)
+    return (number + half) % (2 * half) - half
+
+
+def is_whole(declared: t.DataType) -> bool:
+    return type(declared) in _BITS
+
+
+class Count(VectorFold):
+    """COUNT(*) and COUNT(x)."""
+
+    def new(self) -> int:
+        return 0
+
+    def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
+        counted = self._counted(batch)
+        if signs is None:
+            return [Part(counted, "count_all" if counted is None else "count")]
+        if counted is None:
+            return [Part(signs, "sum")]
+        return [Part(pc.if_else(counted.is_valid(), signs, 0), "sum")]
+
+    def _counted(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """A column that is NULL where a row does not count."""
+        columns = [batch.column(index) for index in self.call.args]
+        if self.call.filter is not None:
+            kept = batch.column(self.call.filter).fill_null(False)
+            columns.append(pc.if_else(kept, kept, pa.scalar(None, pa.bool_())))
+        if len(columns) <= 1:
+            return columns[0] if columns else None
+        whole = columns[0].is_valid()
+        for column in columns[1:]:
+            whole = pc.and_(whole, column.is_valid())
+        return pc.if_else(whole, whole, pa.scalar(None, pa.bool_()))
+
+    def part_types(self) -> list[pa.DataType]:
+        return [pa.int64()]
+
+    def fold(self, accumulator: int, parts: Sequence[Any]) -> int:
+        return accumulator + (parts[0] or 0)
+
+    def add(self, accumulator: int, args: tuple[Any, ...], sign: int) -> int:
+        return accumulator if None in args else accumulator + sign
+
+    def merge(self, accumulator: int, other: int) -> int:
+        return accumulator + other
+
+    def value(self, accumulator: int) -> int:
+        return accumulator
+
+
+class Sum(VectorFold):
+    """SUM: NULL as long as no row has a value. The accumulator is (sum, number of values)."""
+
+    def new(self) -> tuple[Any, int]:
+        return 0, 0
+
+    def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
+        column = self.argument(batch)
+        if pa.types.is_duration(column.type):
+            column = column.cast(pa.int64())
+        if signs is None:
+            return [Part(column, "sum"), Part(column, "count")]
+        taken = pc.equal(signs, -1)
+        wide = column if pa.types.is_decimal(column.type) else column.cast(_wide(column.type))
+        return [
+            Part(pc.if_else(taken, pc.negate(wide), wide), "sum"),
+            Part(pc.if_else(column.is_valid(), signs, 0), "sum"),
+        ]
+
+    def part_types(self) -> list[pa.DataType]:
+        kind = arrow_type(self.types[0])
+        if pa.types.is_decimal(kind):
+            return [pa.decimal128(38, kind.scale), pa.int64()]
+        return [_wide(kind), pa.int64()]
+
+    def fold(self, accumulator: tuple[Any, int], parts: Sequence[Any]) -> tuple[Any, int]:
+        total, count = parts
+        return (accumulator[0] + total if total is not None else accumulator[0]), accumulator[1] + (count or 0)
+
+    def add(self, accumulator: tuple[Any, int], args: tuple[Any, ...], sign: int) -> tuple[Any, int]:
+        value = args[0]
+        return accumulator if value is None else (accumulator[0] + sign * value, accumulator[1] + sign)
+
+    def merge(self, accumulator: tuple[Any, int], other: tuple[Any, int]) -> tuple[Any, int]:
+        return accumulator[0] + other[0], accumulator[1] + other[1]
+
+    def value(self, accumulator: tuple[Any, int]) -> Any:
+        total, count = accumulator
+        if not count:
+            return None
+        if is_whole(self.call.type):
+            return wrapped(int(total), self.call.type)
+        return total
+
+
+class SumOrZero(Sum):
+    """A sum that is 0 where there is nothing to add."""
+
+    def value(self, accumulator: tuple[Any, int]) -> Any:
+        found = super().value(accumulator)
+        return 0 if found is None else found
+
+
+class Avg(Sum):
+    """AVG, which keeps the type of its argument: whole numbers are cut off."""
+
+    def value(self, accumulator: tuple[Any, int]) -> Any:
+        total, count = accumulator
+        return None if not count else _quotient(total, count, self.call.type)
+
+
+def _quotient(total: Any, count: Any, declared: t.DataType) -> Any:
+    if is_whole(declared):
+        return wrapped(_divided(int(total), int(count)), declared)
+    if isinstance(declared, t.DecimalType):
+        return scaled(_EXACT.divide(Decimal(total), Decimal(count)), declared)
+    return total / count
+
+
+def _divided(number: int, by: int) -> int:
+    """Division that cuts off toward zero."""
+    result = abs(number) // abs(by)
+    return result if (number < 0) == (by < 0) else -result
+
+
+def scaled(number: Decimal, declared: t.DecimalType, rounding: str = ROUND_HALF_UP) -> Decimal:
+    """A decimal with the number of places that its type has."""
+    return number.quantize(Decimal(1).scaleb(-declared.scale), rounding, _EXACT)
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_floating(kind) else pa.int64()
+
+
+class Spread(Fold):
+    """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, in the arithmetic of the argument's type."""
+
+    def new(self) -> tuple[Any, Any, int]:
+        return 0, 0, 0
+
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        value = args[0]
+        if value is None:
+            return accumulator
+        total, squares, count = accumulator
+        return total + sign * value, squares + sign * value * value, count + sign
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        return tuple(one + two for one, two in zip(accumulator, other, strict=True))
+
+    def value(self, accumulator: Any) -> Any:
+        total, squares, count = accumulator
+        declared, name = self.call.type, self.call.function
+        divisor = count - 1 if name in {"VAR_SAMP", "VARIANCE", "STDDEV_SAMP", "STDDEV"} else count
+        if count < 1 or divisor < 1:
+            return None
+        if is_whole(declared):
+            variance: Any = _divided(squares - _divided(total * total, count), divisor)
+            return wrapped(int(math.sqrt(max(variance, 0))) if name.startswith("STDDEV") else variance, declared)
+        if isinstance(declared, t.DecimalType):
+            exact = _EXACT.divide(squares - _EXACT.divide(total * total, Decimal(count)), Decimal(divisor))
+            return scaled(exact.sqrt(_EXACT) if name.startswith("STDDEV") else exact, declared, ROUND_DOWN)
+        variance = max((squares - total * total / count) / divisor, 0.0)
+        return math.sqrt(variance) if name.startswith("STDDEV") else variance
+
+
+class Extreme(VectorFold):
+    """MIN and MAX of rows that stay."""
+
+    @property
+    def _better(self) -> Any:
+        return min if self.call.function == "MIN" else max
+
+    def new(self) -> Any:
+        return None
+
+    def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
+        return [Part(self.argument(batch), "min" if self.call.function == "MIN" else "max")]
+
+    def part_types(self) -> list[pa.DataType]:
+        return [arrow_type(self.types[0])]
+
+    def fold(self, accumulator: Any, parts: Sequence[Any]) -> Any:
+        return self.add(accumulator, (parts[0],), 1)
+
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        value = args[0]
+        if value is None:
+            return accumulator
+        return value if accumulator is None else self._better(accumulator, value)
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        return self.add(accumulator, (other,), 1)
+
+    def value(self, accumulator: Any) -> Any:
+        return accumulator
+
+
+class ExtremeOfChanges(Fold):
+    """MIN and MAX of rows that may go again: all values are kept, with their numbers."""
+
+    def new(self) -> dict[Any, int]:
+        return {}
+
+    def add(self, accumulator: dict[Any, int], args: tuple[Any, ...], sign: int) -> dict[Any, int]:
+        value = args[0]
+        if value is not None:
+            count = accumulator.get(value, 0) + sign
+            if count:
+                accumulator[value] = count
+            else:
+                del accumulator[value]
+        return accumulator
+
+    def merge(self, accumulator: dict[Any, int], other: dict[Any, int]) -> dict[Any, int]:
+        for value, count in other.items():
+            left = accumulator.get(value, 0) + count
+            if left:
+                accumulator[value] = left
+            else:
+                del accumulator[value]
+        return accumulator
+
+    def value(self, accumulator: dict[Any, int]) -> Any:
+        there = [value for value, count in accumulator.items() if count > 0]
+        if not there:
+            return None
+        return min(there) if self.call.function == "MIN" else max(there)

@@ -1,0 +1,63 @@
+"""Aggregate functions that users write in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.common.types import Row
+from penstock.errors import TableException
+from penstock.table.arrow import array_of, values_of
+from penstock.table.runtime.aggregates.fold import Fold
+
+
+class UserAggregate(Fold):
+    """An AggregateFunction, whose accumulator is whatever it makes."""
+
+    @property
+    def function(self) -> Any:
+        return self.call.udf.function
+
+    def open(self, context: Any) -> None:
+        self.function.open(context)
+
+    def close(self) -> None:
+        self.function.close()
+
+    def new(self) -> Any:
+        return self.function.create_accumulator()
+
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        if sign > 0:
+            self.function.accumulate(accumulator, *args)
+        else:
+            self.function.retract(accumulator, *args)
+        return accumulator
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        self.function.merge(accumulator, [other])
+        return accumulator
+
+    def value(self, accumulator: Any) -> Any:
+        try:
+            return kept(self.function.get_value(accumulator))
+        except Exception as error:
+            raise TableException(f"the aggregate function {self.call.function} failed: {error!r}") from error
+
+    def column(self, values: Sequence[Any]) -> pa.Array:
+        return array_of(values, self.call.type)
+
+    def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+        """Arguments as users know them."""
+        pairs = zip(self.call.args, self.types, strict=True)
+        columns = [values_of(batch.column(index), declared) for index, declared in pairs]
+        return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+
+
+def kept(value: Any) -> Any:
+    """A result that cannot change any more, even if the function goes on to change its accumulator."""
+    if isinstance(value, dict):
+        return tuple((kept(key), kept(part)) for key, part in value.items())
+    return tuple(map(kept, value)) if isinstance(value, list | tuple | Row) else value

@@ -1,0 +1,103 @@
+"""The first phase of aggregation: rows with equal keys become one, in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.runtime.core.columns import Columns, held_values
+from penstock.table.runtime.aggregates.fold import Fold, Part, VectorFold
+from penstock.table.runtime.batches import adds
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
+
+
+class Groups(NamedTuple):
+    """The groups of some rows, in the order of their first rows."""
+
+    keys: Sequence[Any]
+    firsts: pa.Array
+    """For each group, the position of its first row."""
+    parts: list[list[tuple[Any, ...]] | None]
+    """For each fold and group, what the first phase made; None for a fold that sees rows."""
+    positions: list[list[int]] | None
+    """For each group, the positions of its rows; None if no fold sees rows."""
+    columns: list[pa.Array]
+    """The parts as columns, one fold's after the other's."""
+
+
+def signs_of(batch: pa.RecordBatch, signed: bool) -> pa.Array | None:
+    """1 for rows that add, -1 for rows that take away; None if all add."""
+    return pc.if_else(adds(batch), 1, -1) if signed else None
+
+
+def grouped(
+    batch: pa.RecordBatch, keys: ColumnKeys, folds: Sequence[Fold], signs: pa.Array | None, held: bool = True
+) -> Groups:
+    """Group the rows of a batch by key. `held`: whether Python needs the parts, or only their columns."""
+    found = Columns(batch).keys(keys)
+    assert found is not None
+    parts = [fold.parts(batch, signs) if isinstance(fold, VectorFold) else None for fold in folds]
+    with_rows = any(part is None for part in parts)
+    wanted: list[Part] = [Part(_positions(batch), "min"), *(one for part in parts if part for one in part)]
+    if with_rows:
+        wanted.append(Part(_positions(batch), "list"))
+    result = _aggregated(found.which, wanted)
+    codes = result.column(0).to_pylist()
+    in_order = result.columns[1:]
+    columns = in_order[1 : len(in_order) - (1 if with_rows else 0)]
+    return Groups(
+        [found.distinct[code] for code in codes],
+        in_order[0],
+        _by_fold(parts, columns) if held else [],
+        in_order[-1].to_pylist() if with_rows else None,
+        columns,
+    )
+
+
+def _positions(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array(np.arange(batch.num_rows))
+
+
+def _aggregated(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
+    """One row for each code: the code, then the parts."""
+    columns, names, wanted = [codes], ["code"], list[Any]()
+    for index, part in enumerate(parts):
+        if part.column is None:
+            wanted.append(([], part.function))
+        else:
+            columns.append(part.column)
+            names.append(f"part {index}")
+            wanted.append((f"part {index}", part.function))
+    made = pa.table(columns, names=names).group_by("code", use_threads=False).aggregate(wanted)
+    arrays = [made.column("code"), *(made.column(_name(index, part)) for index, part in enumerate(parts))]
+    return pa.RecordBatch.from_arrays(
+        [_flat(array) for array in arrays], names=[str(index) for index in range(len(arrays))]
+    )
+
+
+def _name(index: int, part: Part) -> str:
+    return part.function if part.column is None else f"part {index}_{part.function}"
+
+
+def _flat(array: pa.ChunkedArray) -> pa.Array:
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def _by_fold(parts: Sequence[list[Part] | None], columns: Sequence[pa.Array]) -> list[list[tuple[Any, ...]] | None]:
+    return by_fold([None if part is None else len(part) for part in parts], columns)
+
+
+def by_fold(widths: Sequence[int | None], columns: Sequence[pa.Array]) -> list[list[tuple[Any, ...]] | None]:
+    """Columns of parts as tuples, for each fold that has so many parts."""
+    feed = iter(columns)
+    made: list[list[tuple[Any, ...]] | None] = []
+    for width in widths:
+        if width is None:
+            made.append(None)
+        else:
+            made.append(list(zip(*(held_values(next(feed)) for _ in range(width)), strict=True)))
+    return made

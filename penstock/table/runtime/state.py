@@ -1,0 +1,59 @@
+"""State of a query by key, which may expire when it has not been written for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.common.time import Time
+from penstock.state.backend import KeyedStateBackend
+from penstock.state.tables import Layout, Table
+from penstock.state.ttl import Expiry, pruner
+from penstock.vocabulary.state.descriptors import StateTtlConfig, ValueStateDescriptor
+
+
+class Store:
+    """One value for each address. Whoever changes a value in place puts it again."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.get = table.entries.get
+        self.put = table.put
+        self.remove = table.remove
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Every address with its value; nothing may change meanwhile."""
+        return iter(self.table.items())
+
+
+class ExpiringStore:
+    """The same with the time of the last write beside each value."""
+
+    def __init__(self, table: Table, expiry: Expiry) -> None:
+        self.table = table
+        self.remove = table.remove
+        self._expiry = expiry
+
+    def get(self, address: Any) -> Any:
+        held = self.table.entries.get(address)
+        return held[0] if held is not None and self._expiry.visible(held) else None
+
+    def put(self, address: Any, value: Any) -> None:
+        self.table.put(address, self._expiry.stamp(value))
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return ((address, held[0]) for address, held in self.table.items() if self._expiry.visible(held))
+
+
+def store(backend: KeyedStateBackend, name: str, ttl: int = 0, layout: Layout | None = None) -> Store | ExpiringStore:
+    """The state of a name; with a time to live in milliseconds, unless that is 0."""
+    descriptor = ValueStateDescriptor(name)
+    if not ttl:
+        return Store(backend.table(descriptor, layout))
+    config = StateTtlConfig.new_builder(Time.milliseconds(ttl)).cleanup_incrementally(10, False).build()
+    descriptor.enable_time_to_live(config)
+    table = backend.table(descriptor, layout)
+    backend.state(descriptor)
+    expiry = backend._expiries[table.name]
+    table.prune = pruner(descriptor, expiry)
+    return ExpiringStore(table, expiry)
