@@ -113,7 +113,7 @@ def zoned(precision: int, zone: str) -> Parse:
     return lambda text: parse(text).replace(tzinfo=there).astimezone(datetime.UTC)
 
 
-def parser(kind: t.DataType, zone: str = "UTC") -> Parse:  # noqa: PLR0911
+def parser(kind: t.DataType, zone: str = "UTC") -> Parse:
     """The function that reads a text as a value of a type. It raises ValueError with what is wrong."""
     match kind:
         case t.BooleanType():

@@ -16,9 +16,7 @@ class ExpandOperator(TableOperator):
     The id has a bit for each key, the first one highest, that is 1 if the key is not in the set.
     """
 
-    def __init__(
-        self, keys: Sequence[int], sets: Sequence[Sequence[int]], schema: pa.Schema, changelog: bool
-    ) -> None:
+    def __init__(self, keys: Sequence[int], sets: Sequence[Sequence[int]], schema: pa.Schema, changelog: bool) -> None:
         super().__init__(schema)
         self.keys = tuple(keys)
         self.sets = tuple(tuple(one) for one in sets)

@@ -197,7 +197,7 @@ class GroupAggregate(KeyedTableOperator):
     def _send_changes(self, batch: pa.RecordBatch, changed: dict[Any, int]) -> None:
         kinds, positions, values = list[int](), list[int](), list[tuple[Any, ...]]()
         for key, position in changed.items():
-            entry = self._groups.get(key)
+            entry: Any = self._groups.get(key)
             for kind, row in self._changes(key, entry):
                 kinds.append(kind)
                 positions.append(position)
