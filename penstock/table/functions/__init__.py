@@ -8,6 +8,7 @@ from penstock.table.functions.evaluation import compiled, constant, folded
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import BadValue, resolve
 from penstock.table.functions.registry import names as scalar_names
+from penstock.table.functions.user_functions import close_functions, open_functions
 
 for _module in (arithmetic, comparison, casts, strings):
     _module.register_all()
@@ -23,6 +24,7 @@ __all__ = [
     "Moment",
     "cast",
     "castable",
+    "close_functions",
     "common_type",
     "compiled",
     "constant",
@@ -31,6 +33,7 @@ __all__ = [
     "is_aggregate",
     "is_table_function",
     "names",
+    "open_functions",
     "resolve",
     "resolve_aggregate",
 ]
