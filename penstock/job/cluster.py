@@ -38,6 +38,11 @@ class Cluster(Protocol):
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         """Let slots, by their numbers, answer clients' questions between two epochs. Raises SlotLost as `run` does."""
 
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        """Both in one: `found` is called when all have answered, which may be while the epoch runs."""
+
     def release(self) -> list[Report]:
         """Close the slots' functions and release their processes. Called once, also after a failure."""
 

@@ -30,18 +30,20 @@ class Deploy:
 
 
 @dataclass(frozen=True)
-class RunEpoch:
-    """Send this command to all slots, with what the enumerators assign. Answered by EpochRan."""
-
-    command: Command
-
-
-@dataclass(frozen=True)
 class Look:
     """Let the slots answer these queries, between two epochs."""
 
     queries: tuple[StateQuery, ...]
     cut: Cut
+
+
+@dataclass(frozen=True)
+class RunEpoch:
+    """Send this command to all slots, with what the enumerators assign. Answered by EpochRan."""
+
+    command: Command
+    look: Look | None = None
+    """Queries that the slots answer first, before the epoch changes anything."""
 
 
 @dataclass(frozen=True)

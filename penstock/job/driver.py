@@ -57,7 +57,7 @@ from penstock.job.queries import QueryDesk, StateQuery
 from penstock.job.results import Results
 from penstock.job.view import JobView, StatusChange
 from penstock.queryable.requests import QueryAnswer, QueryRequest
-from penstock.runtime.core.messages import Deployment, Report
+from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import QueryableState
 
 log = logging.getLogger("penstock.job")
@@ -302,7 +302,7 @@ class JobDriver:
             command.assignments = parts.assignments(self._assigned)
         positions = parts.positions() if command.checkpoint is not None else {}
         began = time.monotonic()
-        reports = self._cluster.run(command)
+        reports = self._ran(command, decision.look)
         millis = 1000 * (time.monotonic() - began)
         for report in sorted(reports, key=lambda report: report.slot):
             # Results are true even if the epoch failed elsewhere.
@@ -311,6 +311,14 @@ class JobDriver:
         self._check_owner_of_failures(reports)
         self._desk.learn(reports)
         return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
+
+    def _ran(self, command: Command, look: Look | None) -> list[Report]:
+        if look is None:
+            return self._cluster.run(command)
+        with self._desk.looking(look.queries, look.cut) as asked:
+            if not asked.lookups:
+                return self._cluster.run(command)
+            return self._cluster.look_and_run(asked.lookups, asked.found, command)
 
     def _release(self) -> Answer:
         """The driver's parts go last: they undo what the slots have left."""
@@ -348,7 +356,9 @@ class JobDriver:
             case Reply():
                 reply(decision)
             case Look(queries, cut):
-                self._desk.look(queries, cut, self._cluster.look)
+                with self._desk.looking(queries, cut) as asked:
+                    if asked.lookups:
+                        asked.found(self._cluster.look(asked.lookups))
             case Refuse(queries, error):
                 for query in queries:
                     query.refuse(error)

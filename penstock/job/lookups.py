@@ -1,4 +1,4 @@
-"""When queries are answered: between epochs, never instead of them; and epochs are short while somebody asks."""
+"""The queries that wait for the next cut; and epochs are short while somebody asks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ class Lookups:
 
     def __init__(self, options: EpochOptions) -> None:
         self._waiting: list[StateQuery] = []
-        self._looked = False
-        """Whether the slots were asked since the last epoch."""
         self._asked: int | None = None
         self._pace = BriskPace(options)
 
@@ -29,19 +27,14 @@ class Lookups:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def are_due(self, epoch_is_due: bool) -> bool:
-        """Whether to answer them now. When an epoch is due, there is one look before it, so that it has its turn."""
-        return bool(self._waiting) and not (self._looked and epoch_is_due)
-
     def take(self, now: int) -> tuple[StateQuery, ...]:
         """All that wait, since they are answered or refused together."""
         waiting, self._waiting = tuple(self._waiting), []
-        self._looked, self._asked = True, now
+        self._asked = now
         return waiting
 
     # --- epochs ---
     def epoch_ran(self, millis: float, read: int) -> None:
-        self._looked = False
         self._pace.ran(millis, read)
 
     def shortened(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:

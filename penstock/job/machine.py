@@ -259,7 +259,7 @@ class JobMachine:
 
     # --- epochs ---
     def _run(self) -> Decision | None:
-        """The end, the answers to queries, the next epoch, or a wait until there is a reason for one."""
+        """The end, the next epoch, the answers to queries, or a wait until there is a reason for an epoch."""
         if self._is_over():
             self._end(Ended(JobStatus.FINISHED, "the job has ended"))
             return None
@@ -267,13 +267,24 @@ class JobMachine:
             self._end_cancelled()
             return None
         if self._ran is None or (self._requests and self._stopping is None):
-            return RunEpoch(self._command())
+            return self._next_epoch()
         self._schedule = self._schedule or self._scheduled(self._ran)
         until = self._schedule.until(self._news)
         is_due = self._waited or self._urgent or (until is not None and until <= self._now)
-        if self._lookups.are_due(is_due):
-            return Look(self._lookups.take(self._now), Cut(self._attempt, self._epoch - 1, self._now))
-        return RunEpoch(self._command()) if is_due else Wait(until)
+        if is_due:
+            return self._next_epoch()
+        return self._look_at_cut() or Wait(until)
+
+    def _next_epoch(self) -> Decision:
+        """Queries ride on it: asking the slots by themselves would keep them from their work."""
+        look = self._look_at_cut() if self._ran is not None else None
+        return RunEpoch(self._command(), look)
+
+    def _look_at_cut(self) -> Look | None:
+        """For all that wait, answers from the end of the last epoch."""
+        if not self._lookups:
+            return None
+        return Look(self._lookups.take(self._now), Cut(self._attempt, self._epoch - 1, self._now))
 
     def _scheduled(self, ran: EpochRan) -> Schedule:
         return next_epoch(

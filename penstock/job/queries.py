@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +26,6 @@ from penstock.runtime.core.messages import Report
 from penstock.runtime.core.queryables import Finding, Findings, Lookup, QueryableState, Question, claimed_twice
 from penstock.state.key_groups import key_group, subtask_for_group
 
-Ask = Callable[[Mapping[int, Lookup]], list[Findings]]
-
 
 @dataclass(frozen=True, eq=False)
 class StateQuery:
@@ -45,6 +44,37 @@ class StateQuery:
     def refuse(self, error: Exception) -> None:
         if self.future.running() or self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
+
+
+Answering = Callable[[StateQuery, list[Finding], Cut], None]
+
+
+class Round:
+    """Queries that are answered together, from one cut."""
+
+    def __init__(
+        self, lookups: Mapping[int, Lookup], cut: Cut, asked: dict[int, StateQuery], answer: Answering
+    ) -> None:
+        self.lookups = lookups
+        """By slot, what it is asked; empty if no slot needs to be."""
+        self._cut = cut
+        self._asked = asked
+        self._answer = answer
+
+    def found(self, findings: list[Findings]) -> None:
+        """All slots have answered."""
+        found: dict[int, list[Finding]] = {number: [] for number in self._asked}
+        for one in _from(self._cut, findings):
+            for finding in one.found:
+                found[finding.number].append(finding)
+        asked, self._asked = self._asked, {}
+        for number, query in asked.items():
+            self._answer(query, found[number], self._cut)
+
+    def refuse(self, error: StateUnavailable) -> None:
+        """Those that have no answer yet will have none."""
+        for query in self._asked.values():
+            query.refuse(error)
 
 
 class QueryDesk:
@@ -78,23 +108,20 @@ class QueryDesk:
         return self._scans.page(request)
 
     # --- one look ---
-    def look(self, queries: tuple[StateQuery, ...], cut: Cut, ask: Ask) -> None:
-        """Answer queries. Whatever happens, each of them has its answer or an error afterwards."""
+    @contextmanager
+    def looking(self, queries: tuple[StateQuery, ...], cut: Cut) -> Iterator[Round]:
+        """Within the block the slots are asked. Whatever happens, each query has its answer or an error afterwards."""
         questions: dict[int, list[Question]] = {}
         asked = {number: query for number, query in enumerate(queries) if self._put(query, number, questions)}
         lookups = {slot: Lookup(cut.processing_time, tuple(some)) for slot, some in questions.items()}
+        asking = Round(lookups, cut, asked, self._answer)
         try:
-            findings = _from(cut, ask(lookups)) if lookups else []
+            if asked and not lookups:
+                asking.found([])
+            yield asking
         except BaseException as error:
-            for query in asked.values():
-                query.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
+            asking.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
             raise
-        found: dict[int, list[Finding]] = {number: [] for number in asked}
-        for one in findings:
-            for finding in one.found:
-                found[finding.number].append(finding)
-        for number, query in asked.items():
-            self._answer(query, found[number], cut)
 
     def _put(self, query: StateQuery, number: int, questions: dict[int, list[Question]]) -> bool:
         """Add a query to what the slots are asked; False if nobody waits any more, or it is wrong and was refused."""

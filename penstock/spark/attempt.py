@@ -8,7 +8,9 @@ import secrets
 import selectors
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import cloudpickle
@@ -23,7 +25,7 @@ from penstock.spark.encryption import Identity, new_identity
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
 from penstock.spark.preloading import needed
-from penstock.spark.worker import COMMAND, DEPLOY, LOOK, RELEASE, Hello, Invitation
+from penstock.spark.worker import COMMAND, DEPLOY, LOOK, LOOK_FIRST, RELEASE, Hello, Invitation
 
 ENDING_SECONDS = 3.0
 """How long Spark's job may take to end by itself once its slots have ended."""
@@ -155,6 +157,26 @@ class Attempt:
         orders = {slot: LOOK + pickle.dumps(lookup, pickle.HIGHEST_PROTOCOL) for slot, lookup in lookups.items()}
         return self._asked(Tag(self._number, self._epoch, -1), orders)
 
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        """Each slot has its whole order before it answers anything, so that neither side waits for the other."""
+        cut, epoch = Tag(self._number, self._epoch, -1), Tag(self._number, command.epoch, -1)
+        self._epoch = command.epoch
+        plain = pickle.dumps(command, pickle.HIGHEST_PROTOCOL)
+        orders = dict.fromkeys(range(self._slots), COMMAND + plain)
+        for slot, lookup in lookups.items():
+            orders[slot] = LOOK_FIRST + pickle.dumps((lookup, plain), pickle.HIGHEST_PROTOCOL)
+        owed = {slot: (cut, epoch) if slot in lookups else (epoch,) for slot in orders}
+        answers: dict[Tag, dict[int, Any]] = {cut: {}, epoch: {}}
+        with self._told_why():
+            self._send(epoch, orders)
+            for tag, slot, answer in self._answers(owed):
+                answers[tag][slot] = answer
+                if tag == cut and len(answers[cut]) == len(lookups):
+                    found(list(answers[cut].values()))
+        return [answers[epoch][slot] for slot in sorted(orders)]
+
     def release(self) -> list[Report]:
         """Close the slots' functions, and let the processes end."""
         return self._ordered(-1, RELEASE)
@@ -164,38 +186,57 @@ class Attempt:
 
     def _asked(self, tag: Tag, orders: Mapping[int, bytes]) -> list[Any]:
         """Send some slots an order each, and return what they answer, in order of slots."""
+        with self._told_why():
+            self._send(tag, orders)
+            answers = {slot: answer for _, slot, answer in self._answers(dict.fromkeys(orders, (tag,)))}
+        return [answers[slot] for slot in sorted(orders)]
+
+    @contextmanager
+    def _told_why(self) -> Iterator[None]:
         try:
-            for slot, order in orders.items():
-                send(self._inlets[slot].sock, tag, order)
-            return self._answers(tag, orders)
+            yield
         except (LinkLost, ValueError, OSError) as error:
             why = self._why(str(error))
             self._let_go()  # the others have time to end until the next attempt begins
             raise SlotLost(why) from None
 
-    def _answers(self, tag: Tag, asked: Mapping[int, bytes]) -> list[Any]:
-        answers: dict[int, Any] = {}
+    def _send(self, tag: Tag, orders: Mapping[int, bytes]) -> None:
+        for slot, order in orders.items():
+            send(self._inlets[slot].sock, tag, order)
+
+    def _answers(self, owed: Mapping[int, tuple[Tag, ...]]) -> Iterator[tuple[Tag, int, Any]]:
+        """What slots owe under these tags, each in this order, as it comes."""
+        left = {slot: deque(tags) for slot, tags in owed.items()}
         patience: float | None = self._patience.heartbeat_timeout / 1000
-        while len(answers) < len(asked):
+        while left:
             ready = self._selector.select(patience)
             if not ready:
                 # They may take as long as they like, but the user may want to know what the job waits for.
-                self._lifelines.ask(slot for slot in asked if slot not in answers)
+                self._lifelines.ask(left)
                 patience = None
             for key, _ in ready:
-                inlet = self._inlets[key.data]
-                if key.data in answers or key.data not in asked:
+                slot, inlet = key.data, self._inlets[key.data]
+                if slot not in left:
                     # It owes no answer, and is gone: at the end of the job as it should be, else the next order tells.
                     self._selector.unregister(inlet.sock)
                 elif inlet.read():
-                    found, body = inlet.message()
-                    if found != tag:
-                        raise LinkLost(f"slot {key.data} answered {found} instead of {tag}")
-                    answers[key.data] = answer = pickle.loads(body)
-                    if isinstance(answer, Report) and answer.lost:
-                        # The others may take long to find out, or wait for ever for this one.
-                        raise LinkLost(f"slot {answer.slot}: {answer.lost}")
-        return [answers[slot] for slot in sorted(asked)]
+                    yield from self._taken(slot, left[slot])
+                    if not left[slot]:
+                        del left[slot]
+
+    def _taken(self, slot: int, owed: deque[Tag]) -> Iterator[tuple[Tag, int, Any]]:
+        """The answer that is here, and the next one if it came with it."""
+        inlet = self._inlets[slot]
+        while owed and inlet.is_complete():
+            found, body = inlet.message()
+            tag = owed.popleft()
+            if found != tag:
+                raise LinkLost(f"slot {slot} answered {found} instead of {tag}")
+            answer = pickle.loads(body)
+            if isinstance(answer, Report) and answer.lost:
+                # The others may take long to find out, or wait for ever for this one.
+                raise LinkLost(f"slot {answer.slot}: {answer.lost}")
+            yield tag, slot, answer
 
     # --- the end ---
     def _why(self, said: str) -> str:

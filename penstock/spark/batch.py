@@ -81,6 +81,11 @@ class SparkBatchCluster:
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         raise UnsupportedOperation("a BATCH job has no queryable state")
 
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        raise UnsupportedOperation("a BATCH job has no queryable state")
+
     def release(self) -> list[Report]:
         """Functions are closed in the tasks, and tasks end with their work."""
         self._released = True

@@ -47,6 +47,11 @@ class SparkCluster:
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         return self._live().look(lookups)
 
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        return self._live().look_and_run(lookups, found, command)
+
     def release(self) -> list[Report]:
         self._released = True
         if self._attempt is None:

@@ -222,7 +222,7 @@ class Inlet:
 
         It is not if the socket does not block, or the flags say so. Raises LinkLost at the end of the connection.
         """
-        while not self._is_complete():
+        while not self.is_complete():
             try:
                 count = self._take(flags)
             except BlockingIOError:
@@ -243,7 +243,8 @@ class Inlet:
         self._unparsed += said
         return len(said)
 
-    def _is_complete(self) -> bool:
+    def is_complete(self) -> bool:
+        """Whether a whole message is here already, so that nothing needs to come for it."""
         if self._tag is None and len(self._unparsed) >= _HEADER.size:
             self._begin_body()
         return self._tag is not None and self._got == len(self._body)

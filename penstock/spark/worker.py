@@ -45,7 +45,7 @@ from penstock.spark.links import (
 from penstock.spark.mesh import Mesh, mesh_of
 from penstock.spark.preloading import preload
 
-DEPLOY, COMMAND, LOOK, RELEASE = b"D", b"C", b"L", b"R"
+DEPLOY, COMMAND, LOOK, LOOK_FIRST, RELEASE = b"D", b"C", b"L", b"F", b"R"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
@@ -203,6 +203,7 @@ class SlotProcess:
             DEPLOY: self._deploy,
             COMMAND: self._epoch,
             LOOK: self._look,
+            LOOK_FIRST: self._look_first,
         }
         orders = Inlet(self._control)
         while orders.read():
@@ -279,6 +280,13 @@ class SlotProcess:
         lookup: Lookup = pickle.loads(body)
         assert self._slot is not None
         return self._slot.look(lookup)
+
+    def _look_first(self, body: memoryview) -> Report:
+        """Clients have their answers before the epoch begins, and need not wait for its end."""
+        lookup, command = pickle.loads(body)
+        assert self._slot is not None
+        self._answer(self._slot.look(lookup))
+        return self._epoch(memoryview(command))
 
     def _release(self) -> Report:
         """Close the functions."""

@@ -59,6 +59,12 @@ class InProcessCluster:
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         return [self.slots[slot].look(cloudpickle.loads(cloudpickle.dumps(asked))) for slot, asked in lookups.items()]
 
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        found(self.look(lookups))
+        return self.run(command)
+
     def lose(self) -> None:
         """Forget the slots as if their processes had died. Only their databases are closed: this process lives on."""
         slots, self.slots = self.slots, []
