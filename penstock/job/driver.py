@@ -155,6 +155,7 @@ class JobDriver:
         if request.token is not None:
             query.answer_with(self._desk.next_page)
             return query.future
+        self._desk.prepare(query)
         self._tell(StateWanted(query))
         if self._over:
             self._refuse_late_requests()

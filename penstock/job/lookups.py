@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.job.epochs import EpochOptions
 from penstock.job.queries import StateQuery
 
-BRISK_MILLIS = 12
+BRISK_MILLIS = 15
 """How long an epoch should take while somebody asks: a query waits for half of it on average."""
 BRISK_WAIT_MILLIS = 5
 """How long a source that finds nothing may wait in its slot meanwhile."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +27,14 @@ from penstock.runtime.core.queryables import Finding, Findings, Lookup, Queryabl
 from penstock.state.key_groups import key_group, subtask_for_group
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class StateQuery:
     """A request, and the future of its answer."""
 
     request: QueryRequest
     future: Future[QueryAnswer] = field(default_factory=Future)
+    parts: Parts | None = None
+    """What the slots are to be asked, if that is known already."""
 
     def answer_with(self, page: Callable[[QueryRequest], QueryAnswer]) -> None:
         """Answer at once, without asking any slot."""
@@ -44,6 +46,15 @@ class StateQuery:
     def refuse(self, error: Exception) -> None:
         if self.future.running() or self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A request divided among the slots that own its keys."""
+
+    uid: str
+    """The operator that has the state."""
+    by_slot: Mapping[int, Question]
 
 
 Answering = Callable[[StateQuery, list[Finding], Cut], None]
@@ -111,9 +122,9 @@ class QueryDesk:
     @contextmanager
     def looking(self, queries: tuple[StateQuery, ...], cut: Cut) -> Iterator[Round]:
         """Within the block the slots are asked. Whatever happens, each query has its answer or an error afterwards."""
-        questions: dict[int, list[Question]] = {}
+        questions: dict[int, dict[int, Question]] = {}
         asked = {number: query for number, query in enumerate(queries) if self._put(query, number, questions)}
-        lookups = {slot: Lookup(cut.processing_time, tuple(some)) for slot, some in questions.items()}
+        lookups = {slot: Lookup(cut.processing_time, some) for slot, some in questions.items()}
         asking = Round(lookups, cut, asked, self._answer)
         try:
             if asked and not lookups:
@@ -123,45 +134,55 @@ class QueryDesk:
             asking.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
             raise
 
-    def _put(self, query: StateQuery, number: int, questions: dict[int, list[Question]]) -> bool:
+    def prepare(self, query: StateQuery) -> None:
+        """Find out which slots to ask, in the thread of the client: the job's has better to do between two epochs."""
+        with suppress(Exception):  # told at the cut, if it is still wrong then
+            query.parts = self._split(query.request)
+
+    def _parts(self, query: StateQuery) -> Parts:
+        state = self._states.get(query.request.name)
+        if query.parts is not None and state is not None and state.uid == query.parts.uid:
+            return query.parts
+        return self._split(query.request)
+
+    def _put(self, query: StateQuery, number: int, questions: dict[int, dict[int, Question]]) -> bool:
         """Add a query to what the slots are asked; False if nobody waits any more, or it is wrong and was refused."""
         if not query.future.set_running_or_notify_cancel():
             return False
         try:
-            parts = self._split(query.request, number)
+            parts = self._parts(query)
         except PenstockError as error:
             query.refuse(error)
         except Exception as error:  # a key is the client's own object
             query.refuse(QueryError(f"queryable state '{query.request.name}': {type(error).__name__}: {error}"))
         else:
-            for slot, question in parts.items():
-                questions.setdefault(slot, []).append(question)
+            for slot, question in parts.by_slot.items():
+                questions.setdefault(slot, {})[number] = question
             return True
         return False
 
-    def _split(self, request: QueryRequest, number: int) -> dict[int, Question]:
-        """By slot, what it is asked."""
+    def _split(self, request: QueryRequest) -> Parts:
         state = self._states.get(request.name)
         if state is None:
             known = ", ".join(f"'{name}'" for name in sorted(self._states)) or "none"
             raise UnknownState(f"the job has no queryable state '{request.name}'; there are: {known}")
         node = self._nodes[state.uid]
         if request.keys is not None:
-            return self._by_slot(request.name, request.keys, node, number)
+            return Parts(node.uid, self._by_slot(request.name, request.keys, node))
         slots = range(node.parallelism)
         if request.key_groups is not None:
             slots = self._owners(request.key_groups, node)
-        question = Question(number, request.name, None, request.key_groups, MOST_ANSWER_BYTES // len(slots))
-        return dict.fromkeys(slots, question)
+        question = Question(request.name, None, request.key_groups, MOST_ANSWER_BYTES // len(slots))
+        return Parts(node.uid, dict.fromkeys(slots, question))
 
-    def _by_slot(self, name: str, keys: tuple[Any, ...], node: Node, number: int) -> dict[int, Question]:
+    def _by_slot(self, name: str, keys: tuple[Any, ...], node: Node) -> dict[int, Question]:
         self._check_keys(name, keys, node)
         places: dict[int, list[tuple[int, Any]]] = {}
         for place, key in enumerate(keys):
             group = key_group(key, node.max_parallelism)
             slot = subtask_for_group(group, node.max_parallelism, node.parallelism)
             places.setdefault(slot, []).append((place, key))
-        return {slot: Question(number, name, pickling.dumps(some)) for slot, some in places.items()}
+        return {slot: Question(name, pickling.dumps(some)) for slot, some in places.items()}
 
     def _check_keys(self, name: str, keys: tuple[Any, ...], node: Node) -> None:
         declared = self._key_types[node.uid]

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from penstock.common import Configuration, RestartStrategies
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import QueryError, QueryTimeout, StateUnavailable, UnknownKey
 from penstock.queryable import QueryableStateClient, QueryRequest
 from penstock.spark.queryable_frames import to_spark_data_frame
@@ -87,6 +87,33 @@ def test_many_keys_are_always_from_one_cut(client, job):
     state = client.get_kv_state(job.get_job_id(), "numbers", 3).result()
     assert state.get()[:3] == [3, 9, 15]
     assert isinstance(client.get_kv_state(job.get_job_id(), "numbers", 99).exception(), UnknownKey)
+
+
+class Count(KeyedProcessFunction):
+    def open(self, context):
+        descriptor = ValueStateDescriptor("count")
+        descriptor.set_queryable("counts")
+        self.count = context.get_state(descriptor)
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+
+
+def test_queries_ride_on_the_epochs_of_a_job_that_never_waits(job):
+    """At every cut of the whole job, what was counted is the beginning of the sequence."""
+    env = StreamExecutionEnvironment.create_local_environment(SLOTS)
+    env.from_sequence(0, 10**15).set_parallelism(1).key_by(lambda number: number % KEYS).process(Count()).discard()
+    busy = env.execute_async("busy")
+    asked = QueryRequest.of("counts", *range(KEYS))
+    until(lambda: busy.query(asked).exception() is None, patience=SPARK_SECONDS)
+    answers = [future.result() for future in [busy.query(asked) for _ in range(200)]]
+    answers += [busy.query(asked).result() for _ in range(20)]
+    busy.cancel().result()
+    for answer in answers:
+        counts = [answer.values().get(key, 0) for key in range(KEYS)]
+        assert counts == [(sum(counts) - key + KEYS - 1) // KEYS for key in range(KEYS)]
+    cuts = [answer.cut.epoch for answer in answers]
+    assert cuts == sorted(cuts) and len(set(cuts)) > 10
 
 
 def test_a_data_frame_shows_one_cut(client, job):

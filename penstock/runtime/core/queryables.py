@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -51,7 +51,6 @@ class QueryableState:
 class Question:
     """What one slot is asked about one state: some keys, or all entries of some key groups."""
 
-    number: int
     name: str
     keys: bytes | None = None
     """Each with its place in the request, pickled, as only this question fails with them; None for all keys."""
@@ -65,7 +64,8 @@ class Lookup:
     """The questions for one slot, and the processing time at which they are asked, which decides what has expired."""
 
     now: int
-    questions: tuple[Question, ...]
+    questions: Mapping[int, Question]
+    """By the numbers under which they are answered."""
 
 
 @dataclass(frozen=True)
@@ -140,16 +140,16 @@ class Queryables:
         new, self._new = self._new, []
         return new
 
-    def answer(self, question: Question, now: int) -> Finding:
+    def answer(self, number: int, question: Question, now: int) -> Finding:
         """Whatever goes wrong is told to whoever asked; the job continues."""
         published = self._published.get(question.name)
         if published is None:
             # Published later in some slots than in others: this one has none of its keys yet.
-            return Finding(question.number)
+            return Finding(number)
         try:
-            return Finding(question.number, tuple(_packs(published, question, now)))
+            return Finding(number, tuple(_packs(published, question, now)))
         except USER_ERRORS as error:
-            return Finding(question.number, error=f"{published.state.describe()}: {type(error).__name__}: {error}")
+            return Finding(number, error=f"{published.state.describe()}: {type(error).__name__}: {error}")
 
 
 def claimed_twice(first: QueryableState, second: QueryableState) -> str:

@@ -470,7 +470,7 @@ class Slot:
 
     def look(self, lookup: Lookup) -> Findings:
         """Answer clients' questions from the cut at which the last epoch ended; nothing changes by it."""
-        found = tuple(self.queryables.answer(question, lookup.now) for question in lookup.questions)
+        found = tuple(self.queryables.answer(number, asked, lookup.now) for number, asked in lookup.questions.items())
         return Findings(self.index, self.deployment.attempt, self.epoch, found)
 
     def _take_checkpoint(self) -> None:
