@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
+.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -22,10 +22,18 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@
 
+web: $(STAMP)  ## build the web pages into penstock/rest/web, with the Node that is there or one from PyPI
+	@$(BIN)/python web/build.py
+
+# Without the network the server goes without its pages, and says so.
+WEB_IF_POSSIBLE = $(BIN)/python web/build.py --if-possible
+
 demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
+	@$(WEB_IF_POSSIBLE)
 	@$(BIN)/python -m penstock.demo $(DEMO)
 
 test: check  ## the whole suite: checks, unit tests, tests on real Spark
+	@$(WEB_IF_POSSIBLE)
 	$(BIN)/python -m pytest tests $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
 	$(BIN)/python -m pytest tests $(TWO_BY_TWO) -m "not soak and (spark or service)" -q
 
@@ -35,13 +43,15 @@ unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
 spark: $(STAMP)  ## only what runs on real Spark
 	$(BIN)/python -m pytest tests -m spark -q
 
-check: $(STAMP)  ## ruff, mypy --strict, import layers
+check: $(STAMP)  ## ruff, mypy --strict, import layers, types and format of the web pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH=$(BIN):$$PATH $(BIN)/lint-imports --no-cache
+	$(BIN)/python web/build.py check --if-possible
 
-format: $(STAMP)  ## let ruff fix and format
+format: $(STAMP)  ## let ruff and prettier fix and format
+	$(BIN)/python web/build.py format --if-possible
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -128,10 +138,13 @@ bench-quick: $(STAMP)  ## rates, latency, epochs and start with tiny sizes, to p
 compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 	$(BIN)/python tests/compat/run_pyflink_examples.py
 
+screenshots: web  ## pictures of every web page, into docs/pictures/ui
+	PENSTOCK_SCREENSHOTS=docs/pictures/ui $(BIN)/python -m pytest tests/web -m "not service" -q
+
 docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	@$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python docs/draw_windows.py
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) .venvs .services site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venvs .services site penstock/rest/web web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
@@ -23,7 +24,7 @@ from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
 from penstock.job.rates import Rates
-from penstock.job.record import JobRecord, Settings, record_of
+from penstock.job.record import JobRecord, Settings, StateRecord, record_of
 from penstock.job.view import JobView
 from penstock.queryable.requests import QueryAnswer, QueryRequest
 from penstock.runtime.core.queryables import QueryableState
@@ -101,7 +102,9 @@ class JobHandle:
 
     def record(self) -> JobRecord:
         """The job at this moment as plain data."""
-        return record_of(self.view, self._settings, self._rates, int(time.time() * 1000))
+        record = record_of(self.view, self._settings, self._rates, int(time.time() * 1000))
+        states = (StateRecord(one.name, one.kind, one.uid, one.operator) for one in self.queryable_states())
+        return replace(record, queryable=tuple(states))
 
     def status(self) -> JobStatus:
         if self._status is JobStatus.RUNNING and self.view.status is JobStatus.RESTARTING:

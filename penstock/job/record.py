@@ -98,6 +98,18 @@ class MetricRecord:
 
 
 @dataclass(frozen=True)
+class StateRecord:
+    """A state that can be looked up from outside."""
+
+    name: str
+    kind: str
+    """value, list, map, reducing or aggregating."""
+    uid: str
+    """Of the operator that holds it."""
+    operator: str
+
+
+@dataclass(frozen=True)
 class CheckpointingRecord:
     """How a job takes checkpoints. Times are in milliseconds."""
 
@@ -161,6 +173,8 @@ class JobRecord:
     """The machine of the driver."""
     usage: Mapping[str, float | int] = field(default_factory=dict)
     """Processor time and memory of the driver's process, under Flink's names."""
+    queryable: tuple[StateRecord, ...] = ()
+    """As far as functions have asked for their state."""
 
     def entered(self, status: str) -> int | None:
         """When the job last came to this status; None if it never did."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 
 from penstock import __version__
@@ -17,6 +17,7 @@ from penstock.rest.replies import FORESEEN, Answer, answer_error, answer_http_er
 from penstock.rest.routes import applications, checkpoints, cluster, programs, queryable, task_managers, vertices
 from penstock.rest.routes import jobs as job_routes
 from penstock.rest.settings import RestSettings
+from penstock.rest.web_pages import add_pages
 
 _ROUTERS = (cluster, job_routes, applications, checkpoints, vertices, task_managers, programs, queryable)
 
@@ -46,7 +47,7 @@ def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
 
 
 def _add_pages(app: FastAPI, settings: RestSettings) -> None:
-    """What people look at: the description of the interface and, where there is one, Flink's dashboard."""
+    """What people look at: the description of the interface, and our pages or, where it is named, Flink's dashboard."""
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Answer:
@@ -59,7 +60,4 @@ def _add_pages(app: FastAPI, settings: RestSettings) -> None:
     if settings.dashboard is not None:
         app.mount("/", StaticFiles(directory=settings.dashboard, html=True))
     else:
-
-        @app.get("/", include_in_schema=False)
-        async def home() -> RedirectResponse:
-            return RedirectResponse("/docs")
+        add_pages(app)

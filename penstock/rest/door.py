@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from penstock.rest.passes import HEADER
 from penstock.rest.replies import Rejected, problem
 from penstock.rest.settings import RestSettings
+from penstock.rest.web_pages import PUBLIC
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -65,7 +66,7 @@ class Door:
     def _check(self, scope: Scope, headers: Headers) -> None:
         operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
         self._check_host(headers)
-        if not scope["is_owner"]:
+        if not scope["is_owner"] and (operates or not self._is_page(scope["path"])):
             self._check_token(headers, operates)
         if operates:
             check_origin(headers)
@@ -79,6 +80,10 @@ class Door:
         known = _LOCAL_NAMES | {settings.bind_address, settings.address or "localhost"}
         if _host_name(headers.get("host", "")) not in known:
             raise Rejected(403, "This server answers under the names of its own machine only: set rest.address.")
+
+    def _is_page(self, path: str) -> bool:
+        """Whether this is one of our own pages, which hold nothing and ask for the token themselves."""
+        return self._settings.dashboard is None and bool(PUBLIC.fullmatch(path))
 
     def _is_owner(self, headers: Headers) -> bool:
         """Whether this is the user who started the server."""

@@ -13,7 +13,7 @@ from penstock.job.record import CheckpointingRecord, JobRecord, VertexRecord
 from penstock.rest.answers.values import Json, Number, summary
 
 HISTORY = 10
-"""How many checkpoints are listed; Flink's number."""
+"""How many checkpoints are listed unless a client says otherwise; Flink's number."""
 NEVER = (1 << 63) - 1
 """The interval, in milliseconds, by which Flink's dashboard sees that there are no periodic checkpoints."""
 _NOT_ADDRESSABLE = "<checkpoint-not-externally-addressable>"
@@ -132,8 +132,8 @@ def checkpoint_details(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
 
 
 # --- all of a job ---
-def statistics(record: JobRecord) -> Json:
-    """Counts, the spread of sizes and durations, the latest of each kind, and the newest ten."""
+def statistics(record: JobRecord, listed: int = HISTORY) -> Json:
+    """Counts, the spread of sizes and durations, the latest of each kind, and the newest ones."""
     checkpoints = record.checkpoints
     going, done, failed = checkpoints.in_progress, checkpoints.completed, checkpoints.failed
     counts = {
@@ -148,7 +148,7 @@ def statistics(record: JobRecord) -> Json:
         "counts": counts,
         "summary": _summaries(done),
         "latest": _latest(record),
-        "history": [checkpoint_row(record, one) for one in newest[:HISTORY]],
+        "history": [checkpoint_row(record, one) for one in newest[:listed]],
     }
 
 

@@ -22,10 +22,13 @@ Number = Annotated[int, Path(ge=0)]
 
 
 # --- statistics ---
+History = Annotated[int, Query(ge=0, le=10_000, description="How many of the newest are listed. Not in Flink.")]
+
+
 @router.get("/jobs/{job_id}/checkpoints")
-def statistics(desk: AtDesk, job_id: JobId) -> Answer:
+def statistics(desk: AtDesk, job_id: JobId, history: History = checkpoints.HISTORY) -> Answer:
     """Counts, sizes, durations, the latest of each kind and the newest ten."""
-    return Answer(checkpoints.statistics(desk.job(job_id)))
+    return Answer(checkpoints.statistics(desk.job(job_id), history))
 
 
 @router.get("/jobs/{job_id}/checkpoints/config")

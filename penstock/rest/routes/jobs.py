@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from penstock.job.job_metrics import job_metrics
 from penstock.rest.answers import failures, jobs
+from penstock.rest.answers.activity import activity as activity_answer
 from penstock.rest.answers.metrics import aggregated, listed
 from penstock.rest.answers.values import AGGREGATES
 from penstock.rest.desk import AtDesk, Desk, JobId, Wanted, split_list
@@ -102,6 +103,12 @@ def metrics(desk: AtDesk, job_id: JobId, wanted: Wanted) -> Answer:
     """Names of metrics, or with `get` their values."""
     record = desk.job_if_known(job_id)
     return Answer(listed(job_metrics(record), wanted) if record is not None else [])
+
+
+@router.get("/jobs/{job_id}/activity")
+def activity(desk: AtDesk, job_id: JobId) -> Answer:
+    """What the vertices of the job are doing now, and how the job came to its status. Not in Flink."""
+    return Answer(activity_answer(desk.job(job_id)))
 
 
 @router.get("/jobs/{job_id}/log", response_class=PlainText)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import RootModel
 
+from penstock.rest.answers.activity import queryable_states
 from penstock.rest.desk import AtDesk, JobId, body_of
 from penstock.rest.replies import Answer
 
@@ -22,6 +23,12 @@ Keys = Annotated[list[str] | None, Query(alias="key", description="A key; what i
 Groups = Annotated[str | None, Query(alias="key-groups", pattern=r"^\d{1,5}-\d{1,5}$")]
 Limit = Annotated[int | None, Query(ge=1, description="How many entries a page has.")]
 Token = Annotated[str | None, Query(description="What the page before gives as `next`.")]
+
+
+@router.get("")
+def states(desk: AtDesk, job_id: JobId) -> Answer:
+    """Which states of the job can be looked up."""
+    return Answer(queryable_states(desk.job(job_id)))
 
 
 @router.get("/{name}")

@@ -1,0 +1,116 @@
+"""A browser, and pages in it that tell when they load something from elsewhere or complain."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from penstock.rest.app import create_app
+from penstock.rest.serving import RestServer
+from penstock.rest.settings import RestSettings
+from penstock.rest.web_pages import FOLDER
+from tests.rest.scripted_jobs import ScriptedJobs
+from tests.web.lively_jobs import LivelyJobs
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 390, "height": 844}
+PATIENCE_MILLIS = 60_000
+
+
+def _needed(what: str, there: bool) -> None:
+    if not there:
+        if os.environ.get("PENSTOCK_REQUIRE_SERVICES"):
+            pytest.fail(f"{what} is missing")
+        pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    _needed("chromium (Debian, Ubuntu: apt install chromium)", chromium is not None)
+    _needed("the built web pages (make web)", (FOLDER / "index.html").is_file() and AXE.is_file())
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@contextmanager
+def served(jobs: ScriptedJobs, **changes: Any) -> Iterator[RestServer]:
+    settings = RestSettings(**{"ports": (0,), "submit": True, "refresh_millis": 500, **changes})
+    server = RestServer(create_app(jobs, settings), settings).start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def lively() -> Iterator[tuple[LivelyJobs, str]]:
+    jobs = LivelyJobs.usual()
+    with served(jobs) as server:
+        yield jobs, server.url
+
+
+class Watchful:
+    """Opens pages, and notes whatever they should not do."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._contexts: list[Any] = []
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+
+    def open(self, url: str, size: dict[str, int] = WIDE, colours: str = "light", **more: Any) -> Page:
+        context = self._browser.new_context(viewport=size, color_scheme=colours, **more)
+        context.set_default_timeout(PATIENCE_MILLIS)
+        self._contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("console", self._heard)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(url)
+        return page
+
+    def _heard(self, message: Any) -> None:
+        # A path that answers with an error is told of by the browser, too; what the page makes of it is tested.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+
+
+@pytest.fixture
+def watchful(browser: Browser) -> Iterator[Watchful]:
+    made = Watchful(browser)
+    yield made
+    made.close()
+    assert not made.complaints
+    foreign = [url for url in made.requests if not url.startswith(("http://127.0.0.1:", "blob:", "data:"))]
+    assert not foreign, "a page has loaded something from elsewhere"
+
+
+Picture = Callable[[Page, str], None]
+
+
+@pytest.fixture
+def picture() -> Picture:
+    """Saves what a page looks like, if somebody wants pictures."""
+    wanted = os.environ.get("PENSTOCK_SCREENSHOTS")
+
+    def save(page: Page, name: str) -> None:
+        if wanted:
+            folder = Path(wanted)
+            folder.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=folder / f"{name}.png")
+
+    return save
