@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.table.plan.nodes import Relation, SetOperation
+from penstock.table.plan.nodes import Insert, Relation, SetOperation
 from penstock.table.plan.nodes import explained as explained_relation
-from penstock.table.planning import aggregates, scans
+from penstock.table.planning import aggregates, scans, tables
 from penstock.table.planning.builder import Build, Builder, Options
 from penstock.table.planning.optimiser import optimised
 from penstock.table.planning.physical import Physical, explained
@@ -52,21 +54,30 @@ class Planner:
         """Whether a query brings more than inserts."""
         return self.stream(relation).changelog
 
+    def insert(self, inserts: Sequence[Insert]) -> None:
+        """Add the sinks of some INSERTs to the program."""
+        for insert in inserts:
+            self.stream(insert)
+
     # --- explaining ---
-    def explain(self, relation: Relation, *details: object) -> str:
-        """A query at every level: as it was written, as it is run, and what runs it."""
-        physical = self.stream(relation)
+    def explain(self, relations: Relation | Sequence[Relation], *details: object) -> str:
+        """Queries at every level: as they were written, as they are run, and what runs them."""
+        whole = [relations] if isinstance(relations, Relation) else list(relations)
+        physical = [self.stream(relation) for relation in whole]
         wanted = {getattr(detail, "name", str(detail)) for detail in details}
         sections = [
-            ("== Abstract Syntax Tree ==", explained_relation(relation)),
-            ("== Optimized Physical Plan ==", explained(physical, CHANGELOG_MODE in wanted)),
-            ("== Optimized Execution Plan ==", explained(physical, False)),
+            ("== Abstract Syntax Tree ==", "\n\n".join(map(explained_relation, whole))),
+            (
+                "== Optimized Physical Plan ==",
+                "\n\n".join(explained(one, CHANGELOG_MODE in wanted) for one in physical),
+            ),
+            ("== Optimized Execution Plan ==", "\n\n".join(explained(one, False) for one in physical)),
         ]
         return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
 
 
 def _builders() -> dict[type, Build]:
-    return {**scans.BUILDERS, **aggregates.BUILDERS, SetOperation: _set_operation}
+    return {**scans.BUILDERS, **aggregates.BUILDERS, **tables.BUILDERS, SetOperation: _set_operation}
 
 
 def _set_operation(builder: Builder, relation: SetOperation) -> Physical:

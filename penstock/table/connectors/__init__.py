@@ -1,0 +1,71 @@
+"""Connectors of tables, by the option 'connector'. Others register themselves as entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from penstock.errors import ValidationException
+from penstock.table.connectors.contract import Connector, Declared, Options
+from penstock.table.plan.nodes import Columns
+
+__all__ = ["Connector", "Declared", "Options", "connector", "declared", "source_changes"]
+
+ENTRY_POINTS = "penstock.table.connectors"
+_BUILT_IN = {
+    "datagen": "penstock.table.connectors.datagen:Datagen",
+    "print": "penstock.table.connectors.printing:Print",
+    "blackhole": "penstock.table.connectors.printing:Blackhole",
+    "filesystem": "penstock.table.connectors.filesystem:FileSystem",
+}
+
+
+@cache
+def _others() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+def names() -> list[str]:
+    """All connectors that are installed."""
+    return sorted({*_BUILT_IN, *_others()})
+
+
+def connector(table: str, options: Mapping[str, str]) -> Connector:
+    """The connector of a table."""
+    name = options.get("connector")
+    if not name:
+        raise ValidationException(f"table {table} has no option 'connector'; there are: {', '.join(names())}")
+    place = _BUILT_IN.get(name) or _others().get(name)
+    if place is None:
+        close = get_close_matches(name, names(), 1)
+        meant = f"; did you mean '{close[0]}'?" if close else ""
+        known = ", ".join(names())
+        raise ValidationException(f"table {table}: there is no connector '{name}'{meant}; there are: {known}")
+    module, _, attribute = place.partition(":")
+    made: Connector = getattr(import_module(module), attribute)()
+    return made
+
+
+def source_changes(options: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether a table brings more than inserts, and whether these are upserts; a table without connector does not."""
+    if not options.get("connector"):
+        return False, False
+    return connector("", options).changes(options)
+
+
+def declared(
+    name: str,
+    options: Mapping[str, str],
+    columns: Columns,
+    metadata: tuple[tuple[int, str], ...] = (),
+    primary_key: tuple[str, ...] = (),
+    partition_keys: tuple[str, ...] = (),
+    batch: bool = False,
+) -> Declared:
+    """A table for its connector."""
+    places = {column.name: index for index, column in enumerate(columns)}
+    key = tuple(places[part] for part in primary_key if part in places)
+    return Declared(name, Options(name, dict(options)), columns, metadata, key, partition_keys, batch)

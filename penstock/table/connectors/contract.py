@@ -1,0 +1,135 @@
+"""What a connector is: it makes a stream of a declared table, writes a stream into one, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from penstock.common.configuration import parse_duration
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import ConfigurationError, ValidationException
+from penstock.table.plan.nodes import Columns
+
+
+@dataclass
+class Options:
+    """The options of a table. What is read is known; what nobody asked for at the end is refused."""
+
+    table: str
+    given: Mapping[str, str]
+    asked: set[str] = field(default_factory=lambda: {"connector"})
+    prefixes: set[str] = field(default_factory=set)
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        self.asked.add(name)
+        return self.given.get(name, default)
+
+    def required(self, name: str) -> str:
+        value = self.text(name)
+        if value is None:
+            raise ValidationException(f"table {self.table}: the option '{name}' is missing")
+        return value
+
+    def whole(self, name: str, default: int | None = None) -> int | None:
+        value = self.text(name)
+        try:
+            return default if value is None else int(value)
+        except ValueError:
+            raise self._wrong(name, "a whole number") from None
+
+    def number(self, name: str, default: float | None = None) -> float | None:
+        value = self.text(name)
+        try:
+            return default if value is None else float(value)
+        except ValueError:
+            raise self._wrong(name, "a number") from None
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in {"true", "false"}:
+            raise self._wrong(name, "true or false")
+        return value.lower() == "true"
+
+    def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        value = (self.text(name) or default).lower()
+        if value not in allowed:
+            raise self._wrong(name, f"one of {', '.join(allowed)}")
+        return value
+
+    def millis(self, name: str, default: int | None = None) -> int | None:
+        value = self.text(name)
+        try:
+            return default if value is None else parse_duration(value)
+        except (ConfigurationError, ValueError):
+            raise self._wrong(name, "a duration such as '10 s'") from None
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """All options whose names begin so, without the prefix."""
+        self.prefixes.add(prefix)
+        return {name.removeprefix(prefix): value for name, value in self.given.items() if name.startswith(prefix)}
+
+    def _wrong(self, name: str, wanted: str) -> ValidationException:
+        return ValidationException(f"table {self.table}: '{name}' is {wanted}, not '{self.given.get(name)}'")
+
+    def refuse_unknown(self) -> None:
+        """Refuse options that mean nothing here, with the nearest that does."""
+        known = self.asked
+        for name in self.given:
+            if name in known or any(name.startswith(prefix) for prefix in self.prefixes):
+                continue
+            close = get_close_matches(name, known, 1)
+            meant = f"; did you mean '{close[0]}'?" if close else f"; known are: {', '.join(sorted(known))}"
+            raise ValidationException(f"table {self.table}: there is no option '{name}'{meant}")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A table as a connector sees it."""
+
+    name: str
+    options: Options
+    columns: Columns
+    """Those that are read or written, metadata among them."""
+    metadata: tuple[tuple[int, str], ...] = ()
+    key: tuple[int, ...] = ()
+    """The columns of the primary key."""
+    partition_keys: tuple[str, ...] = ()
+    batch: bool = False
+
+    def physical(self) -> Columns:
+        """The columns that are part of the record."""
+        hidden = dict(self.metadata)
+        return tuple(column for index, column in enumerate(self.columns) if index not in hidden)
+
+
+class Connector:
+    """Reads and writes tables of one kind. What a subclass does not offer is refused."""
+
+    name = ""
+    wants_rows = True
+    """Whether its sink gets Rows with kinds; batches otherwise."""
+
+    def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
+        """Whether a source brings more than inserts, and whether these are upserts without UPDATE_BEFORE."""
+        return False, False
+
+    def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:
+        """A stream of Rows with the columns' names, or of columns; metadata are fields of the rows as well."""
+        raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be read from")
+
+    def takes_changes(self, table: Declared) -> bool:
+        """Whether a sink understands more than inserts."""
+        return False
+
+    def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
+        """Write a stream of Rows with kinds."""
+        raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be written to")
+
+    def lookup(self, table: Declared, keys: tuple[int, ...]) -> Any:
+        """An object whose `open()`, `lookup(keys) -> list of rows` and `close()` serve lookup joins."""
+        raise ValidationException(f"table {table.name}: the connector '{self.name}' cannot be looked up in")

@@ -1,0 +1,192 @@
+"""Formats of tables, by the option 'format': how files and messages are read and written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.serialization import BulkWriterFactory
+from penstock.common.type_information import TypeInformation
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row
+from penstock.errors import ValidationException
+from penstock.formats.contracts import BulkFormat, StreamFormat
+from penstock.table import types as t
+from penstock.table.connectors.contract import Options
+from penstock.table.plan.nodes import Columns
+from penstock.table.stream_types import type_information
+
+FORMATS = ("csv", "json", "avro", "parquet", "orc", "raw")
+CHANGELOGS = ("debezium-json", "canal-json", "maxwell-json", "ogg-json")
+
+
+@dataclass(frozen=True)
+class FileFormats:
+    """A format of files: how they are read, written, and whether a bad record may be left out."""
+
+    reading: StreamFormat | BulkFormat
+    writing: BulkWriterFactory
+    prepared: Callable[[Row], Row] | None = None
+    """What is done to a row before it is written."""
+    ignores_errors: bool = False
+
+
+def row_type(columns: Columns) -> RowTypeInfo:
+    """The rows of a record's columns, for formats."""
+    declared = type_information(t.RowType([(column.name, column.type) for column in columns]))
+    assert isinstance(declared, RowTypeInfo)
+    return declared
+
+
+def file_formats(options: Options, columns: Columns) -> FileFormats:
+    """The format of a table in files."""
+    name = options.required("format")
+    makers = {"csv": _csv, "json": _json, "parquet": _parquet, "orc": _orc, "avro": _avro, "raw": _raw}
+    make = makers.get(name)
+    if make is None:
+        known = ", ".join(makers)
+        raise ValidationException(f"table {options.table}: files have no format '{name}'; there are: {known}")
+    return make(options, columns)
+
+
+def _csv(options: Options, columns: Columns) -> FileFormats:
+    from penstock.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
+
+    texts = _Texts.of(columns, "sql")
+    reading, writing = (
+        _csv_schema(CsvSchema.builder(), options, kinds) for kinds in (row_type(columns), texts.row_type)
+    )
+    return FileFormats(
+        CsvReaderFormat.for_schema(reading.build()),
+        CsvBulkWriters.for_schema(writing.build()),
+        texts.of_row,
+        options.flag("csv.ignore-parse-errors"),
+    )
+
+
+def _csv_schema(builder: Any, options: Options, kinds: RowTypeInfo) -> Any:
+    separator = options.text("csv.array-element-delimiter", ";")
+    for name, kind in zip(kinds.get_field_names(), kinds.field_types, strict=True):
+        listed = getattr(kind, "elem_type", None)
+        if listed is not None:
+            builder.add_array_column(name, separator, listed)
+        else:
+            builder.add_column(name, kind)
+    builder.set_column_separator(_character(options.text("csv.field-delimiter", ",") or ","))
+    if options.flag("csv.disable-quote-character"):
+        builder.disable_quote_char()
+    else:
+        builder.set_quote_char(options.text("csv.quote-character", '"'))
+    escape = options.text("csv.escape-character")
+    if escape:
+        builder.set_escape_char(escape)
+    null = options.text("csv.null-literal")
+    if null is not None:
+        builder.set_null_value(null)
+    if options.flag("csv.allow-comments"):
+        builder.set_allow_comments()
+    options.flag("csv.write-bigdecimal-in-scientific-notation")
+    return builder
+
+
+def _character(text: str) -> str:
+    return text.encode().decode("unicode_escape") if text.startswith("\\") else text
+
+
+def _json(options: Options, columns: Columns) -> FileFormats:
+    from penstock.formats.json import JsonLinesFormat, JsonLinesWriters
+
+    texts = json_texts(options, columns)
+    strict = options.flag("json.fail-on-missing-field")
+    return FileFormats(
+        JsonLinesFormat(row_type(columns), strict),
+        JsonLinesWriters.for_row_type(texts.row_type),
+        texts.of_row,
+        options.flag("json.ignore-parse-errors"),
+    )
+
+
+def json_texts(options: Options, columns: Columns) -> _Texts:
+    """How moments are written into JSON."""
+    standard = options.choice("json.timestamp-format.standard", ("sql", "iso-8601"), "sql")
+    options.text("json.map-null-key.mode")
+    options.text("json.map-null-key.literal")
+    options.flag("json.encode.decimal-as-plain-number")
+    options.flag("json.encode.ignore-null-fields")
+    options.flag("json.decode.json-parser.enabled")
+    return _Texts.of(columns, standard)
+
+
+def _parquet(options: Options, columns: Columns) -> FileFormats:
+    from penstock.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+
+    options.below("parquet.")
+    kinds = row_type(columns)
+    return FileFormats(ParquetColumnarRowInputFormat(kinds), ParquetBulkWriters.for_row_type(kinds))
+
+
+def _orc(options: Options, columns: Columns) -> FileFormats:
+    from penstock.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
+
+    options.below("orc.")
+    kinds = row_type(columns)
+    return FileFormats(OrcColumnarRowInputFormat(kinds), OrcBulkWriters.for_row_type(kinds))
+
+
+def _avro(options: Options, columns: Columns) -> FileFormats:
+    raise ValidationException(
+        f"table {options.table}: files cannot be read or written as 'avro' yet; use parquet, orc, json or csv"
+    )
+
+
+def _raw(options: Options, columns: Columns) -> FileFormats:
+    from penstock.formats.json import JsonLinesWriters
+    from penstock.formats.text import TextLineFormat
+
+    if len(columns) != 1 or not isinstance(columns[0].type, t.VarCharType):
+        raise ValidationException(f"table {options.table}: the format 'raw' has one column, a STRING")
+    charset = options.text("raw.charset", "UTF-8") or "UTF-8"
+    return FileFormats(TextLineFormat(charset), JsonLinesWriters.for_values())
+
+
+# --- moments as texts ---
+@dataclass(frozen=True)
+class _Texts:
+    """Writes the moments of a row as texts, since SQL has a form of its own for them."""
+
+    row_type: RowTypeInfo
+    places: tuple[tuple[int, str, int], ...]
+    """Which columns, in which form, and with how many digits after the second."""
+
+    @staticmethod
+    def of(columns: Columns, standard: str) -> _Texts:
+        declared, places = row_type(columns), []
+        kinds: list[TypeInformation] = list(declared.field_types)
+        for index, column in enumerate(columns):
+            if isinstance(column.type, (t.TimestampType, t.LocalZonedTimestampType)):
+                zoned = isinstance(column.type, t.LocalZonedTimestampType)
+                places.append((index, standard + ("z" if zoned else ""), column.type.precision))
+                kinds[index] = Types.STRING()
+        return _Texts(Types.ROW_NAMED(declared.get_field_names(), kinds), tuple(places))
+
+    @property
+    def of_row(self) -> Callable[[Row], Row] | None:
+        return self._changed if self.places else None
+
+    def _changed(self, row: Row) -> Row:
+        values = list(row)
+        for index, form, precision in self.places:
+            if isinstance(values[index], datetime.datetime):
+                values[index] = moment_text(values[index], form, precision)
+        return Row(*self.row_type.get_field_names())(*values)
+
+
+def moment_text(value: datetime.datetime, form: str, precision: int) -> str:
+    """A moment as Flink's formats write it: "sql" with a blank, "iso-8601" with a T; with a zone if they end in z."""
+    plain = value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+    text = plain.isoformat(" " if form.startswith("sql") else "T", "seconds")
+    fraction = f"{plain.microsecond:06d}"[:precision].rstrip("0")
+    return text + (f".{fraction}" if fraction else "") + ("Z" if form.endswith("z") else "")

@@ -1,0 +1,61 @@
+"""Builders of what is read from tables and written to them."""
+
+from __future__ import annotations
+
+from penstock.errors import TableException
+from penstock.table import connectors
+from penstock.table.plan.nodes import Insert, Scan
+from penstock.table.planning.builder import Build, Builder, label_of
+from penstock.table.planning.physical import Physical
+from penstock.table.runtime.records import FromRecords
+from penstock.table.runtime.scans import ToRows
+
+
+def scan(builder: Builder, relation: Scan) -> Physical:
+    """A table that has a connector."""
+    name, entry = ".".join(relation.path), relation.table
+    declared = connectors.declared(
+        name,
+        entry.options,
+        relation.columns,
+        relation.metadata,
+        entry.schema.primary_key,
+        entry.partition_keys,
+        builder.batch,
+    )
+    stream = connectors.connector(name, entry.options).source(builder.env, declared)
+    source = Physical(stream, relation.columns, False)
+    operator = FromRecords(relation.columns, (), relation.changelog)
+    made = builder.then(source, relation, "Table Source", operator)
+    label = label_of(relation, "TableSourceScan")
+    return Physical(made, relation.columns, relation.changelog, label, (), relation.upsert_key)
+
+
+def insert(builder: Builder, relation: Insert) -> Physical:
+    """A query that goes into a table. A table that only grows refuses updates."""
+    input = builder.build(relation.input)
+    name, entry = ".".join(relation.path), relation.table
+    declared = connectors.declared(
+        name,
+        entry.options,
+        relation.columns,
+        (),
+        entry.schema.primary_key,
+        entry.partition_keys,
+        builder.batch,
+    )
+    connector = connectors.connector(name, entry.options)
+    if input.changelog and not connector.takes_changes(declared):
+        raise TableException(
+            f"Table sink '{name}' doesn't support consuming update and delete changes: its connector "
+            f"'{connector.name}' takes inserts alone, and the query changes rows that it has given"
+        )
+    stream = input.stream
+    if connector.wants_rows:
+        operator = ToRows(relation.columns, input.changelog)
+        stream = builder.then(input, relation, "Rows", operator)
+    connector.sink(stream, declared, input.changelog)
+    return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
+
+
+BUILDERS: dict[type, Build] = {Scan: scan, Insert: insert}

@@ -1,0 +1,17 @@
+"""What connectors bring becomes batches: columns pass, and rows are gathered."""
+
+from __future__ import annotations
+
+from penstock.runtime.core.elements import Chunk
+from penstock.table.runtime.scans import FromValues
+
+
+class FromRecords(FromValues):
+    """Makes batches of the records of a source; batches in the right form pass as they are."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        columns = chunk.columns
+        if columns is not None and columns.batch.schema.equals(self._schema):
+            self.emit_chunk(chunk)
+        else:
+            super().chunk(chunk)
