@@ -5,15 +5,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import Aggregate, Expand, Relation
+from penstock.table.plan.nodes import PROCTIME, Aggregate, Expand, WindowTable
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.window_columns import END, START, TIME, windowed
 from penstock.table.runtime.aggregates import Fold, VectorFold, folds_for
 from penstock.table.runtime.expand import ExpandOperator
 from penstock.table.runtime.group_aggregate import GroupAggregate, LocalAggregate, part_schema
+from penstock.table.runtime.window_aggregate import WindowAggregate, WindowKeys
+from penstock.table.runtime.windows import SessionTableOperator, WindowSpec, WindowTableOperator
 
 
 def aggregate(builder: Builder, relation: Aggregate) -> Physical:
+    keys = None if builder.batch else window_keys(relation)
+    return _group_aggregate(builder, relation) if keys is None else _window_aggregate(builder, relation, keys)
+
+
+def window_keys(relation: Aggregate) -> WindowKeys | None:
+    """How the keys of a window aggregate are divided; None for an aggregate that is none."""
+    windows = windowed(relation.input)
+    roles = {} if windows is None else dict(windows.roles)
+    found = {position: roles[key] for position, key in enumerate(relation.keys) if key in roles}
+    if windows is None or not ({START, END} <= set(found.values()) or TIME in found.values()):
+        return None
+    end = next((position for position, role in found.items() if role == END), None)
+    by_time = end is None
+    if end is None:
+        end = next(position for position, role in found.items() if role == TIME)
+    plain = tuple(position for position in range(len(relation.keys)) if position not in found)
+    return WindowKeys(plain, tuple(found), end, by_time, windows.processing_time, windows.shifted)
+
+
+def _window_aggregate(builder: Builder, relation: Aggregate, windows: WindowKeys) -> Physical:
+    input = builder.build(relation.input)
+    folds = folds_for(relation.calls, relation.input.columns, input.changelog)
+    schema = arrow_schema(relation.columns)
+    operator = WindowAggregate(relation.keys, windows, folds, input.changelog, schema)
+    operator.zone = builder.zone
+    before, keys = input, [relation.keys[position] for position in windows.plain]
+    if in_two_phases(builder, folds):
+        before, keys = local(builder, relation, input, folds), list(windows.plain)
+        operator.parts_come = True
+    stream = builder.keyed(before, keys, relation, "Window Aggregate", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "WindowAggregate"), (before,))
+
+
+def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
     input = builder.build(relation.input)
     signed = input.changelog
     folds = folds_for(relation.calls, relation.input.columns, signed)
@@ -51,8 +88,21 @@ def expand(builder: Builder, relation: Expand) -> Physical:
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Expand"), (input,))
 
 
-def is_aggregate(relation: Relation) -> bool:
-    return isinstance(relation, Aggregate)
+def window_table(builder: Builder, relation: WindowTable) -> Physical:
+    input = builder.build(relation.input)
+    schema = arrow_schema(relation.columns, input.changelog)
+    time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
+    label = label_of(relation, "WindowTableFunction")
+    if relation.kind == "SESSION":
+        sessions = SessionTableOperator(
+            relation.partition, relation.size, time, schema, input.changelog, builder.zone
+        )
+        stream = builder.keyed(input, relation.partition, relation, "Session Table", sessions)
+        return Physical(stream, relation.columns, input.changelog, label, (input,))
+    spec = WindowSpec(relation.kind, relation.size, relation.slide, relation.offset)
+    operator = WindowTableOperator(spec, time, schema, input.changelog, builder.zone)
+    stream = builder.then(input, relation, "Window Table", operator)
+    return Physical(stream, relation.columns, input.changelog, label, (input,))
 
 
-BUILDERS: dict[type, Build] = {Aggregate: aggregate, Expand: expand}
+BUILDERS: dict[type, Build] = {Aggregate: aggregate, Expand: expand, WindowTable: window_table}

@@ -65,8 +65,13 @@ class Builder:
 
     # --- operators ---
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
-        """An operator after another, in the same subtask where that is possible."""
-        return self._add(relation, name, operator, [input.stream._input_refs()])
+        """An operator after another, in the same subtasks, so that rows and watermarks keep their order."""
+        refs = input.stream._input_refs()
+        stream = self._add(relation, name, operator, [refs])
+        above = {(ref.node.parallelism, ref.node.non_parallel) for ref in refs}
+        if len(above) == 1:
+            stream._node.parallelism, stream._node.non_parallel = above.pop()
+        return stream
 
     def keyed(
         self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.table.plan.nodes import Relation
-from penstock.table.plan.rex import Rex
+from penstock.table.plan.rex import Rex, SortKey
 
 
 @dataclass(frozen=True)
@@ -22,3 +22,40 @@ class Calc(Relation):
             for expr, name in zip(self.exprs, self.names(), strict=True)
         )
         return f"select=[{select}]" + ("" if self.condition is None else f", where=[{self.condition}]")
+
+
+@dataclass(frozen=True)
+class TopN(Relation):
+    """The rows of each partition whose rank is between two numbers; with `rank_column`, the rank is the last column."""
+
+    input: Relation
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    first: int
+    last: int
+    """Ranks count from 1; both ends are included."""
+    rank_column: bool
+    function: str = "ROW_NUMBER"
+    """ROW_NUMBER or RANK; with RANK rows that are equal have the same rank."""
+
+    def details(self) -> str:
+        by = ", ".join(map(str, self.order))
+        return (
+            f"rankType=[{self.function}], rankRange=[{self.first}, {self.last}], partitionBy={list(self.partition)}, "
+            f"orderBy=[{by}], rankColumn=[{self.rank_column}]"
+        )
+
+
+@dataclass(frozen=True)
+class Deduplicate(Relation):
+    """The first or the last row of each partition, by a time attribute; with `rank_column`, 1 is the last column."""
+
+    input: Relation
+    partition: tuple[int, ...]
+    time: int
+    keep_last: bool
+    rank_column: bool = False
+
+    def details(self) -> str:
+        kept = "LastRow" if self.keep_last else "FirstRow"
+        return f"keep=[{kept}], key={list(self.partition)}, order=[${self.time}]"

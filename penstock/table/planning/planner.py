@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import TableException
-from penstock.graph.transformations import StreamRef, Transformation
 from penstock.table.plan.nodes import Insert, Relation, SetOperation
 from penstock.table.plan.nodes import explained as explained_relation
 from penstock.table.planning import aggregates, scans, tables
@@ -46,9 +45,8 @@ class Planner:
         physical = self.stream(relation)
         operator = ToRows(relation.columns, physical.changelog, stamped)
         declared = type_information(RowType([(column.name, column.type) for column in relation.columns]))
-        node = Transformation("Rows", operator, [physical.stream._input_refs()])
-        node.uid = self._builder.uid(relation, "Rows")
-        return DataStream(self._env, [StreamRef(node)], declared)
+        stream = self._builder.then(physical, relation, "Rows", operator)
+        return DataStream(self._env, stream._refs, declared)
 
     def is_changelog(self, relation: Relation) -> bool:
         """Whether a query brings more than inserts."""

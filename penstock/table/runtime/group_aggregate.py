@@ -16,13 +16,9 @@ from penstock.table.runtime.aggregates.numbers import Count
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, joined
 from penstock.table.runtime.grouping import Groups, by_fold, grouped, signs_of
 from penstock.table.runtime.state import store
-from penstock.table.runtime.table_operator import KeyedTableOperator, TableOperator
+from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperator, TableOperator
 from penstock.table.types import BigIntType
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
-
-MOST_HELD = 1 << 17
-"""So many rows are held back until they are aggregated, within an epoch."""
-
 
 def with_counter(folds: Sequence[Fold], signed: bool) -> list[Fold]:
     """The folds, and where rows can be taken back a last one that counts the rows of a group."""
@@ -79,7 +75,7 @@ def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -
     return pa.schema([*keys, *(pa.field(f"part{index}", kind) for index, kind in enumerate(types))])
 
 
-class GroupAggregate(KeyedTableOperator):
+class GroupAggregate(HoldingTableOperator):
     """State of a key: [accumulators, what was sent last]. Input is held back to the end of the epoch.
 
     BATCH mode sends the rows of all groups at the end, and without keys always one.
@@ -110,8 +106,6 @@ class GroupAggregate(KeyedTableOperator):
         super().open(context)
         assert self.keyed is not None
         self._groups = store(self.keyed, "groups", self.ttl)
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
         for fold in self.folds:
             fold.open(self.runtime_context)
 
@@ -121,27 +115,10 @@ class GroupAggregate(KeyedTableOperator):
         super().close()
 
     # --- input ---
-    def batch(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= MOST_HELD:
-            self._release()
-
-    def watermark(self, timestamp: int) -> None:
-        self.do(self._release)
-        super().watermark(timestamp)
-
-    def end_epoch(self) -> None:
-        self.do(self._release)
-        super().end_epoch()
-
-    def _release(self) -> None:
-        if not self._held:
-            return
-        whole, self._held, self._rows = joined(self._held), [], 0
-        changed = self._fold_parts(whole) if self.parts_come else self._fold_rows(whole)
+    def whole(self, batch: pa.RecordBatch) -> None:
+        changed = self._fold_parts(batch) if self.parts_come else self._fold_rows(batch)
         if not self.context.batch:
-            self._send_changes(whole, changed)
+            self._send_changes(batch, changed)
 
     # --- folding ---
     def _fold_rows(self, batch: pa.RecordBatch) -> dict[Any, int]:
@@ -149,30 +126,12 @@ class GroupAggregate(KeyedTableOperator):
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
         found = grouped(batch, self.key_selector, self.folds, signs)
-        rows = None if found.positions is None else self._row_folds(batch, signs)
+        rows = None if found.positions is None else row_folds(self.folds, batch, signs)
         for index, key in enumerate(found.keys):
             entry = self._groups.get(key) or [[fold.new() for fold in self.folds], None]
-            self._fold(entry[0], found, index, rows)
+            fold_group(self.folds, entry[0], found, index, rows)
             self._groups.put(key, entry)
         return dict(zip(found.keys, found.firsts.to_pylist(), strict=True))
-
-    def _row_folds(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Any]:
-        """For folds that see rows: arguments, signs, and which rows count."""
-        ones = [1] * batch.num_rows if signs is None else signs.to_pylist()
-        return [
-            None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch))
-            for fold in self.folds
-        ]
-
-    def _fold(self, accumulators: list[Any], found: Groups, index: int, rows: list[Any] | None) -> None:
-        for number, fold in enumerate(self.folds):
-            parts = found.parts[number]
-            if parts is not None:
-                assert isinstance(fold, VectorFold)
-                accumulators[number] = fold.fold(accumulators[number], parts[index])
-            else:
-                assert rows is not None and found.positions is not None
-                accumulators[number] = folded_rows(fold, accumulators[number], rows[number], found.positions[index])
 
     def _fold_parts(self, batch: pa.RecordBatch) -> dict[Any, int]:
         """Fold what the first phase sent: keys come first, and parts follow."""
@@ -234,7 +193,7 @@ class GroupAggregate(KeyedTableOperator):
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def at_end(self) -> None:
-        self._release()
+        super().at_end()
         if not self.context.batch:
             return
         groups = [(key, entry[0]) for key, entry in self._groups.items() if not self.signed or entry[0][-1] > 0]
@@ -254,6 +213,28 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[pa.Arra
         return [column_of(keys, fields[0].type)]
     by_column = list(zip(*keys, strict=True)) if keys else [()] * len(fields)
     return [column_of(values, field.type) for values, field in zip(by_column, fields, strict=False)]
+
+
+def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | None) -> list[Any]:
+    """For folds that see rows: arguments, signs, and which rows count."""
+    ones = [1] * batch.num_rows if signs is None else signs.to_pylist()
+    return [
+        None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch)) for fold in folds
+    ]
+
+
+def fold_group(
+    folds: Sequence[Fold], accumulators: list[Any], found: Groups, index: int, rows: list[Any] | None
+) -> None:
+    """Fold the rows of a group into its accumulators."""
+    for number, fold in enumerate(folds):
+        parts = found.parts[number]
+        if parts is not None:
+            assert isinstance(fold, VectorFold)
+            accumulators[number] = fold.fold(accumulators[number], parts[index])
+        else:
+            assert rows is not None and found.positions is not None
+            accumulators[number] = folded_rows(fold, accumulators[number], rows[number], found.positions[index])
 
 
 def folded_rows(fold: Fold, accumulator: Any, rows: tuple[Any, Any, Any], positions: Sequence[int]) -> Any:

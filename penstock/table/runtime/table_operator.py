@@ -14,7 +14,7 @@ from penstock.runtime.core.function_operator import FunctionOperator
 from penstock.runtime.core.operator import Operator, OperatorContext
 from penstock.runtime.core.timers import Timers
 from penstock.state.tables import Layout, Table
-from penstock.table.runtime.batches import Held, batch_of
+from penstock.table.runtime.batches import Held, batch_of, joined
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
@@ -134,6 +134,46 @@ class KeyedTableOperator(FunctionOperator):
 
     def at_end(self) -> None:
         """All input has come; gather what is left, which BATCH mode keeps to the end."""
+
+
+MOST_HELD = 1 << 17
+"""So many rows are held back until they are processed, within an epoch."""
+
+
+class HoldingTableOperator(KeyedTableOperator):
+    """Holds its input back until the watermark advances or the epoch ends, so that Python meets a key once for all."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= MOST_HELD:
+            self.release()
+
+    def release(self) -> None:
+        """Process what was held back."""
+        if self._held:
+            whole, self._held, self._rows = joined(self._held), [], 0
+            self.whole(whole)
+
+    def whole(self, batch: pa.RecordBatch) -> None:
+        """Take everything that was held back, as one batch."""
+        raise NotImplementedError
+
+    def watermark(self, timestamp: int) -> None:
+        self.do(self.release)
+        super().watermark(timestamp)
+
+    def end_epoch(self) -> None:
+        self.do(self.release)
+        super().end_epoch()
+
+    def at_end(self) -> None:
+        self.release()
 
 
 class TwoInputTableOperator(KeyedTableOperator):

@@ -66,7 +66,7 @@ def run(
 ) -> list[tuple[Any, ...]]:
     """The changelog of a plan, kinds first."""
     env = env or environment()
-    settings = Options({key.replace("_", "."): value for key, value in options.items()})
+    settings = Options(options)
     planner = Planner(env, settings, batch)
     if batch:
         from penstock.datastream import RuntimeExecutionMode
