@@ -94,9 +94,7 @@ def window_table(builder: Builder, relation: WindowTable) -> Physical:
     time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
     label = label_of(relation, "WindowTableFunction")
     if relation.kind == "SESSION":
-        sessions = SessionTableOperator(
-            relation.partition, relation.size, time, schema, input.changelog, builder.zone
-        )
+        sessions = SessionTableOperator(relation.partition, relation.size, time, schema, input.changelog, builder.zone)
         stream = builder.keyed(input, relation.partition, relation, "Session Table", sessions)
         return Physical(stream, relation.columns, input.changelog, label, (input,))
     spec = WindowSpec(relation.kind, relation.size, relation.slide, relation.offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.table.functions import resolve
-from penstock.table.plan.nodes import ROWTIME, Column, Aggregate, GroupWindow, Project, Relation, WindowTable
+from penstock.table.plan.nodes import ROWTIME, Aggregate, Column, GroupWindow, Project, Relation, WindowTable
 from penstock.table.plan.rex import Rex
 from penstock.table.types import LocalZonedTimestampType, TimestampType
 

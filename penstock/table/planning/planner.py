@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.errors import TableException
-from penstock.table.plan.nodes import Insert, Relation, SetOperation
+from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.plan.nodes import explained as explained_relation
-from penstock.table.planning import aggregates, scans, tables
+from penstock.table.planning import aggregates, joins, scans, tables
 from penstock.table.planning.builder import Build, Builder, Options
 from penstock.table.planning.optimiser import optimised
 from penstock.table.planning.physical import Physical, explained
@@ -44,7 +44,7 @@ class Planner:
         """A query as a stream of Rows with kinds of change; if `stamped`, with its event time as timestamps."""
         physical = self.stream(relation)
         operator = ToRows(relation.columns, physical.changelog, stamped)
-        declared = type_information(RowType([(column.name, column.type) for column in relation.columns]))
+        declared = _row_type(relation)
         stream = self._builder.then(physical, relation, "Rows", operator)
         return DataStream(self._env, stream._refs, declared)
 
@@ -74,11 +74,12 @@ class Planner:
         return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
 
 
+def _row_type(relation: Relation) -> TypeInformation:
+    """The type of a query's rows; without names if those repeat."""
+    if len(set(relation.names())) == len(relation.names()):
+        return type_information(RowType([(column.name, column.type) for column in relation.columns]))
+    return Types.ROW([type_information(kind) for kind in relation.types()])
+
+
 def _builders() -> dict[type, Build]:
-    return {**scans.BUILDERS, **aggregates.BUILDERS, **tables.BUILDERS, SetOperation: _set_operation}
-
-
-def _set_operation(builder: Builder, relation: SetOperation) -> Physical:
-    if relation.kind == "UNION" and relation.all:
-        return scans.union_all(builder, relation)
-    raise TableException(f"{relation.details()} cannot be run yet")
+    return {**scans.BUILDERS, **aggregates.BUILDERS, **joins.BUILDERS, **tables.BUILDERS}

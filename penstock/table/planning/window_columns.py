@@ -50,7 +50,7 @@ def windowed(relation: Relation) -> Windowed | None:
         case WindowTable():
             return _table(relation)
         case Calc() | Project():
-            return _through(relation.input, {index: expr for index, expr in enumerate(relation.exprs)})
+            return _through(relation.input, dict(enumerate(relation.exprs)))
         case Filter() | Expand() | Sort() | TopN() | Deduplicate():
             return windowed(relation.input)
         case Aggregate():

@@ -20,6 +20,7 @@ from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperato
 from penstock.table.types import BigIntType
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
+
 def with_counter(folds: Sequence[Fold], signed: bool) -> list[Fold]:
     """The folds, and where rows can be taken back a last one that counts the rows of a group."""
     counter = Count(AggregateCall("COUNT", (), BigIntType(False)), (), signed)
@@ -91,10 +92,6 @@ class GroupAggregate(HoldingTableOperator):
         self.ttl = ttl
         self.parts_come = False
         """Whether the first phase has been done before the exchange."""
-
-    @property
-    def changelog(self) -> bool:
-        return len(self.schema) > len(self.key_positions) + len(self.results)
 
     @property
     def key_positions(self) -> tuple[int, ...]:
@@ -218,9 +215,7 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[pa.Arra
 def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | None) -> list[Any]:
     """For folds that see rows: arguments, signs, and which rows count."""
     ones = [1] * batch.num_rows if signs is None else signs.to_pylist()
-    return [
-        None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch)) for fold in folds
-    ]
+    return [None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch)) for fold in folds]
 
 
 def fold_group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from penstock.runtime.core.function_operator import FunctionOperator
 from penstock.runtime.core.operator import Operator, OperatorContext
 from penstock.runtime.core.timers import Timers
 from penstock.state.tables import Layout, Table
-from penstock.table.runtime.batches import Held, batch_of, joined
+from penstock.table.arrow import KIND
+from penstock.table.runtime.batches import INSERT, UPDATE_AFTER, Held, batch_of, joined
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
@@ -53,16 +55,21 @@ class KeyedTableOperator(FunctionOperator):
     """
 
     timers: Timers
+    only_final = False
+    """Whether changes are added up, and only what is left is sent at the end: BATCH mode has no changelogs."""
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema) -> None:
         super().__init__(None, None, ColumnKeys(tuple(keys)))
         self.schema = schema
+        self.changelog = KIND in schema.names[-1:]
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
         self.timers = Timers(context.clock, self.keyed)
         self.gathered: list[Held] = []
+        self._left: Counter[Held] = Counter()
+        """With `only_final`, how often each row is there."""
 
     def table(self, name: str, layout: Layout | None = None) -> Table:
         """The table of a state."""
@@ -93,6 +100,15 @@ class KeyedTableOperator(FunctionOperator):
             self.gathered.clear()
             raise self.failed(error, []) from error
         self.flush()
+
+    def gather(self, kind: int, row: Held) -> None:
+        """Gather a change for the output."""
+        if self.only_final:
+            self._left[row] += 1 if kind in {INSERT, UPDATE_AFTER} else -1
+        elif self.changelog:
+            self.gathered.append((*row, kind))
+        else:
+            self.gathered.append(row)
 
     def flush(self) -> None:
         """Send on what was gathered."""
@@ -131,6 +147,10 @@ class KeyedTableOperator(FunctionOperator):
 
     def finish(self) -> None:
         self.do(self.at_end)
+        if self._left:
+            rows = list(self._left.elements())
+            self._left.clear()
+            self.send(batch_of(rows, self.schema))
 
     def at_end(self) -> None:
         """All input has come; gather what is left, which BATCH mode keeps to the end."""

@@ -49,7 +49,8 @@ class WindowSpec:
         return [(start, np.minimum(start + n * self.slide, start + self.size)) for n in steps]
 
     def _floor(self, times: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
-        return times - (times - self.offset) % by
+        floored: np.ndarray[Any, Any] = times - (times - self.offset) % by
+        return floored
 
 
 def local_millis(column: pa.Array, zone: str) -> pa.Array:

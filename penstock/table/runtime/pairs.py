@@ -1,0 +1,38 @@
+"""Pairs of rows of two inputs, and which of them a condition accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from penstock.runtime.core.operator import Operator
+from penstock.table.plan.rex import Rex
+from penstock.table.runtime.batches import Held, batch_of
+from penstock.table.runtime.expressions import evaluator, moment_of, truth
+
+
+class Condition:
+    """A condition over the columns of a left and a right row; without one, every pair is accepted."""
+
+    def __init__(self, rex: Rex | None, schema: pa.Schema, zone: str) -> None:
+        """`schema` has the columns of both sides."""
+        self._evaluate = None if rex is None else evaluator(rex)
+        self._schema = schema
+        self._zone = zone
+
+    def __bool__(self) -> bool:
+        return self._evaluate is not None
+
+    def accepted(self, pairs: Sequence[Held], operator: Operator) -> list[bool]:
+        """For each pair, as a row of both sides, whether it is accepted."""
+        if self._evaluate is None or not pairs:
+            return [True] * len(pairs)
+        batch = batch_of(pairs, self._schema)
+        mask: list[bool] = truth(self._evaluate(batch, moment_of(operator, self._zone))).to_pylist()
+        return mask
+
+
+def both_sides(left: pa.Schema, right: pa.Schema) -> pa.Schema:
+    """The columns of both sides; their names may repeat."""
+    return pa.schema([*left, *right])
