@@ -149,6 +149,11 @@ def leaf(condition: Any, element: str, method: str) -> Leaf:
     return Leaf(_OfEventAndContext(condition) if _takes_context(condition, element) else _OfEvent(condition), element)
 
 
+def question(condition: IterativeCondition) -> Callable[[Any], bool]:
+    """A simple condition as a function of the event, without a detour where it is a user's function."""
+    return condition.function if isinstance(condition, _OfEvent) else condition.filter  # type: ignore[return-value]
+
+
 def _takes_context(function: Callable[..., bool], element: str) -> bool:
     try:
         signature = inspect.signature(function)

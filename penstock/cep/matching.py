@@ -40,6 +40,12 @@ class Matcher:
         self._in_order = [_in_order(state, tests) for state in automaton.states]
         self._ways = [None if any(p for p, _ in ways) else [way for _, way in ways] for ways in self._in_order]
         """The edges of states that proceed nowhere, which are most."""
+        self._may_begin = self._test_of_start()
+
+    def _test_of_start(self) -> Test | None:
+        """What an event must fulfil to begin a match, if it is a single condition; most events do not."""
+        ways = self._ways[self._start]
+        return ways[0][0] if ways is not None and len(ways) == 1 and not self._looks_back else None
 
     def new(self) -> PartialMatches:
         """The state of a key that has none."""
@@ -57,12 +63,15 @@ class Matcher:
     # --- events ---
     def feed(self, matches: PartialMatches, event: Any, time: int) -> tuple[Sequence[Match], bool]:
         """Process an event. Gives the matches that can be emitted, and whether anything has changed."""
-        self._moment.at(event, time)
+        moment, partials = self._moment, matches.partials
+        moment.at(event, time)
         number, finished = matches.last_number + 1, list[Finished]()
-        kept, changed = self._go_on(matches.partials, number, finished) if matches.partials else ([], False)
+        kept, changed = self._go_on(partials, number, finished) if partials else ([], False)
         going_on = len(kept)
-        self._step(self._start, None, kept, finished, number)
-        matches.begun = begun = len(kept) > going_on or any(start == number for start, _ in finished)
+        if self._may_begin is None or self._may_begin(moment):
+            self._step(self._start, None, kept, finished, number)
+        begun = len(kept) > going_on or (bool(finished) and any(start == number for start, _ in finished))
+        matches.begun = begun
         if not (changed or begun or finished):
             return (), False
         matches.last_number = number

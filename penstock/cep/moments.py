@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from penstock.cep.automaton import Automaton
-from penstock.cep.conditions import Always, Both, Condition, ConditionContext, Leaf, Not, leaves
+from penstock.cep.conditions import Always, Both, Condition, ConditionContext, Leaf, Not, leaves, question
 from penstock.cep.partial_matches import Node, events_of
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.state.key_groups import shortened
@@ -73,13 +73,13 @@ class Tests:
         return None if left is None else _either(left, right)
 
     def _ask_once(self, leaf: Leaf) -> Test:
-        index, accepts = self._indices[leaf], leaf.condition.filter
+        index, accepts = self._indices[leaf], question(leaf.condition)
 
         def test(moment: Moment) -> bool:
             answer = moment.answers[index]
             if answer is None:
                 try:
-                    answer = moment.answers[index] = bool(accepts(moment.event))  # type: ignore[call-arg]
+                    answer = moment.answers[index] = bool(accepts(moment.event))
                 except USER_ERRORS as error:
                     raise _explained(error, leaf, moment.event)  # noqa: B904 - it is the same error
             return answer

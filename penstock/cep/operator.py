@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from penstock.cep.comparing import in_order, sort_key
@@ -17,12 +16,13 @@ from penstock.cep.growth import Growth
 from penstock.cep.matching import Match, Matcher
 from penstock.cep.partial_matches import PartialMatches
 from penstock.cep.pattern import Pattern
+from penstock.cep.waiting import TIME, WaitingKeys
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import MissingTimestamp, NotSerializable
 from penstock.pickling import can_be_saved
 from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
-from penstock.runtime.core.elements import Timestamps, Values
-from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.core.failures import USER_ERRORS, OperatorFailed
 from penstock.runtime.core.keyed_timer_operator import KeyedTimerOperator
 from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.functions.slot_contexts import Collected, open_function
@@ -34,7 +34,6 @@ MATCHES, WAITING = "_pattern_matches", "_pattern_waiting"
 MANY = 10_000
 """From so many partial matches, or events in them, of one key on, a warning is logged, and again whenever there are ten
 times as many."""
-_TIME = itemgetter(0)
 
 
 @dataclass
@@ -51,7 +50,8 @@ class PatternOperator(KeyedTimerOperator):
     """Finds a pattern in the events of each key.
 
     Two tables hold its state: events that wait for the watermark, as a list of (time, event) of which the first has the
-    least time, and the partial matches. A key whose tables are empty costs nothing.
+    least time, and the partial matches. A key whose tables are empty costs nothing. Timers are set for limits of time
+    only; which keys have waiting events is known without them.
     """
 
     def __init__(
@@ -68,8 +68,6 @@ class PatternOperator(KeyedTimerOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        clock, handler = context.clock, isinstance(self.function, TimedOutPartialMatchHandler)
-        self._matcher = Matcher(compiled(self.spec.pattern), handler, lambda: clock.now)
         self._matches = self.keyed.table(ValueStateDescriptor(MATCHES))
         self._waiting = self.keyed.table(ValueStateDescriptor(WAITING))
         self._context = _MatchContext(self.collected, context, self.spec.event_time)
@@ -77,10 +75,23 @@ class PatternOperator(KeyedTimerOperator):
         self._process_timeout = getattr(self.function, "process_timed_out_match", None)
         self._sort_key = sort_key(self.spec.comparator)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
-        self._growth = Growth(context.name, self._matcher.elements, MANY)
         self._begun = False
         """Whether a match has begun in this round of the current key."""
-        self._drive = self._gather if self.spec.event_time or self._sort_key is not None else self._match_at_once
+        self._key: Any = None
+        """The key whose waiting events are being matched."""
+        at_once = self._match_at_once if self._sort_key is None else self._gather_now
+        self._drive = self._gather if self.spec.event_time else at_once
+        held = self._waiting.items() if self.spec.event_time else ()
+        self._keys = WaitingKeys((events[0][0], key) for key, events in held)
+        self._use(self.spec.pattern)
+
+    def _use(self, pattern: Pattern) -> None:
+        """Look for this pattern from now on."""
+        clock, handler = self.context.clock, isinstance(self.function, TimedOutPartialMatchHandler)
+        self._matcher = Matcher(compiled(pattern), handler, lambda: clock.now)
+        self._growth = Growth(self.context.name, self._matcher.elements, MANY)
+        self._spare = self._matcher.new()
+        """The state of a key that has none, used again as long as nothing begins."""
         try:
             for leaf in self._matcher.leaves:
                 open_function(leaf.condition, self.runtime_context)
@@ -97,32 +108,39 @@ class PatternOperator(KeyedTimerOperator):
         self.go_through(self._drive, values, timestamps)
 
     def _gather(self, feed: Iterator[Any], stamps: Iterable[int | None]) -> None:
-        """Keep events until time reaches theirs."""
+        """Event time: keep events until the watermark reaches them."""
         assert self.keyed is not None and self.key_selector is not None
-        event_time, now, key_of = self.spec.event_time, self.context.clock.now, self.key_selector
+        key_of, scope, wait = self.key_selector, self.keyed.scope, self._keys.add
         entries, mark, watermark = self._waiting.entries, self._waiting.changed.add, self.timers.watermark
-        scope = self.keyed.scope
-        for value, timestamp in zip(feed, stamps, strict=False):
-            time = timestamp if event_time else now
+        for value, time in zip(feed, stamps, strict=False):
             if time is None:
                 raise MissingTimestamp(
                     "a pattern in event time needs events with timestamps: call assign_timestamps_and_watermarks(...) "
                     "before, or in_processing_time() on the pattern stream"
                 )
-            if event_time and time <= watermark:
+            if time <= watermark:
                 self._late(value, time)
                 continue
             scope.key = key = key_of(value)
             held = entries.get(key)
             if held is None:
                 entries[key] = [(time, value)]
-                self._wake(time, key)
+                wait((time, key))
             elif time < held[0][0]:
                 held.insert(0, (time, value))
-                self._wake(time, key)
+                wait((time, key))
             else:
                 held.append((time, value))
             mark(key)
+
+    def _gather_now(self, feed: Iterator[Any], stamps: Iterable[int | None]) -> None:
+        """Processing time with a comparator: keep the events of this moment until it is over."""
+        assert self.keyed is not None and self.key_selector is not None
+        now, entries = self.context.clock.now, self._waiting.entries
+        for value, _ in zip(feed, stamps, strict=False):
+            self.keyed.scope.key = key = self.key_selector(value)
+            self._waiting.put(key, [*entries.get(key, ()), (now, value)])
+            self.timers.processing_time.register(now + 1, key)
 
     def _match_at_once(self, feed: Iterator[Any], stamps: Iterable[int | None]) -> None:
         """Processing time: events come in the order in which they count."""
@@ -130,10 +148,7 @@ class PatternOperator(KeyedTimerOperator):
         now = self.context.clock.now
         for value, _ in zip(feed, stamps, strict=False):
             self.keyed.scope.key = key = self.key_selector(value)
-            matches = self._held(key)
-            changed = self._advance(matches, now)
-            changed = self._feed(matches, value, now, key) or changed
-            self._keep(key, matches, changed)
+            self._run(key, [(now, value)], now)
 
     def _late(self, value: Any, timestamp: int) -> None:
         if self.spec.late_tag is None:
@@ -141,14 +156,28 @@ class PatternOperator(KeyedTimerOperator):
         else:
             self.collected.side(self.spec.late_tag, value, timestamp)
 
-    def _wake(self, time: int, key: Any) -> None:
-        """Set a timer that is due when this time is over."""
-        if self.spec.event_time:
-            self.timers.event_time.register(time, key)
-        else:
-            self.timers.processing_time.register(time + 1, key)
-
     # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        self.timers.watermark = timestamp
+        self._fire(self._catch_up_all, timestamp)
+        super().watermark(timestamp)
+
+    def _catch_up_all(self, watermark: int) -> None:
+        for key in self._keys.due(watermark):
+            self._key = key
+            self._catch_up(key, watermark)
+
+    def _timer_failed(self, error: BaseException) -> OperatorFailed:
+        if self.timers.firing is not None:
+            return super()._timer_failed(error)
+        return self.failed(error, [f"waiting events of key {self._key!r}"], iter(()))
+
+    def finish_key(self, key: Any) -> None:
+        self._key = key
+        self._fire(self._catch_up, key, MAX_TIMESTAMP)
+        self._keys.clear()
+        super().finish_key(key)
+
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
         self._catch_up(key, self.timers.watermark)
 
@@ -156,59 +185,65 @@ class PatternOperator(KeyedTimerOperator):
         self._catch_up(key, self.context.clock.now)
 
     def _catch_up(self, key: Any, now: int) -> None:
-        """Bring a key to the present: its due events one after the other, and then the rest of the time."""
+        """Bring a key to the present."""
         assert self.keyed is not None
         self.keyed.scope.key = key
         due = self._due(key, now)
-        matches = self._held(key)
-        changed, reached = False, None
-        for time, event in due if self._sort_key is None else self._sorted(due):
-            if time != reached:
-                reached = time
-                changed = self._advance(matches, time) or changed
-            changed = self._feed(matches, event, time, key) or changed
-        changed = self._advance(matches, now) or changed
-        self._keep(key, matches, changed)
+        self._run(key, due if self._sort_key is None else self._sorted(due), now)
 
     def _due(self, key: Any, now: int) -> list[tuple[int, Any]]:
         """Take the events out that wait no longer, in the order of their times."""
         held = self._waiting.entries.get(key)
         if held is None or held[0][0] > now:
             return []
-        held.sort(key=_TIME)
-        count = bisect_right(held, now, key=_TIME)
-        if count == len(held):
-            self._waiting.remove(key)
-            return held  # type: ignore[no-any-return]
-        self._waiting.put(key, held[count:])
-        self._wake(held[count][0], key)
-        return held[:count]  # type: ignore[no-any-return]
+        if len(held) > 1:
+            held.sort(key=TIME)
+            count = bisect_right(held, now, key=TIME)
+            if count < len(held):
+                self._waiting.put(key, held[count:])
+                self._keys.add((held[count][0], key))
+                return held[:count]  # type: ignore[no-any-return]
+        self._waiting.remove(key)
+        return held  # type: ignore[no-any-return]
 
     def _sorted(self, due: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
         """The events of one timestamp after the other, each time in the comparator's order."""
         assert self._sort_key is not None
-        for time, pairs in groupby(due, _TIME):
+        for time, pairs in groupby(due, TIME):
             yield from ((time, event) for event in in_order([event for _, event in pairs], self._sort_key))
 
     # --- matching ---
-    def _held(self, key: Any) -> PartialMatches:
-        self._begun = False
-        matches = self._matches.entries.get(key)
-        if matches is None:
-            return self._matcher.new()
-        self._matcher.check(matches)
-        return matches  # type: ignore[no-any-return]
+    def _run(self, key: Any, events: Iterable[tuple[int, Any]], now: int) -> None:
+        """Let the events of a key happen, one after the other, and then the rest of the time."""
+        held = self._matches.entries.get(key)
+        matches, self._begun = self._spare if held is None else held, False
+        matcher, changed, reached = self._matcher, False, None
+        if matches.shape != matcher.shape:
+            matcher.check(matches)
+        for time, event in events:
+            if time != reached:
+                reached = time
+                changed = self._advance(matches, time) or changed
+            found, moved = matcher.feed(matches, event, time)
+            if moved:
+                changed = True
+                self._moved(matches, found, time, key)
+            elif self._begun and matcher.limits:
+                self._limit(time, key)
+        changed = self._advance(matches, now) or changed
+        if changed:
+            self._keep(key, matches)
 
-    def _keep(self, key: Any, matches: PartialMatches, changed: bool) -> None:
-        if not changed:
-            return
+    def _keep(self, key: Any, matches: PartialMatches) -> None:
         if matches:
             self._matches.put(key, matches)
         else:
             self._matches.remove(key)
+        if matches is self._spare:
+            self._spare = self._matcher.new()
 
-    def _feed(self, matches: PartialMatches, event: Any, time: int, key: Any) -> bool:
-        found, changed = self._matcher.feed(matches, event, time)
+    def _moved(self, matches: PartialMatches, found: Sequence[Match], time: int, key: Any) -> None:
+        """Something has come of an event."""
         if matches.begun and time > 0:
             self._begun = True
             self._limit(time, key)
@@ -216,9 +251,8 @@ class PatternOperator(KeyedTimerOperator):
             self._limit(time, key)
         if found:
             self._emit(found, time)
-        if changed and self._growth.may_be_much(matches):
+        if self._growth.may_be_much(matches):
             self._growth.warn(matches, key)
-        return changed
 
     def _limit(self, time: int, key: Any) -> None:
         """Wake up when a match that began now must be complete.
@@ -226,8 +260,13 @@ class PatternOperator(KeyedTimerOperator):
         Once a match has begun, Flink does so for each further event of the same round. That shows only where there are
         other limits, which strike whenever the key wakes up; so it is done only there.
         """
-        if self._matcher.window is not None:
-            self._wake(time + self._matcher.window, key)
+        window = self._matcher.window
+        if window is None:
+            return
+        if self.spec.event_time:
+            self.timers.event_time.register(time + window, key)
+        else:
+            self.timers.processing_time.register(time + window + 1, key)
 
     def _advance(self, matches: PartialMatches, time: int) -> bool:
         before = matches.partials

@@ -6,6 +6,8 @@ TYPES = "abcd"
 HOW = ["followed_by"] * 5 + ["next"] * 3 + ["followed_by_any"] * 2
 SKIPS = ["no_skip", "skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"]
 AGGREGATES = ["count", "sum", "first", "last", "min", "max"]
+ODD = [["optional"], ["greedy"], ["consecutive"], ["allow_combinations"], ["one_or_more"], ["times", 2], ["times", 0]]
+ODD += [["times", 2, 1], ["until", ["type", "d"]], ["where", ["type", "a"]], ["or_", ["type", "b"]], ["subtype"]]
 COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
 
 
@@ -52,7 +54,7 @@ class Generator:
     def events(self, timed):
         keys = self.random.choice(["k", "k", "xy", "xyz"])
         types = self.random.choice(["ab", "abc", "abc", "abcd", "abA"])
-        length = self.random.randint(3, 9 + 5 * len(keys))
+        length = self.random.randint(3, 9 + 5 * len(keys)) if self.chance(90) else self.random.randint(20, 40)
         disorder, ties, marks = self.chance(25), self.random.choice([0, 0, 60]), self.random.choice([0, 15, 50, 100])
         lag = self.random.choice([0, 0, 500, 1500])
         entries, time, highest = [], 1000, 0
@@ -82,19 +84,29 @@ class Generator:
         if depth < 2 and self.chance(18 if depth == 0 else 8):
             calls = self.quantifier(timed, group=True)
             calls = calls + self.limits(timed, last and depth == 0)
-            return [how, {"group": self.steps(f"{name}g", depth + 1, timed)}, *calls]
+            return [how, {"group": self.steps(f"{name}g", depth + 1, timed)}, *self.wild(calls)]
         self.names.append(name)
         calls = self.conditions(name)
         quantifier = self.quantifier(timed)
         calls = quantifier + calls if self.chance(10) else calls + quantifier
-        return [how, name, *calls, *self.limits(timed, last and depth == 0)]
+        return [how, name, *self.wild(calls + self.limits(timed, last and depth == 0))]
+
+    def wild(self, calls):
+        """Now and then, calls in an order or a number that Flink may refuse."""
+        if self.chance(4):
+            self.random.shuffle(calls)
+        if self.chance(2):
+            calls.insert(self.random.randint(0, len(calls)), self.random.choice(ODD))
+        return calls
 
     def negated(self, name, timed, last):
         how = "not_followed_by" if self.chance(65) else "not_next"
         calls = [["where", self.condition(name)]]
-        if timed and last:
+        if timed and last and self.chance(90):
             calls.append(["within", self.span(3, 12)])
-        return [how, f"n{name}", *calls]
+        if timed and self.chance(15):
+            calls.append(["within", self.span(1, 4), "PREVIOUS_AND_CURRENT"])
+        return [how, f"n{name}", *self.wild(calls)]
 
     def conditions(self, name):
         calls = []
@@ -124,6 +136,10 @@ class Generator:
         looked = self.comparison(self.term(), [self.random.choice(AGGREGATES), other])
         if roll < 0.93:
             return ["and", base, ["or", ["==", ["count", other], 0], looked]]
+        if roll < 0.94:
+            return ["and", base, self.comparison(["%", "timestamp", 1000], 500)]
+        if roll < 0.945:
+            return ["or", base, ["raise"]]
         if roll < 0.97:
             return ["and", base, ["<", ["+", ["sum", other], "value"], self.random.randint(6, 25)]]
         return ["or", ["and", base, looked], ["==", ["%", "value", 4], 1]]
@@ -138,7 +154,7 @@ class Generator:
         calls, roll = [], self.random.random()
         if roll < 0.5:
             return [["optional"]] if self.chance(20) else []
-        window = [{"window": self.span(0.5, 4)}] if timed and not group and self.chance(12) else []
+        window = [{"window": self.span(0.5, 4)}] if timed and self.chance(5 if group else 15) else []
         if roll < 0.68:
             calls.append(["one_or_more", *window])
         elif roll < 0.78:
