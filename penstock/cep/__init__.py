@@ -21,6 +21,7 @@ from penstock.cep.functions import (
 from penstock.cep.pattern import GroupPattern, Pattern
 from penstock.cep.quantifier import ConsumingStrategy, Quantifier, Times, WithinType
 from penstock.cep.skipping import AfterMatchSkipStrategy
+from penstock.cep.updates import PatternUpdate
 from penstock.errors import MalformedPatternException
 from penstock.lazy_names import lazy_names
 
@@ -45,6 +46,7 @@ __all__ = [
     "PatternSelectFunction",
     "PatternStream",
     "PatternTimeoutFunction",
+    "PatternUpdate",
     "Quantifier",
     "RichIterativeCondition",
     "RichPatternFlatSelectFunction",

@@ -26,6 +26,7 @@ class Matcher:
         tests = Tests(automaton)
         self.leaves = tests.leaves
         self.shape = automaton.shape()
+        self.states = automaton.states
         self.elements = [state.element for state in automaton.states]
         """The element of each state, by its number."""
         self.window = automaton.window

@@ -83,7 +83,11 @@ class PatternOperator(KeyedTimerOperator):
         self._drive = self._gather if self.spec.event_time else at_once
         held = self._waiting.items() if self.spec.event_time else ()
         self._keys = WaitingKeys((events[0][0], key) for key, events in held)
-        self._use(self.spec.pattern)
+        self._use(self.pattern())
+
+    def pattern(self) -> Pattern:
+        """The pattern to begin with."""
+        return self.spec.pattern
 
     def _use(self, pattern: Pattern) -> None:
         """Look for this pattern from now on."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.cep.compiler import compiled
+from penstock.cep.dynamic import DynamicPatternOperator
 from penstock.cep.functions import (
     EventComparator,
     PatternFlatSelectFunction,
@@ -19,9 +20,12 @@ from penstock.cep.functions import (
 from penstock.cep.operator import PatternOperator, PatternSpec
 from penstock.cep.pattern import Pattern
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.datastream.connected_streams import joined_operator
 from penstock.datastream.data_stream import DataStream, check_function, check_instance
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.windowed_stream import one_key
+from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.vocabulary.output_tag import OutputTag
 
 
@@ -34,33 +38,41 @@ class CEP:
 
         A comparator, an EventComparator or a function of two events, orders events that have the same timestamp.
         """
-        check_instance(input, DataStream, "CEP.pattern")
-        check_instance(pattern, Pattern, "CEP.pattern")
-        if comparator is not None and not isinstance(comparator, EventComparator) and not callable(comparator):
-            raise TypeError(f"CEP.pattern takes an EventComparator or a function of two events, not {comparator!r}")
-        compiled(pattern)
-        return PatternStream(input, PatternSpec(pattern, comparator=comparator))
+        return PatternStream(input, _checked(input, pattern, comparator, "CEP.pattern"))
+
+    @staticmethod
+    def dynamic_pattern(
+        input: DataStream, pattern: Pattern, updates: DataStream, comparator: Any = None
+    ) -> PatternStream:
+        """Look for a pattern until the other stream brings the next one: a text, or a PatternUpdate.
+
+        Every subtask gets every update. It counts for events that are matched after it has arrived.
+        """
+        spec = _checked(input, pattern, comparator, "CEP.dynamic_pattern")
+        check_instance(updates, DataStream, "CEP.dynamic_pattern")
+        return PatternStream(input, spec, updates)
 
 
 class PatternStream:
     """A pattern on a stream. Its methods leave it as it is and return what comes of it."""
 
-    def __init__(self, stream: DataStream, spec: PatternSpec) -> None:
+    def __init__(self, stream: DataStream, spec: PatternSpec, updates: DataStream | None = None) -> None:
         self._stream = stream
         self._spec = spec
+        self._updates = updates
 
     def in_event_time(self) -> PatternStream:
         """Events count in the order of their timestamps, once the watermark has reached them. The default."""
-        return PatternStream(self._stream, replace(self._spec, event_time=True))
+        return PatternStream(self._stream, replace(self._spec, event_time=True), self._updates)
 
     def in_processing_time(self) -> PatternStream:
         """Events count in the order of their arrival, at the time of their arrival."""
-        return PatternStream(self._stream, replace(self._spec, event_time=False))
+        return PatternStream(self._stream, replace(self._spec, event_time=False), self._updates)
 
     def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
         """Send events that arrive behind the watermark to a side output instead of dropping them."""
         check_instance(late_data_output_tag, OutputTag, "side_output_late_data")
-        return PatternStream(self._stream, replace(self._spec, late_tag=late_data_output_tag))
+        return PatternStream(self._stream, replace(self._spec, late_tag=late_data_output_tag), self._updates)
 
     def process(
         self, pattern_process_function: PatternProcessFunction, output_type: TypeInformation | None = None
@@ -81,10 +93,36 @@ class PatternStream:
 
     def _then(self, name: str, function: PatternProcessFunction, output_type: TypeInformation | None) -> DataStream:
         keyed = self._stream if isinstance(self._stream, KeyedStream) else KeyedStream(self._stream, one_key)
-        operator = PatternOperator(self._spec, function, keyed._selector, output_type)
-        stream = keyed._then(name, operator, output_type)
+        if self._updates is None:
+            stream = keyed._then(name, PatternOperator(self._spec, function, keyed._selector, output_type), output_type)
+        else:
+            dynamic = DynamicPatternOperator(self._spec, function, keyed._selector, output_type)
+            updates = self._updates.assign_timestamps_and_watermarks(_TIMELESS).broadcast()
+            stream = joined_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
         stream._node.description = f"{name} of {self._spec.pattern}"
         return stream if keyed is self._stream else stream.force_non_parallel()
+
+
+class _NoDelay(WatermarkGenerator):
+    """Patterns have no time of their own, so they do not hold back that of the events."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        pass
+
+    def on_periodic_emit(self, output: Any) -> None:
+        output.emit_watermark(Watermark(MAX_TIMESTAMP))
+
+
+_TIMELESS = WatermarkStrategy.for_generator(lambda _: _NoDelay())
+
+
+def _checked(input: DataStream, pattern: Pattern, comparator: Any, method: str) -> PatternSpec:
+    check_instance(input, DataStream, method)
+    check_instance(pattern, Pattern, method)
+    if comparator is not None and not isinstance(comparator, EventComparator) and not callable(comparator):
+        raise TypeError(f"{method} takes an EventComparator or a function of two events, not {comparator!r}")
+    compiled(pattern)
+    return PatternSpec(pattern, comparator=comparator)
 
 
 def _selecting(method: str, functions: tuple[Any, ...], kinds: tuple[type, type], flat: bool) -> Selecting:

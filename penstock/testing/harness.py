@@ -103,7 +103,9 @@ class OperatorHarness:
         for tag in side_outputs:
             self._names[self._observe(environment, observed.get_side_output(tag), tag.tag_id)] = tag.tag_id
         self._plan = submission.plan_of(environment, "harness")
-        self._sources = [node.id for node in self._plan.nodes if node.kind == "source"]
+        by_name = {node.name: node.id for node in self._plan.nodes if node.kind == "source"}
+        names = (f"Input {i + 1}" for i in range(inputs))
+        self._sources = [by_name[name] for name in names if name in by_name]
         self._cluster = InProcessCluster()
         self._now = 0
         self._epoch = 0
