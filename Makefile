@@ -144,6 +144,7 @@ screenshots: web  ## pictures of every web page, into docs/pictures/ui
 docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	@$(BIN)/python -m pip install -q -e '.[docs]'
 	$(BIN)/python docs/draw_windows.py
+	$(BIN)/python docs/draw_patterns.py
 	$(BIN)/mkdocs build --strict
 
 clean:  ## remove the environment and everything generated

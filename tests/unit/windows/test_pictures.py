@@ -24,7 +24,8 @@ def drawing(monkeypatch):
 
 def test_the_script_draws_the_pictures_that_are_shown(drawing):
     drawn = {f"{title}.svg": drawing.picture(title).encode() for title in drawing.ASSIGNERS}
-    assert {path.name: path.read_bytes() for path in (DOCS / "pictures").iterdir()} == drawn
+    shown = [path for path in (DOCS / "pictures").iterdir() if not path.name.startswith("pattern_")]
+    assert {path.name: path.read_bytes() for path in shown} == drawn
 
 
 def test_the_pictures_are_well_formed(drawing):
