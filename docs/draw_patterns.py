@@ -1,7 +1,7 @@
 """Draws the pictures of the page on patterns, from matches that are really found: `python docs/draw_patterns.py`.
 
-The events are a row of letters. Below it is a row for each match: a disc for an event that the match took, with the name
-of the element above it, and a dot for one that it passed over.
+The events are a row of letters. Below it is a row for each match: a disc for an event that the match took, with the
+name of the element beside it, and a dot for one that it passed over.
 """
 
 from __future__ import annotations

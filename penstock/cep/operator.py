@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from penstock.cep.comparing import in_order, sort_key
@@ -84,6 +84,15 @@ class PatternOperator(KeyedTimerOperator):
         held = self._waiting.items() if self.spec.event_time else ()
         self._keys = WaitingKeys((events[0][0], key) for key, events in held)
         self._use(self.pattern())
+        self._check_restored()
+
+    def _check_restored(self) -> None:
+        """Refuse matches of another pattern before the first record. All of them are of the same one."""
+        try:
+            for _, matches in islice(self._matches.items(), 1):
+                self._matcher.check(matches)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
 
     def pattern(self) -> Pattern:
         """The pattern to begin with."""
@@ -222,8 +231,6 @@ class PatternOperator(KeyedTimerOperator):
         held = self._matches.entries.get(key)
         matches, self._begun = self._spare if held is None else held, False
         matcher, changed, reached = self._matcher, False, None
-        if matches.shape != matcher.shape:
-            matcher.check(matches)
         for time, event in events:
             if time != reached:
                 reached = time
