@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import re
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -72,17 +76,26 @@ def test_what_is_not_there_or_cannot_be_installed_is_told(env: StreamExecutionEn
         env.execute()
 
 
-def test_the_demo_shows_results_and_stops_on_ctrl_c() -> None:
-    """In a terminal, since it draws its table there and nowhere else."""
+def test_the_demo_shows_results_and_its_page_and_stops_on_ctrl_c() -> None:
+    """In a terminal, since it draws its table there and nowhere else. The usual port is taken."""
     terminal, its_end = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.demo"], stdout=its_end, stderr=its_end, start_new_session=True
-    )
-    os.close(its_end)
-    shown = b""
-    while b"sensor-3" not in shown:
-        shown += os.read(terminal, 1 << 16)
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # somebody else has it already
+            taken.bind(("127.0.0.1", 8081))
+            taken.listen()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "penstock.demo"], stdout=its_end, stderr=its_end, start_new_session=True
+        )
+        os.close(its_end)
+        shown = b""
+        while b"sensor-3" not in shown:
+            shown += os.read(terminal, 1 << 16)
     family = psutil.Process(process.pid).children(recursive=True)
+    address = re.search(rb"http://127\.0\.0\.1:(\d+)", shown)
+    assert address is not None and shown.index(address[0]) < shown.index(b"sensor-3") and address[1] != b"8081"
+    with urllib.request.urlopen(f"{address[0].decode()}/jobs/overview", timeout=60) as answer:
+        assert [job["name"] for job in json.load(answer)["jobs"]] == ["sensors"]
     os.killpg(process.pid, signal.SIGINT)
     with suppress(OSError):  # which is how a terminal tells that nobody writes to it any more
         while more := os.read(terminal, 1 << 16):
