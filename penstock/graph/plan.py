@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import md5
 from typing import Any
 
 from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, ProgramError
@@ -150,6 +151,11 @@ def _inherit_groups(transformations: list[Transformation], nodes: list[Node]) ->
         groups = {nodes[numbers[above]].slot_sharing_group for above in transformation.upstream()}
         if transformation.slot_sharing_group is None and len(groups) == 1:
             node.slot_sharing_group = groups.pop()
+
+
+def operator_id(uid: str) -> str:
+    """What an operator is called where Flink has ids of hexadecimal digits; the same in every run of the program."""
+    return md5(uid.encode(), usedforsecurity=False).hexdigest()
 
 
 def _slug(name: str) -> str:

@@ -53,7 +53,7 @@ from penstock.job.facts import (
 )
 from penstock.job.lookups import Lookups
 from penstock.job.queries import StateQuery
-from penstock.job.reports import Reached, alignment_limits, alignment_reached, check
+from penstock.job.reports import Reached, alignment_limits, alignment_reached, check, folded
 from penstock.job.restarts import is_lasting
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
 from penstock.job.view import FailureView, JobView, StatusChange
@@ -99,6 +99,8 @@ class JobMachine:
     def _reset_attempt(self) -> None:
         """Forget what belongs to the last attempt alone."""
         self._ran: EpochRan | None = None
+        self._told: tuple[Report, ...] = ()
+        """What the slots of this attempt have said last."""
         self._urgent = False
         """Whether a slot is lost, so that there is no reason to wait."""
         self._started = 0
@@ -303,7 +305,8 @@ class JobMachine:
         self._pace.ran(ran.millis, read)
         self._lookups.epoch_ran(ran.millis, read)
         self._reached = alignment_reached(reports)
-        self._reports_seen = tuple(reports)
+        folded(self._told, reports)
+        self._told = self._reports_seen = tuple(reports)
         idle = not any(report.results or report.backlog for report in reports)
         self._idle_epochs = self._idle_epochs + 1 if idle else 0
         self._news = self._news or any(report.news for report in reports)

@@ -9,19 +9,23 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from hashlib import md5
+from socket import gethostname
 from typing import Any, TypeVar
 
 from penstock.checkpoint.history import CheckpointsView
 from penstock.graph.explain import title
-from penstock.graph.plan import Edge, Node, Plan
+from penstock.graph.plan import Edge, Node, Plan, operator_id
 from penstock.job.accumulators import combined
 from penstock.job.rates import Rates
+from penstock.job.reports import readings
+from penstock.job.system_metrics import HIGHEST_WATERMARK, LOWEST_WATERMARK
 from penstock.job.view import FailureView, JobView, StatusChange
+from penstock.metrics.metric import Described
+from penstock.metrics.process import process_metrics
 from penstock.runtime.core.messages import Report
 
 T = TypeVar("T")
@@ -89,8 +93,6 @@ class MetricRecord:
     name: str
     kind: str
     """`counter`, `gauge`, `meter` or `histogram`."""
-    parts: tuple[str, ...] = ("",)
-    """The names of its readings, which follow its own name after a dot; the empty one is the metric itself."""
     groups: tuple[str, ...] = ()
     logical_groups: tuple[str, ...] = ()
     """The groups without the values of key-value groups."""
@@ -193,12 +195,12 @@ class JobRecord:
 
 def vertex_id(uid: str) -> str:
     """The id of the vertex that begins with this operator; the same in every run of the program."""
-    return md5(uid.encode(), usedforsecurity=False).hexdigest()
+    return operator_id(uid)
 
 
 def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> JobRecord:
     """What a view says, as plain data."""
-    plan, built_in = view.plan, rates.metrics(view.reports)
+    plan, built_in, operators = view.plan, rates.metrics(view.reports), rates.operators(view.reports, taken)
     return JobRecord(
         job_id=view.job_id,
         name=plan.job_name if plan is not None else "",
@@ -211,11 +213,25 @@ def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> Jo
         deployed=view.deployed,
         restart_at=view.restart_at,
         vertices=_vertices(plan) if plan is not None else (),
-        slots=tuple(_slot(report, built_in[report.slot]) for report in view.reports),
+        slots=tuple(_slot(report, built_in[report.slot], operators[report.slot], taken) for report in view.reports),
         checkpoints=view.checkpoints,
         failures=view.failures,
         accumulators=combined(view.reports),
         settings=settings,
+        described=_described(view.reports),
+        host=gethostname(),
+        usage=process_metrics(),
+    )
+
+
+def _described(reports: Sequence[Report]) -> dict[str, MetricRecord]:
+    return {name: _metric(metric) for report in reports for name, metric in report.described.items()}
+
+
+def _metric(described: Described) -> MetricRecord:
+    uid, *groups = described.scope
+    return MetricRecord(
+        uid, described.name, described.kind, tuple(groups), described.logical_scope[1:], described.variables
     )
 
 
@@ -245,14 +261,21 @@ def _input(edge: Edge, ids: dict[int, str]) -> InputRecord:
     return InputRecord(ids[edge.source], edge.input_index, edge.partitioning.label, edge.tag)
 
 
-def _slot(report: Report, built_in: Mapping[str, float | int]) -> SlotRecord:
+def _slot(
+    report: Report, built_in: Mapping[str, float | int], operators: Mapping[str, dict[str, Any]], taken: int
+) -> SlotRecord:
+    for uid, watermark in report.watermarks.items():
+        if LOWEST_WATERMARK < watermark < HIGHEST_WATERMARK and uid in operators:
+            operators[uid]["watermarkLag"] = taken - watermark
     return SlotRecord(
         report.slot,
         report.process,
         report.finished,
         report.watermarks,
-        {**_plain(report.metrics), **built_in},
+        {**_plain(readings(report)), **built_in},
         report.place,
+        operators,
+        report.usage,
     )
 
 

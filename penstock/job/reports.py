@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from penstock.errors import SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.driver_parts import job_failed
+from penstock.metrics.histogram import HistogramState
 from penstock.runtime.core.messages import Report
 
 Reached = dict[tuple[str, str, int], int]
@@ -20,6 +24,30 @@ def check(reports: list[Report]) -> None:
     if failed:
         # A failure may make later stages fail in other slots: the earliest is the cause.
         raise job_failed(min(failed, key=lambda failure: failure.stage))
+
+
+def folded(before: Sequence[Report], reports: Sequence[Report]) -> None:
+    """Complete reports, which hold only the measurements that changed, by what the slots said before."""
+    known = {report.slot: report for report in before}
+    for report in reports:
+        earlier = known.get(report.slot)
+        if earlier is not None:
+            # What is older never changes, so that views can share it.
+            report.metrics = {**earlier.metrics, **report.metrics} if report.metrics else earlier.metrics
+            report.operators = {**earlier.operators, **report.operators} if report.operators else earlier.operators
+            report.described = {**earlier.described, **report.described} if report.described else earlier.described
+            report.usage = report.usage or earlier.usage
+
+
+def readings(report: Report) -> dict[str, Any]:
+    """What the metrics of a slot show, with every reading of a histogram under a name of its own."""
+    found: dict[str, Any] = {}
+    for name, value in report.metrics.items():
+        if isinstance(value, HistogramState):
+            found.update({f"{name}.{part}": one for part, one in value.readings().items()})
+        else:
+            found[name] = value
+    return found
 
 
 def alignment_reached(reports: list[Report]) -> Reached:

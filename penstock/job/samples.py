@@ -7,11 +7,15 @@ from typing import Any
 
 from penstock.job.job_metrics import job_metrics
 from penstock.job.record import JobRecord, MetricRecord, OperatorRecord, SlotRecord, VertexRecord, vertex_id
-from penstock.job.system_metrics import LOWEST_WATERMARK, TASK_METRICS, kind_of
+from penstock.job.system_metrics import LOWEST_WATERMARK, READINGS, TASK_METRICS, kind_of
+from penstock.job.usage import usage_by_place
 from penstock.metrics.samples import METER, Sample
 from penstock.metrics.scopes import ScopeFormats
 
 Variables = Mapping[str, str]
+NOBODYS = ""
+"""In place of an operator's uid: what belongs to the job as a whole."""
+_TM_JOB = ("taskmanager", "job")
 
 
 def samples_of(record: JobRecord, formats: ScopeFormats) -> list[Sample]:
@@ -34,16 +38,22 @@ def _of_the_slots(record: JobRecord, formats: ScopeFormats) -> Iterator[Sample]:
     described: dict[str, list[tuple[str, MetricRecord]]] = {}
     for full, metric in record.described.items():
         described.setdefault(metric.uid, []).append((full, metric))
+    for place, usage in usage_by_place(record.slots).items():
+        host = _host_variables(record, place)
+        yield from _samples(usage, formats.formatted("tm", host), ("taskmanager",), host)
     for slot in record.slots:
-        host = {"<host>": slot.place.partition(":")[0] or record.host or "localhost", "<tm_id>": slot.place or "-"}
-        usage = {**host, "<slot>": str(slot.slot)}
-        yield from _samples(slot.usage, formats.formatted("tm", host), ("taskmanager",), usage)
+        job = {**_host_variables(record, slot.place), **_job_variables(record)}
+        yield from _users(described.get(NOBODYS, ()), slot, formats.formatted("tm_job", job), _TM_JOB, job)
         for vertex in record.vertices:
             if slot.slot < vertex.parallelism:
-                variables = {**host, **_job_variables(record), **_task_variables(record, vertex, slot)}
+                variables = {**job, **_task_variables(record, vertex, slot)}
                 yield from _of_a_subtask(vertex, slot, variables, formats)
                 for operator in vertex.operators:
                     yield from _of_an_operator(operator, slot, described, variables, formats)
+
+
+def _host_variables(record: JobRecord, place: str) -> dict[str, str]:
+    return {"<host>": place.partition(":")[0] or record.host or "localhost", "<tm_id>": place or "-"}
 
 
 def _task_variables(record: JobRecord, vertex: VertexRecord, slot: SlotRecord) -> dict[str, str]:
@@ -83,7 +93,18 @@ def _of_an_operator(
         **slot.operators.get(operator.uid, {}),
     }
     yield from _samples(own, scope, logical, variables)
-    for full, metric in described.get(operator.uid, ()):
+    yield from _users(described.get(operator.uid, ()), slot, scope, logical, variables)
+
+
+def _users(
+    metrics: Iterable[tuple[str, MetricRecord]],
+    slot: SlotRecord,
+    scope: tuple[str, ...],
+    logical: tuple[str, ...],
+    variables: Variables,
+) -> Iterator[Sample]:
+    """Metrics that are described: those of users and connectors, and latencies."""
+    for full, metric in metrics:
         values = _readings(full, metric, slot)
         if values:
             yield Sample(
@@ -97,7 +118,7 @@ def _of_an_operator(
 
 
 def _readings(full: str, metric: MetricRecord, slot: SlotRecord) -> dict[str, Any]:
-    names = {part: f"{full}.{part}" if part else full for part in metric.parts}
+    names = {part: f"{full}.{part}" if part else full for part in READINGS[metric.kind]}
     return {part: slot.metrics[name] for part, name in names.items() if name in slot.metrics}
 
 

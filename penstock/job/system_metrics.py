@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.metrics.samples import COUNTER, GAUGE, METER
+from penstock.metrics.histogram import QUANTILES
+from penstock.metrics.samples import COUNTER, GAUGE, HISTOGRAM, METER
 
 LOWEST_WATERMARK = -(1 << 63)
 """The watermark of an operator that has seen none."""
+HIGHEST_WATERMARK = (1 << 63) - 1
+"""The watermark at the end of event time."""
 
 TASK_METRICS = (
     "numRecordsIn",
@@ -45,6 +48,14 @@ _GAUGES = {
     "currentInputWatermark": "How far event time has come at the input, in milliseconds.",
     "currentOutputWatermark": "How far event time has come at the output, in milliseconds.",
 }
+
+READINGS = {
+    COUNTER: ("",),
+    GAUGE: ("",),
+    METER: ("count", "rate"),
+    HISTOGRAM: ("count", "min", "max", "mean", "stddev", *QUANTILES),
+}
+"""By kind of metric: the names of its readings, of which some may be missing; they follow its own name after a dot."""
 
 
 def kind_of(name: str) -> tuple[str, str]:

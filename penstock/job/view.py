@@ -11,6 +11,7 @@ from penstock.checkpoint.history import CheckpointsView
 from penstock.common.job import JobStatus
 from penstock.errors import JobFailed
 from penstock.graph.plan import Plan
+from penstock.job.reports import readings
 from penstock.runtime.core.messages import Report
 
 
@@ -102,7 +103,7 @@ class JobView:
     @cached_property
     def metrics(self) -> Mapping[int, Mapping[str, Any]]:
         """The metrics of every slot, under their full names."""
-        return {report.slot: report.metrics for report in self.reports}
+        return {report.slot: readings(report) for report in self.reports}
 
     @cached_property
     def operators(self) -> tuple[OperatorView, ...]:
@@ -116,7 +117,9 @@ class JobView:
 
     def _subtasks(self, uid: str, parallelism: int) -> tuple[SubtaskView, ...]:
         reports = [report for report in self.reports if report.slot < parallelism]
-        return tuple(SubtaskView(r.slot, r.watermarks.get(uid), _metrics_of(uid, r.metrics)) for r in reports)
+        return tuple(
+            SubtaskView(r.slot, r.watermarks.get(uid), _metrics_of(uid, self.metrics[r.slot])) for r in reports
+        )
 
     def entered(self, status: JobStatus) -> int | None:
         """When the job last came to this status; None if it never did."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
@@ -12,8 +12,10 @@ from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.errors import ConfigurationError, InvalidParallelism
 from penstock.job.cluster import Patience
 from penstock.job.epochs import EpochOptions
+from penstock.launch.metric_options import OPTIONS as METRIC_OPTIONS
 from penstock.launch.options import OPTIONS, Option, RestartOptions, StorageOptions
 from penstock.launch.queryable_serving import QueryableOptions
+from penstock.runtime.core.messages import MeasuringSettings
 from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
 from penstock.vocabulary.settings.checkpoint_storage import (
     FLINKS_FILE_STATE_THRESHOLD,
@@ -26,7 +28,7 @@ from penstock.vocabulary.settings.state_backend import EmbeddedRocksDBStateBacke
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
 
-_OPTIONS = {spelling: option for option in OPTIONS for spelling in option.spellings()}
+_OPTIONS = {spelling: option for option in (*OPTIONS, *METRIC_OPTIONS) for spelling in option.spellings()}
 
 
 @dataclass
@@ -59,6 +61,8 @@ class EnvironmentSettings:
     """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
     storage: StorageOptions = field(default_factory=StorageOptions)
     queryable: QueryableOptions = field(default_factory=QueryableOptions)
+    measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
+    """What slots measure, beside the interval of latency markers, which is in `config`."""
     savepoint_directory: str | None = None
     restart: RestartStrategyConfiguration | None = None
     """The strategy, by a program or by options; None leaves it to whether there are checkpoints."""
@@ -109,6 +113,11 @@ class EnvironmentSettings:
     def epochs(self) -> EpochOptions:
         gathering = self.max_millis if self.buffer_timeout < 0 else self.buffer_timeout
         return EpochOptions(self.max_records, self.max_millis, gathering)
+
+
+def measuring(settings: EnvironmentSettings) -> MeasuringSettings:
+    """What slots measure: as the options say, and with latency markers as often as the ExecutionConfig says."""
+    return replace(settings.measuring, latency_interval=settings.config.get_latency_tracking_interval())
 
 
 def default_parallelism() -> int:

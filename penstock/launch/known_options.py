@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 _TABLES = (
     "penstock.launch.options",
+    "penstock.launch.metric_options",
     "penstock.launch.client_options",
     "penstock.server.options",
     "penstock.rest.settings",

@@ -30,7 +30,7 @@ from penstock.launch.durable_jobs import (
     has_ended,
     owned,
 )
-from penstock.launch.environment_settings import EnvironmentSettings, savepoint_directory, state_backend
+from penstock.launch.environment_settings import EnvironmentSettings, measuring, savepoint_directory, state_backend
 from penstock.launch.queryable_serving import Serving, serving
 from penstock.launch.recorded_settings import recorded
 from penstock.reporters.reporting import Place, place_for
@@ -169,6 +169,7 @@ def start(
         state_backend=state_backend(settings),
         sort_memory=settings.sort_memory,
         archive=defaults().archive,
+        measuring=measuring(settings),
     )
     deployment.search_path[:0] = dependencies.search_path()
     owner = owned(settings, plan, job_id.hex)

@@ -1,30 +1,25 @@
-"""Metrics: counters, gauges, meters and distributions, in groups whose names make up a dotted scope."""
+"""Metrics: counters, gauges, meters, histograms and distributions, in groups whose names make up a dotted scope."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
+from penstock.metrics.histogram import Histogram, HistogramState
+from penstock.metrics.metric import COMBINING, Described, Metric
+from penstock.metrics.samples import COUNTER, GAUGE, HISTOGRAM, METER
+
+__all__ = ["Counter", "Distribution", "Gauge", "Histogram", "Meter", "Metric", "MetricGroup"]
 
 Number = int | float
 
 
-class Metric:
-    """Something that can be read at any moment."""
-
-    combining: ClassVar[dict[str, str]] = {}
-    """How readings of several slots become one, where they are not added up: "min", "max", "mean", or "none"."""
-
-    def readings(self) -> dict[str, Any]:
-        """What it shows, by name; the empty name stands for the metric itself."""
-        raise NotImplementedError
-
-
 class Counter(Metric):
     """A number that goes up and down."""
+
+    kind: ClassVar[str] = COUNTER
 
     def __init__(self) -> None:
         self._count = 0
@@ -43,12 +38,17 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """A value asked for when it is read."""
+    """A value asked for when it is read. Values of several subtasks mean nothing together, unless `combining` says."""
 
-    combining: ClassVar[dict[str, str]] = {"": "none"}
+    kind: ClassVar[str] = GAUGE
+    combining: Mapping[str, str] = {"": "none"}
 
-    def __init__(self, function: Callable[[], Any]) -> None:
+    def __init__(self, function: Callable[[], Any], combining: str = "none") -> None:
+        """`combining` is how values of several subtasks become one: sum, min, max, last or none."""
+        if combining not in COMBINING:
+            raise ValueError(f"values of gauges are put together by {', '.join(COMBINING)}, and not by {combining!r}")
         self._function = function
+        self.combining = {"": combining}
 
     def get_value(self) -> Any:
         return self._function()
@@ -59,6 +59,8 @@ class Gauge(Metric):
 
 class Meter(Metric):
     """Counts events, and knows how many there were per second over the last time span."""
+
+    kind: ClassVar[str] = METER
 
     def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         if time_span_in_seconds <= 0:
@@ -96,7 +98,8 @@ class Meter(Metric):
 class Distribution(Metric):
     """Count, sum, least, greatest and mean of the values it was given; the last three are None without values."""
 
-    combining: ClassVar[dict[str, str]] = {"min": "min", "max": "max", "mean": "mean"}
+    kind: ClassVar[str] = HISTOGRAM
+    combining: Mapping[str, str] = {"min": "min", "max": "max", "mean": "mean"}
 
     def __init__(self) -> None:
         self.count = 0
@@ -133,37 +136,48 @@ class MetricGroup:
 
     def __init__(self, *scope: str, variables: dict[str, str] | None = None) -> None:
         self._scope = scope
+        self._logical_scope = scope
         self._variables = dict(variables or {})
         self._groups: dict[str, MetricGroup] = {}
         self._metrics: dict[str, Metric] = {}
-        self.combining: dict[str, str] = {}
-        """By full name: how readings of several slots become one, where they are not added up. Groups share it."""
+        self._all: dict[str, Metric] = {}
+        self.described: dict[str, Described] = {}
+        """By full name: what every metric is, here and in the groups around and below, which share this."""
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """A group within this one; with `extra`, a group named so within it, and `name` becomes a variable."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = MetricGroup(*self._scope, name, variables=self._variables)
-            group.combining = self.combining
+            group._logical_scope = (*self._logical_scope, name)
+            group._all, group.described = self._all, self.described
         if extra is None:
             return group
         value_group = group.add_group(extra)
         value_group._variables[name] = extra
+        value_group._logical_scope = group._logical_scope
         return value_group
 
     def counter(self, name: str, counter: Counter | None = None) -> Counter:
         """The counter of this name; a custom counter can be passed in before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
-    def gauge(self, name: str, obj: Callable[[], Any] | Gauge) -> Gauge:
-        """A value that `obj` gives when it is read. Asking again puts the new function in place of the old."""
-        gauge = obj if isinstance(obj, Gauge) else Gauge(obj)
+    def gauge(self, name: str, obj: Callable[[], Any] | Gauge, combining: str = "none") -> Gauge:
+        """A value that `obj` gives when it is read. Asking again puts the new function in place of the old.
+
+        `combining` is how values of several subtasks become one: sum, min, max, last or none.
+        """
+        gauge = obj if isinstance(obj, Gauge) else Gauge(obj, combining)
         self._metric(name, Gauge, lambda: gauge)
-        self._metrics[name] = gauge
+        self._metrics[name] = self._all[self.get_metric_identifier(name)] = gauge
         return gauge
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         return self._metric(name, Meter, lambda: Meter(time_span_in_seconds))
+
+    def histogram(self, name: str, recent: int | None = None) -> Histogram:
+        """Quantiles of the values it is given; with `recent`, of about so many of the last ones."""
+        return self._metric(name, Histogram, lambda: Histogram(recent))
 
     def distribution(self, name: str) -> Distribution:
         return self._metric(name, Distribution, Distribution)
@@ -180,7 +194,7 @@ class MetricGroup:
     def snapshot(self) -> dict[str, Any]:
         """The readings of all metrics here and in the groups below, by full name."""
         readings = {
-            self._reading(name, part): value
+            f"{self.get_metric_identifier(name)}.{part}" if part else self.get_metric_identifier(name): value
             for name, metric in self._metrics.items()
             for part, value in metric.readings().items()
         }
@@ -188,15 +202,41 @@ class MetricGroup:
             readings.update(group.snapshot())
         return readings
 
-    def _reading(self, name: str, part: str) -> str:
-        return self.get_metric_identifier(f"{name}.{part}" if part else name)
+    def changes(self, last: dict[str, Any]) -> dict[str, Any]:
+        """What all metrics that share this group's root report and `last` does not hold yet; `last` is brought up to
+        date."""
+        changed = {
+            name: value
+            for full, metric in self._all.items()
+            for part, value in metric.reported().items()
+            if not _same(last.get(name := f"{full}.{part}" if part else full, _NOTHING), value)
+        }
+        last.update(changed)
+        return changed
 
     def _metric(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
         metric = self._metrics.get(name)
         if metric is None:
             metric = self._metrics[name] = make()
-            self.combining.update({self._reading(name, part): how for part, how in metric.combining.items()})
+            full = self.get_metric_identifier(name)
+            self._all[full] = metric
+            self.described[full] = self._description(name, metric)
         if not isinstance(metric, kind):
             taken = f"{self.get_metric_identifier(name)} is a {type(metric).__name__} already"
             raise ValueError(f"{taken}, so it cannot be a {kind.__name__}")
         return metric
+
+    def _description(self, name: str, metric: Metric) -> Described:
+        return Described(
+            self._scope, name, metric.kind, dict(metric.combining), self._logical_scope, dict(self._variables)
+        )
+
+
+_NOTHING = object()
+"""Stands for what was never reported; None may have been."""
+_PLAIN = frozenset({int, float, str, bool, type(None), HistogramState})
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether two readings are equal for certain. A gauge may give anything, also what changes without a trace."""
+    return type(before) is type(now) and type(now) in _PLAIN and bool(before == now)

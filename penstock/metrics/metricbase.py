@@ -1,5 +1,5 @@
 """Metrics, under the name of PyFlink's module."""
 
-from penstock.metrics import Counter, Distribution, Gauge, Meter, Metric, MetricGroup
+from penstock.metrics import Counter, Distribution, Gauge, Histogram, Meter, Metric, MetricGroup
 
-__all__ = ["Counter", "Distribution", "Gauge", "Meter", "Metric", "MetricGroup"]
+__all__ = ["Counter", "Distribution", "Gauge", "Histogram", "Meter", "Metric", "MetricGroup"]

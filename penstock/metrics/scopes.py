@@ -21,7 +21,7 @@ FORMAT_OPTIONS = {
     "operator": ("metrics.scope.operator", "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>"),
 }
 """By scope: the option that sets its format, and Flink's default."""
-_EARLIER_NAMES = {"metrics.scope.jm-job": "metrics.scope.jm.job", "metrics.scope.tm-job": "metrics.scope.tm.job"}
+EARLIER_NAMES = {"metrics.scope.jm-job": "metrics.scope.jm.job", "metrics.scope.tm-job": "metrics.scope.tm.job"}
 _AROUND = {"jm_job": "jm", "tm_job": "tm", "task": "tm_job", "operator": "task"}
 DELIMITER_OPTION = "metrics.scope.delimiter"
 
@@ -44,7 +44,7 @@ class ScopeFormats:
         """The formats that a configuration sets, and Flink's defaults for the others."""
         parts: dict[str, tuple[str, ...]] = {}
         for scope, (option, default) in FORMAT_OPTIONS.items():
-            text = configuration.get(option) or configuration.get(_EARLIER_NAMES.get(option, ""), "") or default
+            text = configuration.get(option) or configuration.get(EARLIER_NAMES.get(option, ""), "") or default
             first, *rest = text.split(_SEPARATOR)
             around = parts.get(_AROUND.get(scope, ""), ())
             parts[scope] = (*around, *rest) if first == _INHERIT else (first, *rest)

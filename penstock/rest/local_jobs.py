@@ -13,6 +13,8 @@ from penstock.checkpoint.store import dispose_savepoint
 from penstock.common.secrets import masked
 from penstock.job.handle import JobHandle
 from penstock.job.record import JobRecord
+from penstock.job.usage import usage_by_place
+from penstock.metrics.process import free_memory, physical_memory, process_metrics
 from penstock.queryable.rest_form import look_up
 from penstock.rest.jobs import (
     QUERY_SECONDS,
@@ -24,7 +26,6 @@ from penstock.rest.jobs import (
     TaskManagerRecord,
     UnknownJob,
 )
-from penstock.rest.process import free_memory, physical_memory, process_metrics
 
 KEPT = 100
 """How many jobs that have ended are remembered."""
@@ -92,11 +93,13 @@ class LocalJobs:
         """The machines on which slots of running jobs are; this machine, if there is none."""
         running = [record for record in self.records() if record.ended is None]
         places: dict[str, dict[str, int]] = {}
+        usage = usage_by_place(slot for record in running for slot in record.slots)
         for record in running:
             for slot in record.slots:
                 jobs = places.setdefault(slot.place or socket.gethostname(), {})
                 jobs[record.job_id] = jobs.get(record.job_id, 0) + 1
-        return [_machine(place, jobs) for place, jobs in (places or {socket.gethostname(): {}}).items()]
+        machines = places or {socket.gethostname(): {}}
+        return [_machine(place, jobs, usage.get(place, {})) for place, jobs in machines.items()]
 
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
         return self._logs
@@ -147,7 +150,7 @@ def _needs_server() -> NoReturn:
     raise Refused("programs are taken by a server, and this is a program's own process: penstock server start")
 
 
-def _machine(place: str, jobs: dict[str, int]) -> TaskManagerRecord:
+def _machine(place: str, jobs: dict[str, int], usage: Mapping[str, float | int]) -> TaskManagerRecord:
     here = place == socket.gethostname()
     slots = sum(jobs.values())
     cores = os.cpu_count() or 1
@@ -160,5 +163,5 @@ def _machine(place: str, jobs: dict[str, int]) -> TaskManagerRecord:
         cores=cores if here else max(1, slots),
         memory=physical_memory() if here else 0,
         free_memory=free_memory() if here else 0,
-        metrics=process_metrics() if here else {},
+        metrics=usage or (process_metrics() if here else {}),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.job.record import JobRecord
+from penstock.job.usage import usage_by_place
 from penstock.rest.jobs import TaskManagerRecord
 
 FREE = "-free"
@@ -25,11 +26,18 @@ def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[T
 
 def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
     places = Counter(slot.place for slot in placed(record).slots)
+    usage = usage_by_place(placed(record).slots)
     if not places and record.vertices:
         places[_own(record)] = max(vertex.parallelism for vertex in record.vertices)
     return [
         TaskManagerRecord(
-            place, host if place == _own(record) else place.partition(":")[0], slots, 0, {record.job_id: slots}, slots
+            place,
+            host if place == _own(record) else place.partition(":")[0],
+            slots,
+            0,
+            {record.job_id: slots},
+            slots,
+            metrics=usage.get(place, {}),
         )
         for place, slots in sorted(places.items())
     ]

@@ -15,7 +15,7 @@ import pickle
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,6 +43,7 @@ from penstock.errors import ConfigurationError, NotSerializable
 from penstock.state.key_bytes import key_bytes
 from penstock.state.key_groups import shortened
 from penstock.state.live_entries import ABSENT, Entries, Room
+from penstock.state.rocksdb_figures import figures
 from penstock.state.spill import Spill
 from penstock.state.tables import PAGE_ENTRIES, Layout, Page, Table, packed
 
@@ -103,6 +104,9 @@ class RocksTables:
         table = RocksTable(name, layout, number, self._database, self._room)
         self._room.tables.append(table)
         return table
+
+    def figures(self, wanted: Sequence[str]) -> dict[str, int]:
+        return figures(self._database, wanted)
 
     def close(self) -> None:
         """Remove the database, as also happens when the slot is garbage-collected. A reader that is still active may

@@ -210,6 +210,9 @@ class Tables(Protocol):
     def table(self, owner: str, name: str, layout: Layout) -> Table:
         """A new, empty table. `owner` and `name` together are unique in a slot."""
 
+    def figures(self, wanted: Sequence[str]) -> dict[str, int]:
+        """Those of a database's own figures that are wanted, by the names of its metrics."""
+
     def close(self) -> None:
         """Release what the tables hold outside this process's memory."""
 
@@ -219,6 +222,9 @@ class HeapTables:
 
     def table(self, owner: str, name: str, layout: Layout) -> Table:
         return Table(name, layout)
+
+    def figures(self, wanted: Sequence[str]) -> dict[str, int]:
+        return {}
 
     def close(self) -> None:
         """There is nothing to release."""

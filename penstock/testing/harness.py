@@ -53,6 +53,7 @@ class _EndMarker:
         self.chunk = output.chunk
         self.watermark = output.watermark
         self.status = output.status
+        self.marker = output.marker
 
     def end(self) -> None:
         self._reader.finished = True

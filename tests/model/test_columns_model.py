@@ -27,6 +27,9 @@ from penstock.runtime.exchange.writers import (
     SingleWriter,
 )
 from penstock.vocabulary.functions.key_selectors import key_selector
+from penstock.vocabulary.latency_marker import LatencyMarker
+
+MARKER = LatencyMarker(12.5, "source", 3)
 
 OWNER = Owner("w", "u")
 KEYS = {
@@ -60,7 +63,8 @@ def streams(draw, kinds=tuple(KEYS)):
     rows, mixed, number = [], [], 0
     for _ in range(draw(st.integers(0, 8))):
         if draw(st.integers(0, 3)) == 0:
-            control = draw(st.sampled_from([("watermark", 5), ("status", True), ("status", False), ("take",)]))
+            controls = [("watermark", 5), ("status", True), ("status", False), ("marker", MARKER), ("take",)]
+            control = draw(st.sampled_from(controls))
             rows.append(control)
             mixed.append(control)
             continue
@@ -104,6 +108,9 @@ class Recorder:
 
     def end(self) -> None:
         self.seen.append(("end",))
+
+    def marker(self, marker: LatencyMarker) -> None:
+        self.seen.append(("marker", marker))
 
 
 def arrived(writer: Any, stream: list[Any]) -> dict[int, list[Any]]:

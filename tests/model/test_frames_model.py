@@ -14,6 +14,7 @@ from penstock.common import Row, RowKind
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 from penstock.runtime.exchange import frames
 from penstock.runtime.exchange.frames import FrameBuilder, deliver
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 
 @dataclass
@@ -53,6 +54,7 @@ def chunks(draw):
     return ("chunk", Chunk(values, stamps))
 
 
+MARKERS = st.builds(LatencyMarker, st.floats(0, 1e13), st.text(max_size=3), st.integers(0, 9))
 ELEMENTS = st.lists(
     st.one_of(
         chunks(),
@@ -60,6 +62,9 @@ ELEMENTS = st.lists(
         st.tuples(st.just("watermark"), st.integers(MIN_TIMESTAMP, MAX_TIMESTAMP)),
         st.tuples(st.just("status"), st.booleans()),
         st.just(("end",)),
+        st.tuples(
+            st.just("marker"), st.builds(LatencyMarker, st.floats(0, 1e13), st.text(max_size=3), st.integers(0, 9))
+        ),
         st.just(("take",)),
     ),
     max_size=15,
@@ -85,6 +90,9 @@ class Recorder:
 
     def end(self) -> None:
         self.seen.append(("end",))
+
+    def marker(self, marker: LatencyMarker) -> None:
+        self.seen.append(("marker", marker))
 
 
 def flat(elements: list[Any]) -> list[Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.job.record import JobRecord, OperatorRecord, SlotRecord, VertexRecord
+from penstock.job.accumulators import OF_THE_JOB
+from penstock.job.record import JobRecord, SlotRecord, VertexRecord
 from penstock.job.system_metrics import LOWEST_WATERMARK, TASK_METRICS
+from penstock.metrics.samples import HISTOGRAM, METER
 from penstock.rest.answers.values import AGGREGATES, Json, Number, as_number, shown
 from penstock.rest.jobs import TaskManagerRecord
 
@@ -29,30 +31,61 @@ def task_metric_names(vertex: VertexRecord) -> dict[str, str]:
 def subtask_metrics(record: JobRecord, vertex: VertexRecord) -> dict[int, dict[str, Any]]:
     """By subtask: the metrics of the subtask and, under the names of its operators, theirs."""
     slots = {slot.slot: slot for slot in record.slots}
-    return {index: _subtask(vertex, slots.get(index)) for index in range(vertex.parallelism)}
+    return {index: _subtask(record, vertex, slots.get(index)) for index in range(vertex.parallelism)}
 
 
-def _subtask(vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
+def _subtask(record: JobRecord, vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
     metrics = task_metrics(vertex, slot) | {"currentInputWatermark": input_watermark(vertex, slot)}
-    if slot is not None:
-        for operator in vertex.operators:
-            metrics |= _of_operator(vertex, operator, slot)
+    if slot is None:
+        return metrics
+    names = {operator.uid: (operator.name or operator.uid).replace(" ", "_") for operator in vertex.operators}
+    for uid, name in names.items():
+        metrics[f"{name}.currentOutputWatermark"] = slot.watermarks.get(uid, LOWEST_WATERMARK)
+    of_the_task = set(task_metric_names(vertex).values()) if slot.operators else set()
+    for full, value in slot.metrics.items():
+        owner = owner_of(full, vertex)
+        if owner is not None and full not in of_the_task:
+            metrics[f"{names[owner]}.{_shown_as(record, full, owner)}"] = value
+    for uid, name in names.items():
+        metrics.update({f"{name}.{short}": value for short, value in slot.operators.get(uid, {}).items()})
     return metrics
 
 
-def _of_operator(vertex: VertexRecord, operator: OperatorRecord, slot: SlotRecord) -> dict[str, Any]:
-    name = (operator.name or operator.uid).replace(" ", "_")
-    own = {"currentOutputWatermark": slot.watermarks.get(operator.uid, LOWEST_WATERMARK)}
-    for full, value in slot.metrics.items():
-        if owner_of(full, vertex) == operator.uid:
-            own[full.removeprefix(f"{operator.uid}.")] = value
-    return {f"{name}.{short}": value for short, value in own.items()}
+def _shown_as(record: JobRecord, full: str, uid: str) -> str:
+    """A metric's name inside its operator."""
+    return _flinks_name(record, full).removeprefix(f"{uid}.")
+
+
+def _flinks_name(record: JobRecord, full: str) -> str:
+    """A reading's name, as Flink has it: readings of a histogram follow its name after an underline, and the rate of a
+    meter bears the name of the meter."""
+    metric, _, part = full.rpartition(".")
+    described = record.described.get(metric) if full not in record.described else None
+    if described is None:
+        return full
+    if described.kind == HISTOGRAM:
+        return f"{metric}_{'median' if part == 'p50' else part}"
+    return metric if (described.kind, part) == (METER, "rate") else full
+
+
+def latency_metrics(record: JobRecord) -> dict[str, Any]:
+    """How long markers were on their way from sources to operators; they are metrics of the job as a whole."""
+    return {
+        _flinks_name(record, full).removeprefix(OF_THE_JOB): value
+        for slot in record.slots
+        for full, value in slot.metrics.items()
+        if full.startswith(OF_THE_JOB)
+    }
 
 
 def owner_of(metric: str, vertex: VertexRecord) -> str | None:
     """The operator of a vertex to which a metric belongs: the uid that the name begins with, the longest if several."""
-    uids = [operator.uid for operator in vertex.operators if metric.startswith(f"{operator.uid}.")]
-    return max(uids, key=len, default=None)
+    found: str | None = None
+    for operator in vertex.operators:
+        uid = operator.uid
+        if metric.startswith(uid) and metric[len(uid) : len(uid) + 1] == "." and len(uid) > len(found or ""):
+            found = uid
+    return found
 
 
 def input_watermark(vertex: VertexRecord, slot: SlotRecord | None) -> int:

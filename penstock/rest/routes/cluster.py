@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from penstock.metrics.process import process_metrics
 from penstock.rest.answers import machines
 from penstock.rest.answers.metrics import cluster_metrics, listed
 from penstock.rest.desk import AtDesk, Desk, JobId, Wanted
 from penstock.rest.logs import served, served_by_name
-from penstock.rest.process import process_metrics
 from penstock.rest.replies import Answer, PlainText
 
 router = APIRouter(tags=["cluster"])

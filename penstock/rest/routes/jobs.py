@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from penstock.job.job_metrics import job_metrics
 from penstock.rest.answers import failures, jobs
 from penstock.rest.answers.activity import activity as activity_answer
-from penstock.rest.answers.metrics import aggregated, listed
+from penstock.rest.answers.metrics import aggregated, latency_metrics, listed
 from penstock.rest.answers.values import AGGREGATES
 from penstock.rest.desk import AtDesk, Desk, JobId, Wanted, split_list
 from penstock.rest.logs import served
@@ -102,7 +102,7 @@ def result(desk: AtDesk, job_id: JobId) -> Answer:
 def metrics(desk: AtDesk, job_id: JobId, wanted: Wanted) -> Answer:
     """Names of metrics, or with `get` their values."""
     record = desk.job_if_known(job_id)
-    return Answer(listed(job_metrics(record), wanted) if record is not None else [])
+    return Answer(listed({**job_metrics(record), **latency_metrics(record)}, wanted) if record is not None else [])
 
 
 @router.get("/jobs/{job_id}/activity")

@@ -194,7 +194,8 @@ def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report
         report.results += told.results
         report.committables += told.committables
         report.metrics.update(told.metrics)
-        report.combining.update(told.combining)
+        report.described.update(told.described)
+        report.operators.update(told.operators)
         report.watermarks.update(told.watermarks)
         ended += parcel.is_last
     if ended != plan.stages * plan.slots:

@@ -102,6 +102,7 @@ class Counted:
         self.watermark = receiver.watermark
         self.status = receiver.status
         self.end = receiver.end
+        self.marker = receiver.marker
 
     def chunk(self, chunk: Chunk) -> None:
         count = len(chunk)

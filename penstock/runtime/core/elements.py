@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from penstock.runtime.core.columns import Columns
+    from penstock.vocabulary.latency_marker import LatencyMarker
 
 MIN_TIMESTAMP = -(2**63)
 MAX_TIMESTAMP = 2**63 - 1
@@ -81,6 +82,9 @@ class Receiver(Protocol):
     def end(self) -> None:
         """Nothing follows. The watermark has become MAX before."""
 
+    def marker(self, marker: LatencyMarker) -> None:
+        """A source has sent this along with the records, to measure latency."""
+
 
 class Tee:
     """Hands a stream to several receivers, in the order of their definition."""
@@ -104,6 +108,10 @@ class Tee:
         for receiver in self._receivers:
             receiver.end()
 
+    def marker(self, marker: LatencyMarker) -> None:
+        for receiver in self._receivers:
+            receiver.marker(marker)
+
 
 def joined(receivers: Sequence[Receiver]) -> Receiver:
     """One receiver for all of them."""
@@ -125,6 +133,9 @@ class Nobody:
     def end(self) -> None:
         pass
 
+    def marker(self, marker: LatencyMarker) -> None:
+        pass
+
 
 NOBODY = Nobody()
 
@@ -136,3 +147,4 @@ class ControlOnly(Nobody):
         self.watermark = receiver.watermark  # type: ignore[method-assign]
         self.status = receiver.status  # type: ignore[method-assign]
         self.end = receiver.end  # type: ignore[method-assign]
+        self.marker = receiver.marker  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from penstock.runtime.functions.slot_contexts import SlotRuntimeContext, open_fu
 from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
 from penstock.state.tables import Layout
 from penstock.vocabulary.functions.element_functions import Function
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 
 class FunctionOperator(Operator):
@@ -56,6 +57,17 @@ class FunctionOperator(Operator):
         self.leave_key()
         if isinstance(self.function, Function):
             self.function.close()
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """A function that has a method of this name is given the marker first, outside of any key."""
+        handle = getattr(self.function, "process_latency_marker", None)
+        if handle is not None:
+            self.leave_key()
+            try:
+                handle(marker)
+            except USER_ERRORS as error:
+                raise self.failed(error, []) from error
+        super().process_latency_marker(marker)
 
     def leave_key(self) -> None:
         """What the function does next, it does for no key: state and timers of the last one are out of its reach."""

@@ -6,11 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.graph.plan import Plan
+from penstock.metrics.metric import Described
 from penstock.runtime.checkpoints.owner_token import Token
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.queryables import QueryableState
 from penstock.state.snapshot_file import Restore, SlotSnapshot
 from penstock.vocabulary.settings.state_backend import StateBackend
+
+
+@dataclass(frozen=True)
+class MeasuringSettings:
+    """What slots measure beside what functions measure themselves."""
+
+    enabled: bool = True
+    """Whether operators are counted one by one, and processes watched."""
+    latency_interval: int = 0
+    """Milliseconds between the latency markers of a source subtask; 0 for none."""
+    latency_granularity: str = "operator"
+    """Which markers share a histogram: `single`, `operator` or `subtask`."""
+    latency_history: int = 128
+    """How many of the last markers count, at least."""
+    rocksdb: tuple[str, ...] = ()
+    """Which of RocksDB's own figures are reported."""
 
 
 @dataclass
@@ -48,6 +65,7 @@ class Deployment:
     """Where, in a slot; None for the folder that Python uses for temporary files."""
     owner: Token | None = None
     """The right of this attempt to commit; None if no other driver can take it away."""
+    measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
 
 
 @dataclass(frozen=True)
@@ -152,10 +170,16 @@ class Report:
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    """Readings of users' metrics by full name: in a slot's report those that changed, in a driver's view all of them.
+    That of a histogram is a HistogramState."""
     activity: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     """By the uid of a chain's first operator: the values of Figures."""
-    combining: dict[str, str] = field(default_factory=dict)
-    """How metrics of several slots become one, where they are not added up."""
+    operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By uid: the values of OperatorFigures; as with metrics, those that changed, or all."""
+    usage: dict[str, float | int] = field(default_factory=dict)
+    """Processor time and memory of the process; nothing if it did not look in this epoch."""
+    described: dict[str, Described] = field(default_factory=dict)
+    """What metrics are, by full name; empty if there are no new ones."""
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     uploading: bool = False
     """Whether a checkpoint is still being written."""

@@ -17,9 +17,11 @@ from penstock.runtime.checkpoints.restore import RestoredOperator
 from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.runtime.core.failures import OperatorFailed, failure_of
+from penstock.runtime.core.latency import Latencies, Markers
 from penstock.runtime.core.queryables import Queryables
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import HeapTables, Tables
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 if TYPE_CHECKING:
     from penstock.runtime.sources.source_operator import Budget
@@ -54,6 +56,10 @@ class OperatorContext:
     cached_files: dict[str, str] = field(default_factory=dict)
     """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
+    latencies: Latencies | None = None
+    """Where latency markers are noted; None if there are none."""
+    markers: Markers | None = None
+    """For a source: when it sends latency markers."""
     alignment: Alignment | None = None
     aligned: tuple[tuple[str, str], ...] = ()
     """For a source: the aligned streams that it feeds, as (group, uid); it pauses when one is too far ahead."""
@@ -158,6 +164,12 @@ class Operator:
         """All inputs became idle, or one is active again."""
         self.output.status(idle)
 
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """A marker has come, in its place between the records; it goes on to those behind."""
+        if self.context.latencies is not None:
+            self.context.latencies.record(marker)
+        self.output.marker(marker)
+
     def finish(self) -> Iterator[None] | None:
         """Every input has ended; emit what is still held back, at once or, where that may be much, in steps."""
         return None
@@ -255,6 +267,7 @@ class Fitting:
         self.watermark = receiver.watermark
         self.status = receiver.status
         self.end = receiver.end
+        self.marker = receiver.marker
 
     def chunk(self, chunk: Chunk) -> None:
         self._send(self._fitted(chunk))
@@ -302,6 +315,10 @@ class Gate:
         self.finished = False
         self._steps: Iterator[None] | None = None
         """What the operator has left to do before its output ends."""
+
+    def marker(self, marker: LatencyMarker) -> None:
+        """Markers of all channels go on as they come."""
+        self._operator.process_latency_marker(marker)
 
     def channel(self, input_index: int) -> Channel:
         """A new channel into one input of the operator."""
@@ -403,6 +420,9 @@ class Channel:
         if idle is not self.idle:
             self.idle = idle
             self._gate.advance()
+
+    def marker(self, marker: LatencyMarker) -> None:
+        self._gate.marker(marker)
 
     def end(self) -> None:
         self.ended = True

@@ -18,17 +18,17 @@ from typing import Any
 from penstock.errors import JobDisplaced, PenstockError, StorageError
 from penstock.graph.partitioning import ByKey, Forward
 from penstock.graph.plan import Edge, Node
-from penstock.metrics import MetricGroup
 from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch.batch_operator import batched
 from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
 from penstock.runtime.checkpoints.local_copies import LocalCopies
 from penstock.runtime.checkpoints.restore import RestoredOperator, SlotRestore
 from penstock.runtime.checkpoints.writing import SlotCheckpoints
-from penstock.runtime.core.activity import Activity, Counted, Traffic
+from penstock.runtime.core.activity import Counted, Traffic
 from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.elements import MIN_TIMESTAMP, NOBODY, ControlOnly, Receiver, joined
 from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.core.measures import Measures
 from penstock.runtime.core.messages import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.runtime.core.operator import (
     Alignment,
@@ -86,8 +86,8 @@ class Slot:
         self.gates: dict[int, Gate] = {}
         self.channels: dict[Address, Channel] = {}
         self.writers: dict[int, Writer] = {}
-        self.metrics = MetricGroup()
-        self.activity = Activity(self.plan, index)
+        self.measures = Measures(self.plan, index, deployment.measuring)
+        self.metrics, self.activity = self.measures.metrics, self.measures.activity
         self.command: Command | None = None
         self.failure: Failure | None = None
         self.epoch = -1
@@ -141,7 +141,8 @@ class Slot:
         return batched(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
-        outputs = self._outputs(node, operator)
+        outputs = {tag: joined(receivers) for tag, receivers in self._outputs(node, operator).items()}
+        outputs = {tag: self.measures.counted(node, tag, to) for tag, to in {None: NOBODY, **outputs}.items()}
         deployment = self.deployment
         # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
         self.operators[node.id] = operator
@@ -152,8 +153,8 @@ class Slot:
                 subtask=self.index,
                 parallelism=node.parallelism,
                 max_parallelism=node.max_parallelism,
-                output=joined(outputs.pop(None, [NOBODY])),
-                side_outputs={tag: joined(receivers) for tag, receivers in outputs.items() if tag is not None},
+                output=outputs[None],
+                side_outputs={tag: receiver for tag, receiver in outputs.items() if tag is not None},
                 clock=self.clock,
                 job_id=deployment.job_id,
                 job_name=self.plan.job_name,
@@ -167,6 +168,8 @@ class Slot:
                 job_parameters=deployment.job_parameters,
                 cached_files=deployment.cached_files,
                 metrics=self.metrics.add_group(node.uid),
+                latencies=self.measures.latencies(node),
+                markers=self.measures.markers(node),
                 alignment=self.alignment,
                 aligned=node.aligned,
                 bell=self.bell,
@@ -361,14 +364,16 @@ class Slot:
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
         """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
-        queues = deque((self.channels[a], self._received(a[0]), deque(frames)) for a, frames in sorted(arrived))
+        queues = deque((address, deque(frames)) for address, frames in sorted(arrived))
         while queues:
-            channel, received, frames = queues.popleft()
-            frame = frames.popleft()
+            address, frames = queues.popleft()
+            frame, received = frames.popleft(), self._received(address[0])
+            records = deliver(frame, self.channels[address])
             received.bytes += len(frame)
-            received.records += deliver(frame, channel)
+            received.records += records
+            self.measures.arrived(address[0], records)
             if frames:
-                queues.append((channel, received, frames))
+                queues.append((address, frames))
 
     def _received(self, edge: int) -> Traffic:
         return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
@@ -461,7 +466,9 @@ class Slot:
             alignment=dict(self.alignment.reached),
             metrics=metrics,
             activity=self.activity.figures(),
-            combining=dict(self.metrics.combining),
+            operators=self.measures.operators(self._nodes(), {id: gate.watermark for id, gate in self.gates.items()}),
+            usage=self.measures.usage(self.tables),
+            described=self.measures.described(),
             acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
             queryable=self.queryables.news(),
@@ -516,7 +523,7 @@ class Slot:
     def _metrics(self) -> dict[str, Any]:
         """A gauge is user code, and may fail as any other."""
         try:
-            return self.metrics.snapshot()
+            return self.measures.changes()
         except USER_ERRORS as error:
             self.failure = self.failure or failure_of(error, "a gauge", "-", self.index)
             return {}

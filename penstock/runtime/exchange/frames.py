@@ -18,10 +18,11 @@ from penstock.pickling import dumps
 from penstock.runtime.core.activity import Traffic
 from penstock.runtime.core.columns import Columns, go_together, packed, unpacked
 from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk, Receiver, Timestamps, Values
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 FRAME_RECORDS = 8192
 
-_VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS = range(6)
+_VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS, _MARKER = range(7)
 
 
 class FrameBuilder:
@@ -82,6 +83,9 @@ class FrameBuilder:
 
     def end(self) -> None:
         self._control((_END,))
+
+    def marker(self, marker: LatencyMarker) -> None:
+        self._control((_MARKER, tuple(marker)))
 
     def take(self) -> list[bytes]:
         """All frames since the last call."""
@@ -171,6 +175,8 @@ def deliver(frame: bytes, receiver: Receiver) -> int:
             receiver.status(element[1])
         elif kind == _END:
             receiver.end()
+        elif kind == _MARKER:
+            receiver.marker(LatencyMarker(*element[1]))
         else:
             for columns in unpacked(*element[1:]):
                 records += len(columns)

@@ -16,6 +16,7 @@ from penstock.runtime.core.failures import USER_ERRORS, OperatorFailed, failure_
 from penstock.runtime.exchange.frames import FrameBuilder, Unpicklable
 from penstock.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
 from penstock.vocabulary.functions.element_functions import Partitioner
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 _CACHED_KEYS = 100_000
 
@@ -39,6 +40,7 @@ class Writer(ABC):
         self.sent = Traffic()
         self.builders = {target: FrameBuilder(self.sent) for target in targets}
         self._all = list(self.builders.values())
+        self._marked = subtask
 
     @abstractmethod
     def chunk(self, chunk: Chunk) -> None:
@@ -55,6 +57,11 @@ class Writer(ABC):
     def end(self) -> None:
         for builder in self._all:
             builder.end()
+
+    def marker(self, marker: LatencyMarker) -> None:
+        """Targets get the markers in turn: to all of them, they would be as many as there are channels."""
+        self._all[self._marked % len(self._all)].marker(marker)
+        self._marked += 1
 
     def take(self) -> dict[int, list[bytes]]:
         """The frames of this epoch for each target that has any."""
@@ -275,6 +282,7 @@ class KeyCheck:
         self.watermark = receiver.watermark
         self.status = receiver.status
         self.end = receiver.end
+        self.marker = receiver.marker
 
     def chunk(self, chunk: Chunk) -> None:
         if chunk.columns is None or not self._accepts(chunk.columns):

@@ -15,6 +15,7 @@ from penstock.errors import UnsupportedOperation
 from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
 from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.core.failures import USER_ERRORS
+from penstock.runtime.core.latency import Markers
 from penstock.runtime.core.operator import Operator, OperatorContext
 
 CHUNK_RECORDS = 4096
@@ -250,6 +251,8 @@ class SourceOperator(Operator):
         self._allowance.restrict(budget)
         # What the driver has handed out must be taken, even by a source that should wait for others.
         while not self.finished and (budget.payload is not None or not (self._paused() or budget.records <= 0)):
+            if self.context.markers is not None:
+                self._mark(self.context.markers)
             try:
                 taken = self.reader.poll(self._out, budget)
             except USER_ERRORS as error:
@@ -264,6 +267,12 @@ class SourceOperator(Operator):
             elif budget.spent():
                 self.backlog = not self._allowance.is_used_up()
                 return
+
+    def _mark(self, markers: Markers) -> None:
+        """A marker takes its place between the records that were read and those that will be."""
+        marker = markers.due()
+        if marker is not None:
+            self.output.marker(marker)
 
     def end_epoch(self) -> None:
         if not self.finished:
@@ -339,6 +348,7 @@ class _SourceOutput:
         self.chunk = operator.emit_chunk
         self.watermark = operator.output.watermark
         self.end = operator.output.end
+        self.marker = operator.output.marker
         self._operator = operator
 
     def status(self, idle: bool) -> None:

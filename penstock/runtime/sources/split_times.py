@@ -10,6 +10,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.runtime.core.elements import MIN_TIMESTAMP, Chunk, Receiver
 from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator, report_alignment
+from penstock.vocabulary.latency_marker import LatencyMarker
 
 Progress = dict[str, Any]
 """What one split's clock needs to continue."""
@@ -127,6 +128,9 @@ class _SplitTime:
     def status(self, idle: bool) -> None:
         self.idle = idle
         self._times.advance()
+
+    def marker(self, marker: LatencyMarker) -> None:
+        """Markers come from the source as a whole."""
 
     def end(self) -> None:
         """The end of a split is signalled by removing it."""

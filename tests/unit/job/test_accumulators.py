@@ -13,7 +13,7 @@ def report(slot, *values, level=None):
     sizes = group.distribution("sizes")
     for value in values:
         sizes.update(value)
-    return Report(slot, 0, metrics=group.snapshot(), combining=group.combining)
+    return Report(slot, 0, metrics=group.changes({}), described=group.described)
 
 
 def test_each_kind_in_its_own_way():

@@ -36,7 +36,7 @@ def test_a_job_has_samples_of_its_driver_subtasks_and_operators():
 def test_metrics_of_users_keep_their_kind_groups_and_variables():
     described = {
         "sink-1.region.north.sizes": MetricRecord(
-            "sink-1", "sizes", "histogram", ("count", "p99"), ("region", "north"), ("region",), {"region": "north"}
+            "sink-1", "sizes", "histogram", ("region", "north"), ("region",), {"region": "north"}
         )
     }
     readings = {"region.north.sizes.count": 2, "region.north.sizes.p99": 7.5}

@@ -1,4 +1,4 @@
-"""What the process that answers knows of itself, under the names of Flink's metrics."""
+"""What a process knows of its own use of processor and memory, under the names of Flink's metrics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import resource
 import sys
 import threading
+import time
 
 _KIBIBYTE = 1 << 10
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def process_metrics() -> dict[str, float | int]:
@@ -17,9 +19,9 @@ def process_metrics() -> dict[str, float | int]:
     unit = 1 if sys.platform == "darwin" else _KIBIBYTE
     peak = usage.ru_maxrss * unit
     return {
-        "Status.JVM.CPU.Load": _load(),
+        "Status.JVM.CPU.Load": machine_load(),
         "Status.JVM.CPU.Time": int((usage.ru_utime + usage.ru_stime) * 1e9),
-        "Status.JVM.Memory.Heap.Used": _resident() or peak,
+        "Status.JVM.Memory.Heap.Used": resident() or peak,
         "Status.JVM.Memory.Heap.Committed": peak,
         "Status.JVM.Memory.Heap.Max": physical_memory(),
         "Status.JVM.Threads.Count": threading.active_count(),
@@ -27,7 +29,25 @@ def process_metrics() -> dict[str, float | int]:
     }
 
 
-def _load() -> float:
+class Usage:
+    """The same for one process over time: its load is its own share of a core since it was last asked."""
+
+    def __init__(self, every_seconds: float = 1.0) -> None:
+        self._every = every_seconds
+        self._asked = self._spent = 0.0
+
+    def look(self) -> dict[str, float | int]:
+        """The metrics of this process; nothing if it was asked only just now."""
+        now = time.monotonic()
+        if now - self._asked < self._every and self._asked:
+            return {}
+        spent = time.process_time()
+        load = (spent - self._spent) / (now - self._asked) if self._asked else 0.0
+        self._asked, self._spent = now, spent
+        return {**process_metrics(), "Status.JVM.CPU.Load": min(load, float(os.cpu_count() or 1))}
+
+
+def machine_load() -> float:
     """The machine's load as a share of its cores."""
     try:
         return min(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
@@ -35,11 +55,11 @@ def _load() -> float:
         return 0.0
 
 
-def _resident() -> int:
+def resident() -> int:
     """Bytes of memory in use; 0 where the system does not say."""
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            return int(file.read().split()[1]) * _PAGE
     except (OSError, ValueError, IndexError):
         return 0
 
@@ -47,7 +67,7 @@ def _resident() -> int:
 def physical_memory() -> int:
     """Bytes of memory of this machine; 0 where the system does not say."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return _PAGE * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return 0
 
@@ -55,6 +75,6 @@ def physical_memory() -> int:
 def free_memory() -> int:
     """Bytes of memory that nobody uses; 0 where the system does not say."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+        return _PAGE * os.sysconf("SC_AVPHYS_PAGES")
     except (OSError, ValueError):
         return 0

@@ -1,0 +1,164 @@
+"""A histogram: quantiles of any number of values in little memory, which can be merged over subtasks.
+
+The sketch is DDSketch: a quantile is off by at most one per cent of its own value, also far out in the tail, and merged
+sketches are exactly the sketch of all values. The decision on histograms and latency compares it with others.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
+
+from penstock.metrics.metric import Metric
+from penstock.metrics.samples import HISTOGRAM
+
+__all__ = ["QUANTILES", "Histogram", "HistogramState"]
+
+QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p999": 0.999}
+ACCURACY = 0.01
+_MOST_BINS = 2048
+"""Values that differ by less than a factor of 10 to the 17th have bins of their own."""
+
+Bins = tuple[int, bytes]
+"""The key of the first bin, and the counts from there on as 64-bit floats."""
+_NO_BINS: Bins = (0, b"")
+
+
+class HistogramState(NamedTuple):
+    """A histogram as plain data, which is sent to the driver and merged there."""
+
+    seen: int = 0
+    """How many values there were in all; below, only those that are remembered count."""
+    kept: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    """The sum of the squared differences from the mean."""
+    min: float = math.inf
+    max: float = -math.inf
+    zeros: int = 0
+    positive: Bins = _NO_BINS
+    negative: Bins = _NO_BINS
+
+    def readings(self) -> dict[str, Any]:
+        """Count, extremes, mean, standard deviation and quantiles; only the count if there are no values."""
+        if not self.kept:
+            return {"count": self.seen}
+        sketch = _sketch(self)
+        spread = math.sqrt(self.squares / (self.kept - 1)) if self.kept > 1 else 0.0
+        quantiles = {name: self._within(sketch.get_quantile_value(share)) for name, share in QUANTILES.items()}
+        return {
+            "count": self.seen,
+            "min": self.min,
+            "max": self.max,
+            "mean": self.mean,
+            "stddev": spread,
+            **quantiles,
+        }
+
+    def _within(self, value: float) -> float:
+        """A bin may reach beyond the values that are in it."""
+        return min(max(value, self.min), self.max)
+
+
+def merged(states: Iterable[HistogramState]) -> HistogramState:
+    """The histogram of all values of several."""
+    return reduce(_merged, states, HistogramState())
+
+
+def _merged(left: HistogramState, right: HistogramState) -> HistogramState:
+    if not left.kept or not right.kept:
+        full = left if left.kept else right
+        return full._replace(seen=left.seen + right.seen)
+    count, apart = left.kept + right.kept, right.mean - left.mean
+    sketch = _sketch(left)
+    sketch.merge(_sketch(right))
+    return HistogramState(
+        left.seen + right.seen,
+        count,
+        left.mean + apart * right.kept / count,
+        left.squares + right.squares + apart * apart * left.kept * right.kept / count,
+        min(left.min, right.min),
+        max(left.max, right.max),
+        left.zeros + right.zeros,
+        *sketch.bins(),
+    )
+
+
+class Histogram(Metric):
+    """Quantiles of the values it was given: of all, or of the `recent` ones.
+
+    With `recent`, at least so many and at most twice as many of the last values count.
+    """
+
+    kind: ClassVar[str] = HISTOGRAM
+    combining = {"": "merge"}
+
+    def __init__(self, recent: int | None = None) -> None:
+        if recent is not None and recent <= 0:
+            raise ValueError(f"a histogram of recent values needs at least 1 of them, not {recent}")
+        self._recent = recent
+        self._older = HistogramState()
+        self._seen = 0
+        self._state: HistogramState | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sketch = _sketch(HistogramState())
+        self._count, self._mean, self._squares, self._zeros = 0, 0.0, 0.0, 0
+        self._min, self._max = math.inf, -math.inf
+
+    def update(self, value: float) -> None:
+        """Add a value."""
+        if not math.isfinite(value):
+            raise ValueError(f"a histogram takes finite numbers, not {value!r}")
+        if self._count == self._recent:
+            self._older = self._younger()
+            self._begin()
+        self._state = None
+        self._seen += 1
+        self._count += 1
+        apart = value - self._mean
+        self._mean += apart / self._count
+        self._squares += apart * (value - self._mean)
+        self._min = min(self._min, value)
+        self._max = max(self._max, value)
+        self._zeros += self._sketch.take(value)
+
+    def get_count(self) -> int:
+        """How many values there were."""
+        return self._seen
+
+    def state(self) -> HistogramState:
+        """As plain data; the same object as long as no value is added."""
+        if self._state is None:
+            self._state = merged([self._older, self._younger()])._replace(seen=self._seen)
+        return self._state
+
+    def _younger(self) -> HistogramState:
+        moments = (self._mean, self._squares, self._min, self._max)
+        return HistogramState(self._count, self._count, *moments, self._zeros, *self._sketch.bins())
+
+    def readings(self) -> dict[str, Any]:
+        return self.state().readings()
+
+    def reported(self) -> dict[str, Any]:
+        return {"": self.state()}
+
+
+# --- the library ---
+def _sketch(state: HistogramState) -> Any:
+    """The library's sketch that holds what a state says; loaded only by those who have a histogram."""
+    from penstock.metrics.sketch import Sketch
+
+    return Sketch(state.zeros, state.positive, state.negative)
+
+
+def packed(first: int, bins: list[float]) -> Bins:
+    return (first, array("d", bins).tobytes())
+
+
+def unpacked(bins: Bins) -> tuple[int, list[float]]:
+    return bins[0], array("d", bins[1]).tolist()

@@ -1,0 +1,94 @@
+"""Latency markers travel with the records, through chains and exchanges, and leave histograms behind."""
+
+import pytest
+
+from penstock.common.configuration import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.functions import MapFunction
+from penstock.graph.plan import operator_id
+from penstock.metrics import MetricGroup
+from penstock.runtime.core.latency import Latencies, Markers
+from penstock.testing import in_process
+from penstock.vocabulary.latency_marker import LatencyMarker
+
+
+class Listening(MapFunction):
+    """Counts the markers that come by."""
+
+    def open(self, context):
+        self.seen = context.get_metrics_group().counter("markers")
+        self.sources = set()
+        context.get_metrics_group().gauge("sources", lambda: len(self.sources))
+
+    def map(self, value):
+        return value
+
+    def process_latency_marker(self, marker):
+        assert marker.get_marked_time() > 1_600_000_000_000
+        self.sources.add((marker.get_vertex_id(), marker.get_subtask_index()))
+        self.seen.inc()
+
+
+def run(granularity, parallelism=2):
+    with in_process(epoch_records=50):
+        options = {"metrics.latency.interval": "1 ms", "metrics.latency.granularity": granularity}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+        env.set_parallelism(parallelism)
+        stream = env.from_collection(range(4000)).uid("numbers")
+        stream.map(Listening()).uid("near").key_by(lambda n: n % 7).map(Listening()).uid("far").print()
+        handle = env.execute_async("latencies")._job
+        handle.result()
+        return handle.record()
+
+
+def latencies(record):
+    return {
+        name.removeprefix(".latency.").removesuffix(".latency.count"): value
+        for slot in record.slots
+        for name, value in slot.metrics.items()
+        if name.startswith(".latency.") and name.endswith(".count")
+    }
+
+
+@pytest.mark.parametrize("granularity", ["single", "operator", "subtask"])
+def test_every_operator_has_histograms_of_the_markers_that_came_to_it(granularity):
+    record = run(granularity)
+    found = latencies(record)
+    near, far, numbers = operator_id("near"), operator_id("far"), operator_id("numbers")
+    of_near = {name: count for name, count in found.items() if f"operator_id.{near}" in name}
+    of_far = {name: count for name, count in found.items() if f"operator_id.{far}" in name}
+    assert of_near and of_far
+    source = {
+        "single": "",
+        "operator": f"source_id.{numbers}.",
+        "subtask": f"source_id.{numbers}.source_subtask_index.0.",
+    }
+    assert any(name == f"{source[granularity]}operator_id.{near}.operator_subtask_index.0" for name in of_near)
+    # Each marker goes to one subtask behind an exchange, so none is lost and none is doubled.
+    assert sum(of_near.values()) == sum(of_far.values()) > 0
+    assert sum(record.accumulators[f"{uid}.markers"] for uid in ("near", "far")) == 2 * sum(of_near.values())
+
+
+def test_markers_of_an_exchange_go_to_all_targets_in_turn():
+    found = latencies(run("operator"))
+    subtasks = {name.rpartition(".")[2] for name in found if f"operator_id.{operator_id('far')}" in name}
+    assert subtasks == {"0", "1"}
+
+
+def test_a_source_sends_markers_at_its_interval_whatever_its_clock_does():
+    now = [1000.0]
+    markers = Markers("numbers", 3, 100, lambda: now[0])
+    assert markers.due() == LatencyMarker(1000.0, operator_id("numbers"), 3)
+    now[0] = 1099.0
+    assert markers.due() is None
+    now[0] = 1100.0
+    assert markers.due() is not None
+    now[0] = 5.0  # set back
+    assert markers.due() is not None
+
+
+def test_a_clock_that_is_behind_gives_no_negative_latency():
+    group = MetricGroup()
+    Latencies(group, "sink", 0, "single", clock=lambda: 50.0).record(LatencyMarker(90.0, "s", 0))
+    (histogram,) = group.changes({}).values()
+    assert (histogram.min, histogram.max) == (0.0, 0.0)
