@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
+.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -111,6 +111,10 @@ bench-latency: $(STAMP)  ## from source to sink through keyed state, with and wi
 bench-cep: $(STAMP)  ## patterns beside FlinkCEP in Java and beside functions written by hand (CEP="--quick" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/cep.py $(CEP)
+
+bench-sql: $(STAMP)  ## SQL beside Flink SQL in Java, Nexmark among it (SQL="--quick" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/sql.py $(SQL)
 
 bench-epochs: $(STAMP)  ## what an epoch costs in which nothing happens, and an idle job; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'

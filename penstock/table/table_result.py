@@ -76,6 +76,7 @@ class TableResult:
         job: JobClient | None = None,
         streaming: bool = False,
         wait: Callable[[int | None], None] | None = None,
+        inserts: bool = False,
     ) -> None:
         self._schema = schema
         self._rows = rows
@@ -83,6 +84,7 @@ class TableResult:
         self._job = job
         self._streaming = streaming
         self._wait = wait
+        self._inserts = inserts
         self._read = False
 
     # --- as the environment makes them ---
@@ -101,6 +103,10 @@ class TableResult:
         """Rows that are known."""
         made = Row(*names)
         return TableResult(ResolvedSchema.physical(names, types), _Held([made(*row) for row in rows]), kind)
+
+    def is_insert(self) -> bool:
+        """Whether it is the result of INSERT statements, whose rows only say how many rows were written."""
+        return self._inserts
 
     # --- PyFlink's ---
     def get_job_client(self) -> JobClient | None:

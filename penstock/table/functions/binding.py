@@ -127,7 +127,7 @@ def _frozen(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def type_of(value: Any) -> t.DataType:  # noqa: PLR0912
+def type_of(value: Any) -> t.DataType:
     """The type that a Python value has as a literal.
 
     >>> type_of(5).as_sql(), type_of("abc").as_sql()

@@ -39,7 +39,7 @@ def _make(safe: bool) -> Callable[[Call], Kernel]:
 
 
 # --- whole columns at once ---
-def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:  # noqa: PLR0912
+def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
     """A kernel for what Arrow can do, and what cannot fail."""
     form = arrow_type(aim)
     match kind, aim:
@@ -132,7 +132,7 @@ def _converted(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, 
         raise BadValue(f"CAST: {value!r} cannot become {aim.summary()}: {error}") from None
 
 
-def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:  # noqa: PLR0912
+def conversion(kind: t.DataType, aim: t.DataType, zone: str = "UTC") -> Convert:
     """The function that makes a value of one type of a value of another."""
     match kind, aim:
         case _, t.CharType() | t.VarCharType():

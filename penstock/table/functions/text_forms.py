@@ -86,7 +86,7 @@ def year_month_text(months: int) -> str:
     return f"{'-' if months < 0 else '+'}{years}-{rest:02d}"
 
 
-def text_form(kind: t.DataType, zone: str = "UTC") -> Form:  # noqa: PLR0912
+def text_form(kind: t.DataType, zone: str = "UTC") -> Form:
     """The function that writes values of a type."""
     match kind:
         case t.CharType() | t.VarCharType():

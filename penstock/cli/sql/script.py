@@ -1,0 +1,53 @@
+"""Cuts a text into statements at its semicolons, and knows those that the client runs itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_PARTS = re.compile(
+    r"""(?P<quoted>'(?:[^']|'')*' | `(?:[^`]|``)*` | "(?:[^"]|"")*")
+      | (?P<comment>--[^\n]* | /\*(?!\+).*?\*/)
+      | (?P<end>;)
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_SET_BLOCK = re.compile(r"\s*(EXECUTE\s+STATEMENT\s+SET\s+BEGIN|BEGIN\s+STATEMENT\s+SET)\b", re.IGNORECASE)
+_END = re.compile(r"\bEND\s*\Z", re.IGNORECASE)
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a script. Semicolons in quotes and comments do not count, nor those of a statement set.
+
+    >>> statements("SET 'a' = ';'; -- note;\\nSELECT 1")
+    ["SET 'a' = ';'", 'SELECT 1']
+    """
+    return [statement for statement, _ in _cut(text) if statement]
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text that was typed so far ends with a whole statement."""
+    if not text.strip():
+        return True
+    *_, (rest, ended) = _cut(text)
+    return ended or not rest
+
+
+def _cut(text: str) -> Iterator[tuple[str, bool]]:
+    """Statements, and whether a semicolon ended them."""
+    held: list[str] = []
+    for part in _PARTS.finditer(text):
+        if part["comment"]:
+            held.append(" ")
+        elif part["end"] and not _inside_block("".join(held)):
+            yield "".join(held).strip(), True
+            held = []
+        else:
+            held.append(part[0])
+    rest = "".join(held).strip()
+    if rest:
+        yield rest, False
+
+
+def _inside_block(held: str) -> bool:
+    return bool(_SET_BLOCK.match(held)) and not _END.search(held.rstrip().rstrip(";").rstrip())

@@ -1,0 +1,12 @@
+"""Results of queries as DataFrames of Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def frame_of(rows: Any) -> Any:
+    """A pandas DataFrame as one of the active Spark session."""
+    return SparkSession.builder.getOrCreate().createDataFrame(rows)

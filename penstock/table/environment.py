@@ -1,0 +1,314 @@
+"""TableEnvironment and StreamTableEnvironment: where tables are known by name, and queries are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction
+from penstock.table.catalogs import Catalogs
+from penstock.table.definitions import view_of
+from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.execution import Execution
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.functions_of_user import as_function
+from penstock.table.inference import as_rows, row_type
+from penstock.table.plan.nodes import Column, Insert, Relation, Values
+from penstock.table.resolving import Resolver
+from penstock.table.schema import Schema
+from penstock.table.session import EnvironmentSession
+from penstock.table.statement_set import StatementSet
+from penstock.table.statements import Statements
+from penstock.table.table import Table
+from penstock.table.table_config import TableConfig
+from penstock.table.table_descriptor import TableDescriptor
+from penstock.table.table_result import TableResult
+from penstock.table.types import RowType
+
+__all__ = ["TableEnvironment"]
+
+
+class TableEnvironment:
+    """Catalogs with their tables and functions, and what runs queries over them."""
+
+    def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings | None = None) -> None:
+        settings = settings or EnvironmentSettings.in_streaming_mode()
+        self._env = env
+        self._config = TableConfig(Configuration().add_all(settings.get_configuration()))
+        self._batch = not settings.is_streaming_mode()
+        self._catalogs = Catalogs(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
+        self._session = EnvironmentSession(self._catalogs, self._config, self._batch)
+        self._statements = Statements(self)
+        self._execution = Execution(env, self._config, self._batch)
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
+        """An environment of its own, on the active Spark session or a local one."""
+        if isinstance(environment_settings, Configuration):
+            environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
+        env = StreamExecutionEnvironment(environment_settings.get_configuration())
+        return TableEnvironment(_in_mode(env, environment_settings), environment_settings)
+
+    @property
+    def _resolver(self) -> Resolver:
+        return self._session.resolver
+
+    # --- SQL ---
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Run one statement: a query, an INSERT, or a definition."""
+        return self._statements.execute(stmt)
+
+    def sql_query(self, query: str) -> Table:
+        """A query as a Table."""
+        return Table(self._statements.query(query), self)
+
+    def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
+        """How a query or an INSERT would be run."""
+        return self._explained([self._statements.plan(stmt)], extra_details)
+
+    def create_statement_set(self) -> StatementSet:
+        """Collects inserts that run as one job."""
+        return StatementSet(self)
+
+    # --- tables from values ---
+    def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
+        """A table of Python values: rows, tuples, dicts or single values.
+
+        `schema` is a ROW type or a list of names; without one the types are found out.
+        """
+        held = list(elements)
+        declared = row_type(held, schema)
+        return Table(values(declared, as_rows(held, declared)), self)
+
+    def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
+        """A table of the rows of a pandas DataFrame."""
+        from penstock.table.frames import from_pandas
+
+        declared, rows = from_pandas(pdf, schema)
+        return Table(values(declared, as_rows(rows, declared)), self)
+
+    # --- tables by name ---
+    def from_path(self, path: str) -> Table:
+        """A table or view of a catalog."""
+        parts = self._session.parse_path(path)
+        relation = self._session.relation(parts)
+        if relation is None:
+            raise ValidationException(f"there is no table or view {path}{self._catalogs.suggestion(parts[-1])}")
+        return Table(relation, self)
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """A table that has no name."""
+        path = self._register_anonymous(descriptor)
+        relation = self._session.relation(path)
+        assert relation is not None
+        return Table(relation, self)
+
+    def create_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> bool:
+        """What CREATE TABLE does."""
+        return self._create(path, _entry(descriptor), False, ignore_if_exists)
+
+    def create_temporary_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> None:
+        """What CREATE TEMPORARY TABLE does."""
+        self._create(path, _entry(descriptor), True, ignore_if_exists)
+
+    def create_view(self, view_path: str, table: Table | str, ignore_if_exists: bool = False) -> bool:
+        """What CREATE VIEW does."""
+        return self._create(view_path, self._view_entry(table), False, ignore_if_exists)
+
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+        """A name for a Table."""
+        self._create(view_path, self._view_entry(table_or_data_stream, *fields_or_schema), True, False)
+
+    register_table = create_temporary_view
+
+    def _view_entry(self, table: Any, *fields_or_schema: Any) -> CatalogBaseTable:
+        if isinstance(table, str):
+            table = self.sql_query(table)
+        if not isinstance(table, Table):
+            raise TypeError(f"a view is made of a Table, not of {table!r}")
+        return view_of(table._relation)
+
+    def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
+        parts = self._session.parse_path(path)
+        before = self._catalogs.find(parts)
+        self._catalogs.create(parts, entry, temporary, ignore_if_exists)
+        return before is None
+
+    def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
+        return self._drop(table_path, view=False, temporary=False, ignore=ignore_if_not_exists)
+
+    def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
+        return self._drop(view_path, view=True, temporary=False, ignore=ignore_if_not_exists)
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        return self._drop(table_path, view=False, temporary=True, ignore=True)
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        return self._drop(view_path, view=True, temporary=True, ignore=True)
+
+    def _drop(self, path: str, view: bool, temporary: bool, ignore: bool) -> bool:
+        return self._catalogs.drop_table(self._session.parse_path(path), view, temporary, ignore)
+
+    def list_tables(self) -> list[str]:
+        """Tables and views of the current database."""
+        return self._catalogs.table_names()
+
+    def list_views(self) -> list[str]:
+        return self._catalogs.table_names(views=True)
+
+    def list_temporary_tables(self) -> list[str]:
+        return self._catalogs.temporary_names(views=False)
+
+    def list_temporary_views(self) -> list[str]:
+        return self._catalogs.temporary_names(views=True)
+
+    # --- catalogs and databases ---
+    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        self._catalogs.register(catalog_name, catalog)
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """What CREATE CATALOG does: 'generic_in_memory' is the type that there is."""
+        options = catalog_descriptor.configuration.to_dict()
+        self._catalogs.register(catalog_name, catalog_of(options))
+
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        return self._catalogs.get(catalog_name)
+
+    def use_catalog(self, catalog_name: str) -> None:
+        self._catalogs.use(catalog_name)
+
+    def use_database(self, database_name: str) -> None:
+        self._catalogs.use_database((database_name,))
+
+    def get_current_catalog(self) -> str:
+        return self._catalogs.current
+
+    def get_current_database(self) -> str:
+        return self._catalogs.database
+
+    def list_catalogs(self) -> list[str]:
+        return self._catalogs.names()
+
+    def list_databases(self) -> list[str]:
+        return self._catalogs.catalog().list_databases()
+
+    def list_modules(self) -> list[str]:
+        return ["core"]
+
+    # --- functions ---
+    def create_temporary_system_function(self, name: str, function: Any) -> None:
+        """A function that is known by its name everywhere, before those of catalogs."""
+        self._add_function(name, function, "system")
+
+    def create_temporary_function(self, path: str, function: Any) -> None:
+        """A function of the current or a named database, for this environment."""
+        self._add_function(path, function, "temporary")
+
+    register_function = create_temporary_system_function
+
+    def _add_function(self, path: str, function: Any, kind: str) -> None:
+        parts = self._session.parse_path(path)
+        wrapped = as_function(function, parts[-1])
+        self._catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(name), "system", ignore_if_not_exists=True)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(path), "temporary", ignore_if_not_exists=True)
+
+    def drop_function(self, path: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(path), ignore_if_not_exists=True)
+
+    def list_user_defined_functions(self) -> list[str]:
+        return self._catalogs.function_names()
+
+    def list_functions(self) -> list[str]:
+        """All functions that can be called by their name."""
+        from penstock.table import functions
+
+        return sorted({*functions.names(), *self._catalogs.function_names()})
+
+    def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool = False) -> None:
+        raise UnsupportedOperation(f"{function_class_name} is a Java class; write the function in Python with udf")
+
+    def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
+        self.create_java_function(path, function_class_name)
+
+    def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
+        self.create_java_function(name, function_class_name)
+
+    # --- settings ---
+    def get_config(self) -> TableConfig:
+        return self._config
+
+    def add_python_file(self, file_path: str) -> None:
+        self._env.add_python_file(file_path)
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        self._env.add_python_archive(archive_path, target_dir)
+
+    # --- running: for Table, StatementSet and statements ---
+    def _executed(self, relation: Relation) -> TableResult:
+        return self._execution.query(relation)
+
+    def _explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
+        return self._execution.explained(relations, details)
+
+    def _run_inserts(self, inserts: Sequence[Insert]) -> TableResult:
+        return self._execution.inserts(inserts)
+
+    def _attach(self, inserts: Sequence[Insert]) -> None:
+        self._execution.attach(inserts)
+
+    def _insert_of(self, stmt: str) -> Insert:
+        return self._statements.insert(stmt)
+
+    def _inserted(self, relation: Relation, target: str | TableDescriptor, overwrite: bool) -> Insert:
+        path = (
+            self._register_anonymous(target)
+            if isinstance(target, TableDescriptor)
+            else (self._session.parse_path(target))
+        )
+        return self._session.insert(relation, path, overwrite=overwrite)
+
+    def _to_spark(self, table: Table) -> Any:
+        return self._execution.to_spark(table)
+
+    def _register_anonymous(self, descriptor: TableDescriptor) -> tuple[str, ...]:
+        path = (f"*anonymous_{descriptor.options.get('connector', 'table')}${len(self._catalogs.temporary) + 1}*",)
+        self._catalogs.create(path, _entry(descriptor), temporary=True)
+        return path
+
+
+def _in_mode(env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> StreamExecutionEnvironment:
+    if not settings.is_streaming_mode():
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    return env
+
+
+def values(declared: RowType, rows: tuple[tuple[Any, ...], ...]) -> Values:
+    """A relation of Python values."""
+    return Values(tuple(Column(field.name, field.data_type) for field in declared.fields), rows)
+
+
+def _entry(descriptor: TableDescriptor) -> CatalogBaseTable:
+    if not isinstance(descriptor, TableDescriptor):
+        raise TypeError(f"a table is made of a TableDescriptor, not of {descriptor!r}")
+    schema = descriptor.declared or Schema()
+    return CatalogBaseTable(schema, descriptor.options, descriptor.partition_keys, descriptor.comment)
+
+
+def catalog_of(options: dict[str, str]) -> Catalog:
+    """A catalog by the options of CREATE CATALOG."""
+    kind = options.get("type", "")
+    if kind != "generic_in_memory":
+        raise ValidationException(f"a catalog has the type 'generic_in_memory', not '{kind}'")
+    return Catalog(options.get("default-database", "default"))

@@ -1,0 +1,122 @@
+"""What the SQL front end asks of an environment: tables, functions, settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from penstock.errors import ValidationException
+from penstock.table import functions, sql
+from penstock.table.catalogs import Catalogs
+from penstock.table.expression import Expression
+from penstock.table.functions.binding import bind
+from penstock.table.plan.building import project
+from penstock.table.plan.nodes import Columns, Insert, Relation
+from penstock.table.plan.rex import Literal, Rex
+from penstock.table.resolving import Resolver
+from penstock.table.sql import statements
+from penstock.table.table_config import TableConfig
+
+
+class EnvironmentSession:
+    """The names and settings of an environment."""
+
+    def __init__(self, catalogs: Catalogs, config: TableConfig, batch: bool) -> None:
+        self._catalogs = catalogs
+        self._config = config
+        self.batch = batch
+
+    # --- for the binder ---
+    def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
+        """A table or view with its computed columns and watermark; None if there is none.
+
+        Options of a hint override those of the table.
+        """
+        found = self._catalogs.find(path)
+        if found is None:
+            return None
+        whole, entry = found
+        return self.resolver.table(whole, replace(entry, options={**entry.options, **dict(options)}))
+
+    def function(self, name: str) -> Any:
+        """A function of the user, with dots if its name is qualified; None if there is none."""
+        return self._catalogs.function(tuple(name.split(".")))
+
+    def get(self, name: str, default: str) -> str:
+        return self._config.get(name, default)
+
+    def suggestions(self, kind: str) -> list[str]:
+        """Names that there are, for a better error."""
+        if kind == "table":
+            return self._catalogs.table_names()
+        return [*functions.names(), *self._catalogs.function_names()]
+
+    # --- for the environment ---
+    @cached_property
+    def resolver(self) -> Resolver:
+        return Resolver(self.bound, sql.parse_type)
+
+    def bound(self, expression: Any, columns: Columns) -> Rex:
+        """SQL, or an Expression, over columns."""
+        if isinstance(expression, Expression):
+            return bind(expression, columns)
+        tree = expression.tree if isinstance(expression, statements.Expression) else expression
+        return sql.Binder(self).expression(tree, columns)
+
+    @staticmethod
+    def parse_path(path: str) -> tuple[str, ...]:
+        return sql.parse_path(path)
+
+    def insert(
+        self,
+        relation: Relation,
+        path: tuple[str, ...],
+        columns: tuple[str, ...] = (),
+        overwrite: bool = False,
+        partition: tuple[tuple[str, Any], ...] = (),
+        options: dict[str, str] | None = None,
+    ) -> Insert:
+        """A query that goes into a table: its columns are matched by position, and cast where that is harmless."""
+        whole, entry = self._catalogs.get_table(path)
+        if options:
+            entry = replace(entry, options={**entry.options, **options})
+        if entry.is_view:
+            raise ValidationException(f"{'.'.join(path)} is a view, and nothing can be written to it")
+        target, _ = self.resolver.read_columns(entry.schema)
+        virtual = {column.name for column in entry.schema.columns if column.virtual}
+        written = tuple(column for column in target if column.name not in virtual)
+        names = columns or tuple(column.name for column in written if column.name not in dict(partition))
+        if len(names) != len(relation.columns):
+            raise ValidationException(
+                f"the columns of the query do not fit those of {'.'.join(path)}: "
+                f"query ({', '.join(map(str, relation.columns))}), table ({', '.join(map(str, written))})"
+            )
+        given = dict(zip(names, range(len(names)), strict=True))
+        unknown = [name for name in names if name not in {column.name for column in written}]
+        if unknown:
+            raise ValidationException(f"{'.'.join(path)} has no column {', '.join(unknown)} that can be written")
+        exprs = [self._written(relation, column, given, dict(partition), path) for column in written]
+        same = [column.name for column in written] == relation.names() and all(
+            expr == relation.ref(index) for index, expr in enumerate(exprs)
+        )
+        input = relation if same else project(relation, exprs, [column.name for column in written])
+        return Insert(written, input, whole, entry, overwrite, partition)
+
+    @staticmethod
+    def _written(relation: Relation, column: Any, given: dict[str, int], partition: dict[str, Any], path: Any) -> Rex:
+        if column.name in partition:
+            return functions.cast(sql.literal(partition[column.name]), column.type)
+        if column.name not in given:
+            if not column.type._nullable:
+                raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")
+            return Literal(column.type, None)
+        ref = relation.ref(given[column.name])
+        if ref.type.nullable() == column.type.nullable():
+            return ref
+        if not functions.implicitly(ref.type, column.type):
+            raise ValidationException(
+                f"the columns of the query do not fit those of {'.'.join(path)}: {relation.columns[ref.index]} "
+                f"does not fit {column}; cast it"
+            )
+        return functions.cast(ref, column.type)

@@ -1,0 +1,157 @@
+"""SHOW and DESCRIBE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.table import functions
+from penstock.table.catalog import CatalogBaseTable
+from penstock.table.definitions import as_sql
+from penstock.table.plan.nodes import ROWTIME, Column, Relation
+from penstock.table.sql import statements as st
+from penstock.table.table_result import TableResult
+from penstock.table.types import DataTypes
+
+if TYPE_CHECKING:
+    from penstock.table.environment import TableEnvironment
+
+COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
+
+
+class Showing:
+    """What can be looked at."""
+
+    def __init__(self, t_env: TableEnvironment) -> None:
+        self._t_env = t_env
+        self._catalogs = t_env._catalogs
+        self._session = t_env._session
+
+    # --- SHOW ---
+    def show(self, one: st.Show) -> TableResult:
+        """Names, or the text of a definition."""
+        catalogs = self._catalogs
+        if one.what.startswith("CREATE "):
+            return self._created(one)
+        if one.what == "COLUMNS":
+            return self._columns(one)
+        place = self._place(one.path)
+        name, found = {
+            "TABLES": ("table name", lambda: catalogs.table_names(*place)),
+            "VIEWS": ("view name", lambda: catalogs.table_names(*place, views=True)),
+            "DATABASES": ("database name", lambda: self._databases(one.path)),
+            "CATALOGS": ("catalog name", catalogs.names),
+            "CURRENT CATALOG": ("current catalog name", lambda: [catalogs.current]),
+            "CURRENT DATABASE": ("current database name", lambda: [catalogs.database]),
+            "FUNCTIONS": ("function name", self._t_env.list_functions),
+            "USER FUNCTIONS": ("function name", catalogs.function_names),
+            "MODULES": ("module name", lambda: ["core"]),
+            "FULL MODULES": ("module name", lambda: ["core"]),
+            "JARS": ("jars", list),
+            "PROCEDURES": ("procedure name", list),
+            "MATERIALIZED TABLES": ("table name", list),
+            "MODELS": ("model name", list),
+        }.get(one.what, ("", None))
+        if found is None:
+            raise UnsupportedOperation(f"SHOW {one.what} has no meaning here")
+        kept = _matching(found(), one)
+        return TableResult.of([name], [DataTypes.STRING()], [(text,) for text in kept])
+
+    def _databases(self, path: tuple[str, ...]) -> list[str]:
+        return self._catalogs.catalog(path[0] if path else None).list_databases()
+
+    @staticmethod
+    def _place(path: tuple[str, ...]) -> tuple[str | None, str | None]:
+        return (None, path[0]) if len(path) == 1 else (path[0], path[1]) if len(path) == 2 else (None, None)
+
+    def _created(self, one: st.Show) -> TableResult:
+        whole, entry = self._catalogs.get_table(one.path)
+        wanted = one.what.removeprefix("CREATE ")
+        if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
+            raise ValidationException(f"{'.'.join(one.path)} is no {wanted.lower()}")
+        return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry),)])
+
+    def _columns(self, one: st.Show) -> TableResult:
+        rows = self._described(one.path)
+        kept = set(_matching((row[0] for row in rows), one))
+        return _column_result([row for row in rows if row[0] in kept])
+
+    # --- DESCRIBE ---
+    def describe(self, one: st.Describe) -> TableResult:
+        """The columns of a table."""
+        if one.kind == "TABLE":
+            return _column_result(self._described(one.path))
+        if one.kind == "DATABASE":
+            catalog, name = (self._catalogs.current, one.path[0]) if len(one.path) == 1 else one.path
+            database = self._catalogs.catalog(catalog).get_database(name)
+            rows: list[tuple[Any, ...]] = [("catalog", catalog), ("database", name), ("comment", database.comment)]
+            return _pairs(rows + (sorted(database.properties.items()) if one.extended else []))
+        if one.kind == "CATALOG":
+            self._catalogs.catalog(one.path[0])
+            return _pairs([("name", one.path[0]), ("type", "generic_in_memory"), ("comment", None)])
+        if one.kind == "FUNCTION":
+            return self._function(one.path)
+        raise UnsupportedOperation(f"DESCRIBE {one.kind} has no meaning here")
+
+    def _function(self, path: tuple[str, ...]) -> TableResult:
+        own = self._session.function(".".join(path))
+        known = own is not None or path[-1].lower() in functions.names()
+        if not known:
+            raise ValidationException(f"there is no function {'.'.join(path)}")
+        kind = own.kind if own is not None else "aggregate" if functions.is_aggregate(path[-1]) else "scalar"
+        return _pairs([("name", path[-1]), ("kind", kind), ("is system function", str(own is None).upper())])
+
+    def _described(self, path: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        found = self._catalogs.find(path)
+        relation = self._session.relation(path)
+        if found is None or relation is None:
+            raise ValidationException(
+                f"there is no table or view {'.'.join(path)}{self._catalogs.suggestion(path[-1])}"
+            )
+        return [_column_row(column, found[1]) for column in _declared(relation)]
+
+
+def _declared(relation: Relation) -> Iterable[Column]:
+    return relation.columns
+
+
+def _column_row(column: Column, entry: CatalogBaseTable) -> tuple[Any, ...]:
+    schema = entry.schema
+    declared = next((one for one in schema.columns if one.name == column.name), None)
+    key = f"PRI({', '.join(schema.primary_key)})" if column.name in schema.primary_key else None
+    mark = next((str(one.expression) for one in schema.watermarks if one.column == column.name), None)
+    attribute = f" *{column.time}*" if column.time else ""
+    extras = None
+    if declared is not None and declared.expression is not None:
+        extras = f"AS {declared.expression}"
+    elif declared is not None and declared.metadata_key is not None:
+        origin = "" if declared.metadata_key == declared.name else f" FROM '{declared.metadata_key}'"
+        extras = f"METADATA{origin}{' VIRTUAL' if declared.virtual else ''}"
+    if column.time == ROWTIME and not schema.watermarks and not entry.is_view:
+        attribute = ""
+    comment = None if declared is None else declared.comment
+    return column.name, column.type.summary() + attribute, column.type._nullable, key, extras, mark, comment
+
+
+def _column_result(rows: list[tuple[Any, ...]]) -> TableResult:
+    """A column for comments is there only if there are any."""
+    text = DataTypes.STRING()
+    names, types = COLUMNS, [text, text, DataTypes.BOOLEAN(), text, text, text, text]
+    if all(row[-1] is None for row in rows):
+        return TableResult.of(names[:-1], types[:-1], [row[:-1] for row in rows])
+    return TableResult.of(names, types, rows)
+
+
+def _pairs(rows: Iterable[tuple[Any, ...]]) -> TableResult:
+    return TableResult.of(["info name", "info value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
+
+
+def _matching(names: Iterable[str], one: st.Show) -> list[str]:
+    """The names that LIKE, or NOT LIKE, leaves."""
+    if one.pattern is None:
+        return list(names)
+    pattern = "".join(".*" if part == "%" else "." if part == "_" else re.escape(part) for part in one.pattern)
+    wanted = re.compile(pattern, re.IGNORECASE if one.ignore_case else 0)
+    return [name for name in names if (wanted.fullmatch(name) is not None) is not one.negated]
