@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.job_client import JobClient
 from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -54,7 +55,7 @@ class Execution:
         with self._alone():
             stream = self.planner().rows(relation)
             rows = stream.execute_and_collect(self._config.get(JOB_NAME, "") or "collect")
-        return TableResult(schema, rows, job=rows.get_job_client(), streaming=not self._batch, wait=lambda _: None)
+        return TableResult(schema, rows, job=JobClient(rows._job), streaming=not self._batch, wait=lambda _: None)
 
     def inserts(self, inserts: Sequence[Insert]) -> TableResult:
         """Run inserts as one job. How many rows they write is not known: -1."""

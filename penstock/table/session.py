@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,13 +11,15 @@ from penstock.errors import ValidationException
 from penstock.table import functions, sql
 from penstock.table.catalogs import Catalogs
 from penstock.table.expression import Expression
-from penstock.table.functions.binding import bind
+from penstock.table.functions.binding import bind, literal
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import Literal, Rex
 from penstock.table.resolving import Resolver
 from penstock.table.sql import statements
 from penstock.table.table_config import TableConfig
+
+_PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 
 
 class EnvironmentSession:
@@ -66,7 +69,11 @@ class EnvironmentSession:
 
     @staticmethod
     def parse_path(path: str) -> tuple[str, ...]:
-        return sql.parse_path(path)
+        """The parts of a path; those with dots or blanks are in backquotes."""
+        parts = tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in _PART.findall(path))
+        if not parts or ".".join(_PART.findall(path)) != path.strip():
+            raise ValidationException(f"{path!r} is no path: it is written [[catalog.]database.]name")
+        return parts
 
     def insert(
         self,
@@ -106,7 +113,7 @@ class EnvironmentSession:
     @staticmethod
     def _written(relation: Relation, column: Any, given: dict[str, int], partition: dict[str, Any], path: Any) -> Rex:
         if column.name in partition:
-            return functions.cast(sql.literal(partition[column.name]), column.type)
+            return functions.cast(literal(partition[column.name]), column.type)
         if column.name not in given:
             if not column.type._nullable:
                 raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")
