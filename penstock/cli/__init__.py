@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import jobs, looking, packing, running, settings, snapshots
+from penstock.cli import jobs, looking, packing, running, settings, snapshots, sql
 from penstock.cli.group import SERVER, Commands
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ def _root(
 app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.run)
 app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.info)
 app.command(rich_help_panel=_PROGRAMS)(packing.package)
+app.command(rich_help_panel=_PROGRAMS)(sql.sql)
 app.command("list", rich_help_panel=_JOBS)(jobs.list_jobs)
 app.command(rich_help_panel=_JOBS)(jobs.cancel)
 app.command(rich_help_panel=_JOBS)(jobs.stop)
@@ -42,6 +43,7 @@ app.command(rich_help_panel=_JOBS)(snapshots.checkpoint)
 app.command(rich_help_panel=_JOBS)(looking.logs)
 app.command(rich_help_panel=_JOBS)(looking.state)
 app.command(rich_help_panel=_SERVICE)(settings.config)
+app.command("sql-gateway", rich_help_panel=_SERVICE)(sql.sql_gateway)
 
 
 @app.command(SERVER, rich_help_panel=_SERVICE)

@@ -58,3 +58,10 @@ def _text_of(path: Path) -> str:
         return path.read_text("utf-8")
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
+
+
+def sql_gateway(settings: Settings = None) -> None:
+    """Serve Flink's SQL gateway REST interface: Flink's SQL client and JDBC driver can connect. Ctrl-C ends it."""
+    from penstock.gateway.serving import run
+
+    run({name: setting.value for name, setting in configuration(settings).items()})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 _PARTS = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*' | `(?:[^`]|``)*` | "(?:[^"]|"")*")
+      | (?P<open>['`"].*)
       | (?P<comment>--[^\n]* | /\*(?!\+).*?\*/)
       | (?P<end>;)
       | (?P<other>.)""",
