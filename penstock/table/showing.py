@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedOperation, ValidationException
@@ -38,7 +38,7 @@ class Showing:
         if one.what == "COLUMNS":
             return self._columns(one)
         place = self._place(one.path)
-        name, found = {
+        known: dict[str, tuple[str, Callable[[], list[str]]]] = {
             "TABLES": ("table name", lambda: catalogs.table_names(*place)),
             "VIEWS": ("view name", lambda: catalogs.table_names(*place, views=True)),
             "DATABASES": ("database name", lambda: self._databases(one.path)),
@@ -53,9 +53,10 @@ class Showing:
             "PROCEDURES": ("procedure name", list),
             "MATERIALIZED TABLES": ("table name", list),
             "MODELS": ("model name", list),
-        }.get(one.what, ("", None))
-        if found is None:
+        }
+        if one.what not in known:
             raise UnsupportedOperation(f"SHOW {one.what} has no meaning here")
+        name, found = known[one.what]
         kept = _matching(found(), one)
         return TableResult.of([name], [DataTypes.STRING()], [(text,) for text in kept])
 
