@@ -7,14 +7,16 @@ from penstock.table.plan.nodes import GroupWindow, Join, Relation, SetOperation,
 from penstock.table.planning.calcs import fused
 from penstock.table.planning.group_windows import window_table_of
 from penstock.table.planning.join_conditions import with_computed_keys
+from penstock.table.planning.nodes import Calc
+from penstock.table.planning.ranks import ranked
 
 
 def optimised(relation: Relation, batch: bool) -> Relation:
     """The plan that is run."""
-    return rewritten_plan(relation, _changed)
+    return rewritten_plan(relation, lambda one: _changed(one, batch))
 
 
-def _changed(relation: Relation) -> Relation:
+def _changed(relation: Relation, batch: bool) -> Relation:
     """A relation whose inputs are optimised already."""
     match relation:
         case GroupWindow() if not relation.by_rows:
@@ -23,7 +25,8 @@ def _changed(relation: Relation) -> Relation:
             return aggregate(set_operation(relation.parts, "UNION", True, relation.columns), _all(relation), [])
         case Join():
             return rewritten_plan(with_computed_keys(relation), fused)
-    return fused(relation)
+    made = fused(relation)
+    return ranked(made) if isinstance(made, Calc) and not batch else made
 
 
 def _all(relation: Relation) -> range:

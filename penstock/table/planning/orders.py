@@ -1,0 +1,161 @@
+"""Builders of what depends on an order of rows: Top-N, deduplication, ORDER BY, LIMIT, OVER."""
+
+from __future__ import annotations
+
+from penstock.errors import TableException
+from penstock.table.arrow import arrow_schema
+from penstock.table.plan.nodes import PROCTIME, ROWTIME, Over, Relation, Sort
+from penstock.table.plan.rex import OverSpec
+from penstock.table.planning.builder import Build, Builder, label_of
+from penstock.table.planning.nodes import Deduplicate, TopN
+from penstock.table.planning.physical import Physical
+from penstock.table.planning.window_columns import END, START, windowed
+from penstock.table.runtime.deduplicate import KeepFirst, KeepLast
+from penstock.table.runtime.limit import Limit
+from penstock.table.runtime.over import OverAtEnd, StreamingOver
+from penstock.table.runtime.sort import SortAtEnd, TemporalSort
+from penstock.table.runtime.top_n import TopN as TopNOperator
+from penstock.table.runtime.top_n import TopNSpec
+from penstock.table.runtime.window_top_n import WindowTopN
+
+
+def top_n(builder: Builder, relation: TopN) -> Physical:
+    input = builder.build(relation.input)
+    windows = windowed(relation.input)
+    roles = {} if windows is None else dict(windows.roles)
+    found = {roles[position] for position in relation.partition if position in roles}
+    if windows is not None and {START, END} <= found and not input.changelog:
+        return _window_top_n(builder, relation, input)
+    spec = TopNSpec(relation.order, relation.first, relation.last, relation.rank_column, input.changelog)
+    changelog = not builder.batch
+    operator = TopNOperator(relation.partition, spec, arrow_schema(relation.columns, changelog), builder.ttl)
+    stream = builder.keyed(input, relation.partition, relation, "Rank", operator)
+    key = _rank_key(relation, input)
+    return Physical(stream, relation.columns, changelog, label_of(relation, "Rank"), (input,), key)
+
+
+def _rank_key(relation: TopN, input: Physical) -> tuple[int, ...] | None:
+    if relation.rank_column:
+        return (*relation.partition, len(relation.columns) - 1)
+    return input.upsert_key
+
+
+def _window_top_n(builder: Builder, relation: TopN, input: Physical) -> Physical:
+    windows = windowed(relation.input)
+    assert windows is not None
+    roles = dict(windows.roles)
+    plain = [position for position in relation.partition if position not in roles]
+    end = windows.of(END)
+    assert end is not None
+    spec = TopNSpec(relation.order, relation.first, relation.last, relation.rank_column, False)
+    bounds = [position for position in relation.partition if position in roles]
+    operator = WindowTopN(plain, bounds, end, spec, arrow_schema(relation.columns))
+    operator.processing_time, operator.shifted = windows.processing_time, windows.shifted
+    operator.zone = builder.zone
+    stream = builder.keyed(input, plain, relation, "Window Rank", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "WindowRank"), (input,))
+
+
+def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
+    windows = windowed(relation.input)
+    roles = {} if windows is None else dict(windows.roles)
+    from penstock.table.plan.rex import SortKey
+
+    order = (SortKey(relation.time, relation.keep_last, not relation.keep_last),)
+    as_top = TopN(relation.columns, relation.input, relation.partition, order, 1, 1, relation.rank_column)
+    if {START, END} <= {roles[position] for position in relation.partition if position in roles}:
+        return top_n(builder, as_top)
+    input = builder.build(relation.input)
+    if input.changelog:
+        return top_n(builder, as_top)
+    time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
+    changelog = relation.keep_last
+    kind = KeepLast if relation.keep_last else KeepFirst
+    schema = arrow_schema(relation.columns, changelog)
+    operator = kind(relation.partition, time, schema, relation.rank_column, builder.ttl)
+    stream = builder.keyed(input, relation.partition, relation, "Deduplicate", operator)
+    label = label_of(relation, "Deduplicate")
+    return Physical(stream, relation.columns, changelog, label, (input,), relation.partition)
+
+
+def sort(builder: Builder, relation: Sort) -> Physical:
+    if builder.batch:
+        return _sort_at_end(builder, relation)
+    if relation.limit is None and relation.offset == 0:
+        return _temporal_sort(builder, relation)
+    input = builder.build(relation.input)
+    if not relation.keys and not input.changelog:
+        operator = Limit(relation.offset, relation.limit, arrow_schema(relation.columns))
+        stream = builder.keyed(input, (), relation, "Limit", operator)
+        return Physical(stream, relation.columns, False, label_of(relation, "Limit"), (input,), input.upsert_key)
+    last = None if relation.limit is None else relation.offset + relation.limit
+    spec = TopNSpec(relation.keys, relation.offset + 1, last, False, input.changelog)
+    top = TopNOperator((), spec, arrow_schema(relation.columns, True), builder.ttl)
+    stream = builder.keyed(input, (), relation, "Sort Limit", top)
+    return Physical(stream, relation.columns, True, label_of(relation, "SortLimit"), (input,), input.upsert_key)
+
+
+def _sort_at_end(builder: Builder, relation: Sort) -> Physical:
+    input = builder.build(relation.input)
+    operator = SortAtEnd(relation.keys, relation.offset, relation.limit, arrow_schema(relation.columns))
+    stream = builder.keyed(input, (), relation, "Sort", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "Sort"), (input,))
+
+
+def _temporal_sort(builder: Builder, relation: Sort) -> Physical:
+    input = builder.build(relation.input)
+    first = relation.keys[0] if relation.keys else None
+    column = None if first is None else relation.input.columns[first.index]
+    if first is None or column is None or column.time is None or first.descending or input.changelog:
+        raise TableException("Sort on a non-time-attribute field is not supported.")
+    if column.time == PROCTIME:
+        return Physical(input.stream, relation.columns, False, label_of(relation, "TemporalSort"), (input,))
+    operator = TemporalSort(first.index, relation.keys[1:], arrow_schema(relation.columns))
+    stream = builder.keyed(input, (), relation, "Temporal Sort", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "TemporalSort"), (input,))
+
+
+# --- OVER ---
+def over(builder: Builder, relation: Over) -> Physical:
+    physical = builder.build(relation.input)
+    count = len(relation.input.columns)
+    for window in relation.windows:
+        count += len(window.calls)
+        part = Over(relation.columns[:count], relation.input, (window,))
+        physical = _over_at_end(builder, part, physical) if builder.batch else _streaming(builder, part, physical)
+    return physical
+
+
+def _over_at_end(builder: Builder, relation: Over, input: Physical) -> Physical:
+    window = relation.windows[0]
+    operator = OverAtEnd(window, input.columns, arrow_schema(relation.columns))
+    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
+
+
+def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
+    window = relation.windows[0]
+    time = _time_order(relation, window, input)
+    operator = StreamingOver(window, time, input.columns, arrow_schema(relation.columns))
+    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
+
+
+def _time_order(relation: Relation, window: OverSpec, input: Physical) -> int | None:
+    """The event time that an OVER window of a stream is ordered by; None for processing time."""
+    if input.changelog:
+        raise TableException(
+            "OVER windows of a stream need rows that stay, and this input changes rows: "
+            "use a Top-N, a window or a group aggregate instead"
+        )
+    column = None if not window.order else input.columns[window.order[0].index]
+    if column is None or column.time is None or len(window.order) > 1 or window.order[0].descending:
+        raise TableException(
+            "OVER windows' ordering in stream mode must be defined on a time attribute, ascending, and on nothing else"
+        )
+    if window.frame.end is None or window.frame.end > 0:
+        raise TableException("OVER RANGE/ROWS FOLLOWING windows are not supported in streaming mode yet.")
+    return window.order[0].index if column.time == ROWTIME else None
+
+
+BUILDERS: dict[type, Build] = {TopN: top_n, Deduplicate: deduplicate, Sort: sort, Over: over}

@@ -1,0 +1,119 @@
+"""Top-N: the rows of each partition that come first in some order, while rows come and go."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.operator import OperatorContext
+from penstock.table.plan.rex import SortKey
+from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, held_rows
+from penstock.table.runtime.sorting import order_of
+from penstock.table.runtime.state import store
+from penstock.table.runtime.table_operator import HoldingTableOperator
+
+
+@dataclass(frozen=True)
+class TopNSpec:
+    """Which rows of a partition come out."""
+
+    order: tuple[SortKey, ...]
+    first: int
+    last: int | None
+    """Ranks count from 1; None for no end."""
+    rank_column: bool
+    signed: bool
+    """Whether rows can be taken back."""
+
+
+class TopN(HoldingTableOperator):
+    """State of a partition: its rows in order; of rows that stay, only those that may come out."""
+
+    def __init__(self, keys: Sequence[int], spec: TopNSpec, schema: pa.Schema, ttl: int = 0) -> None:
+        super().__init__(keys, schema)
+        self.spec = spec
+        self.ttl = ttl
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self._partitions = store(self.keyed, "rows", self.ttl)
+        self._order = order_of(self.spec.order)
+        self.only_final = context.batch
+
+    def whole(self, batch: pa.RecordBatch) -> None:
+        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        assert found is not None
+        width = batch.num_columns - (1 if self.spec.signed else 0)
+        rows = held_rows(batch, range(width))
+        kinds = batch.column(width).to_pylist() if self.spec.signed else None
+        by_key: dict[int, list[int]] = {}
+        for position, code in enumerate(found.which.to_pylist()):
+            by_key.setdefault(code, []).append(position)
+        for code, positions in by_key.items():
+            self._change(found.distinct[code], rows, kinds, positions)
+
+    def _change(self, key: Any, rows: list[Held], kinds: list[int] | None, positions: list[int]) -> None:
+        held: list[Held] = self._partitions.get(key) or []
+        before = self._shown(held)
+        for position in positions:
+            if kinds is None or kinds[position] in {INSERT, UPDATE_AFTER}:
+                self._insert(held, rows[position])
+            else:
+                self._remove(held, rows[position])
+        if held:
+            self._partitions.put(key, held)
+        else:
+            self._partitions.remove(key)
+        now = self._shown(held)
+        if now != before:
+            self._emit(before, now)
+
+    def _insert(self, held: list[Held], row: Held) -> None:
+        order, last = self._order, self.spec.last
+        if not self.spec.signed and last is not None and len(held) >= last:
+            if order(row) >= order(held[-1]):
+                return
+            held.pop()
+        held.insert(bisect_right(held, order(row), key=order), row)
+
+    def _remove(self, held: list[Held], row: Held) -> None:
+        order = self._order
+        place = order(row)
+        start = bisect_left(held, place, key=order)
+        for position in range(start, bisect_right(held, place, key=order)):
+            if held[position] == row:
+                del held[position]
+                return
+
+    def _shown(self, held: list[Held]) -> list[Held]:
+        return held[self.spec.first - 1 : self.spec.last]
+
+    def _emit(self, before: list[Held], now: list[Held]) -> None:
+        if self.spec.rank_column:
+            self._emit_ranks(before, now)
+            return
+        gone, new = Counter(before), Counter(now)
+        for row in (gone - new).elements():
+            self.gather(DELETE, row)
+        for row in (new - gone).elements():
+            self.gather(INSERT, row)
+
+    def _emit_ranks(self, before: list[Held], now: list[Held]) -> None:
+        """Every rank whose row is another one has changed."""
+        for index in range(max(len(before), len(now))):
+            rank = self.spec.first + index
+            old = before[index] if index < len(before) else None
+            new = now[index] if index < len(now) else None
+            if old == new:
+                continue
+            if old is not None:
+                self.gather(DELETE if new is None else UPDATE_BEFORE, (*old, rank))
+            if new is not None:
+                self.gather(INSERT if old is None else UPDATE_AFTER, (*new, rank))
