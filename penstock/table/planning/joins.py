@@ -2,19 +2,133 @@
 
 from __future__ import annotations
 
+from penstock.errors import TableException
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import Join, Relation, SetOperation
+from penstock.table.functions import resolve
+from penstock.table.plan.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
+from penstock.table.plan.rex import Rex, shifted
 from penstock.table.planning.builder import Build, Builder, label_of
-from penstock.table.planning.join_conditions import JoinKeys, join_keys
+from penstock.table.planning.join_conditions import JoinKeys, join_keys, time_bounds
+from penstock.table.planning.lookups import lookup_join
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import union_all
+from penstock.table.planning.window_columns import END, START, windowed
+from penstock.table.runtime.interval_join import Interval, IntervalJoin
 from penstock.table.runtime.join import Join as JoinOperator
 from penstock.table.runtime.join import JoinSpec
 from penstock.table.runtime.set_operation import SetOperationOperator
+from penstock.table.runtime.temporal_join import TemporalJoin
+from penstock.table.runtime.window_join import WindowJoin
 
 
 def join(builder: Builder, relation: Join) -> Physical:
-    return _regular(builder, relation, join_keys(relation))
+    keys = join_keys(relation)
+    if relation.temporal is not None:
+        return _temporal(builder, relation, keys)
+    if builder.batch:
+        return _regular(builder, relation, keys)
+    bounds = _window_bounds(relation, keys)
+    if bounds is not None:
+        return _window_join(builder, relation, keys, bounds)
+    return _interval(builder, relation, keys) or _regular(builder, relation, keys)
+
+
+# --- interval ---
+def _interval(builder: Builder, relation: Join, keys: JoinKeys) -> Physical | None:
+    """An interval join, if the condition bounds the times of both sides, and neither side changes rows."""
+    found = time_bounds(relation, _with_equal_times(relation, keys))
+    if found is None or relation.kind in {"SEMI", "ANTI"}:
+        return None
+    bounds, rest = found
+    inputs = builder.build(relation.left), builder.build(relation.right)
+    if any(input.changelog for input in inputs):
+        return None
+    keys.rest = rest
+    kinds = {relation.left.columns[bounds.left].time, relation.right.columns[bounds.right].time}
+    if len(kinds) > 1:
+        return None
+    spec = join_spec(builder, relation, keys, inputs)
+    interval = Interval((bounds.left, bounds.right), bounds.lower, bounds.upper, kinds == {PROCTIME})
+    operator = IntervalJoin(spec, interval, arrow_schema(relation.columns))
+    stream = builder.two_inputs(inputs, spec.keys, relation, "Interval Join", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "IntervalJoin"), inputs)
+
+
+def _with_equal_times(relation: Join, keys: JoinKeys) -> list[Rex]:
+    """The conditions that are no keys; times that must be equal are a bound, and still a key."""
+    width = len(relation.left.columns)
+    times = [
+        resolve("=", (relation.left.ref(left), shifted(relation.right.ref(right), width)))
+        for left, right in zip(keys.left, keys.right, strict=True)
+        if relation.left.columns[left].time == ROWTIME and relation.right.columns[right].time == ROWTIME
+    ]
+    return [*keys.rest, *times]
+
+
+# --- windows ---
+Bounds = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _window_bounds(relation: Join, keys: JoinKeys) -> Bounds | None:
+    """Start and end on both sides, if both sides have the same windows and the condition makes them equal."""
+    left, right = windowed(relation.left), windowed(relation.right)
+    if left is None or right is None or left.spec != right.spec:
+        return None
+    pairs = set(zip(keys.left, keys.right, strict=True))
+    bounds = []
+    for role in (START, END):
+        one, other = left.of(role), right.of(role)
+        if one is None or other is None or (one, other) not in pairs:
+            return None
+        bounds.append((one, other))
+    (start, other_start), (end, other_end) = bounds
+    return (start, end), (other_start, other_end)
+
+
+def _window_join(builder: Builder, relation: Join, keys: JoinKeys, bounds: Bounds) -> Physical:
+    inputs = builder.build(relation.left), builder.build(relation.right)
+    if any(input.changelog for input in inputs):
+        return _regular(builder, relation, keys)
+    plain = JoinKeys(rest=keys.rest)
+    for left, right, safe in zip(keys.left, keys.right, keys.null_safe, strict=True):
+        if left not in bounds[0]:
+            plain.left.append(left)
+            plain.right.append(right)
+            plain.null_safe.append(safe)
+    spec = join_spec(builder, relation, plain, inputs)
+    operator = WindowJoin(spec, bounds, arrow_schema(relation.columns))
+    windows = windowed(relation.left)
+    assert windows is not None
+    operator.zone, operator.shifted = builder.zone, windows.shifted
+    operator.processing_time = windows.processing_time
+    stream = builder.two_inputs(inputs, spec.keys, relation, "Window Join", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "WindowJoin"), inputs)
+
+
+# --- versions ---
+def _temporal(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
+    assert relation.temporal is not None
+    if relation.left.columns[relation.temporal].time == PROCTIME:
+        return lookup_join(builder, relation, keys)
+    time = next((i for i, column in enumerate(relation.right.columns) if column.time == ROWTIME), None)
+    if time is None:
+        raise TableException(
+            "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, "
+            "but no row time attribute can be found."
+        )
+    if not keys.left:
+        raise TableException("a temporal join needs an equality with the primary key of the versioned table")
+    if relation.kind not in {"INNER", "LEFT"}:
+        raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {relation.kind} JOIN")
+    inputs = builder.build(relation.left), builder.build(relation.right)
+    spec = join_spec(builder, relation, keys, inputs)
+    changelog = inputs[0].changelog
+    operator = TemporalJoin(spec, (relation.temporal, time), arrow_schema(relation.columns, changelog))
+    stream = builder.two_inputs(inputs, spec.keys, relation, "Temporal Join", operator)
+    return Physical(stream, relation.columns, changelog, label_of(relation, "TemporalJoin"), inputs)
+
+
+# --- regular ---
 
 
 def _regular(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:

@@ -13,6 +13,7 @@ from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
 from penstock.table.runtime.calc import Calc as CalcOperator
 from penstock.table.runtime.changes import WithKinds
+from penstock.table.runtime.normalise import ChangelogNormalize
 from penstock.table.runtime.scans import BatchesSource, FromValues, values_batch
 from penstock.table.runtime.watermark import WatermarkOperator
 
@@ -35,7 +36,20 @@ def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
     source = Physical(relation.stream, relation.columns, False)
     stream = builder.then(source, relation, "Table From Stream", operator)
     label = label_of(relation, "DataStreamScan")
-    return Physical(stream, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    physical = Physical(stream, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    return normalised(builder, relation, physical)
+
+
+def normalised(builder: Builder, relation: Relation, input: Physical) -> Physical:
+    """A source of upserts as a changelog that also says what rows were before."""
+    if input.upsert_key is None or not input.changelog:
+        return input
+    changelog = not builder.batch
+    schema = arrow_schema(relation.columns, changelog)
+    operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
+    stream = builder.keyed(input, input.upsert_key, relation, "Changelog Normalize", operator)
+    label = f"ChangelogNormalize(key={list(input.upsert_key)})"
+    return Physical(stream, relation.columns, changelog, label, (input,), input.upsert_key)
 
 
 def calc(builder: Builder, relation: Calc) -> Physical:

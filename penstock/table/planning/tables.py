@@ -7,6 +7,7 @@ from penstock.table import connectors
 from penstock.table.plan.nodes import Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.scans import normalised
 from penstock.table.runtime.records import FromRecords
 from penstock.table.runtime.scans import ToRows
 
@@ -28,7 +29,8 @@ def scan(builder: Builder, relation: Scan) -> Physical:
     operator = FromRecords(relation.columns, (), relation.changelog)
     made = builder.then(source, relation, "Table Source", operator)
     label = label_of(relation, "TableSourceScan")
-    return Physical(made, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    physical = Physical(made, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    return normalised(builder, relation, physical)
 
 
 def insert(builder: Builder, relation: Insert) -> Physical:

@@ -1,0 +1,94 @@
+"""Interval, window and temporal joins, lookups, and upserts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from penstock.table.plan.building import join
+from penstock.table.plan.nodes import ROWTIME, Column, Relation, Watermark
+from penstock.table.plan.rex import Call, InputRef, Literal, Rex, conjunction
+from penstock.table.types import BooleanType, DayTimeIntervalType
+from tests.table.runtime.table_programs import (
+    INT,
+    STRING,
+    TS,
+    call,
+    changes,
+    environment,
+    final,
+    run,
+)
+from tests.table.runtime.test_windows import EXACT, at, events, result, windows
+
+BOOL = BooleanType()
+
+
+def within(left: int, right: int, low: int, high: int) -> list[Rex]:
+    """The time of the right is between those of the left plus so many seconds."""
+    span = DayTimeIntervalType(nullable=False)
+    plus = [Call(TS, "+", (InputRef(TS, left), Literal(span, bound * 1000))) for bound in (low, high)]
+    return [
+        Call(BOOL, ">=", (InputRef(TS, right), plus[0])),
+        Call(BOOL, "<=", (InputRef(TS, right), plus[1])),
+    ]
+
+
+def test_an_interval_join_pads_when_the_interval_has_passed() -> None:
+    orders = events([(1, 1), (5, 2), (10, 3), (30, 4)], id=INT)
+    shipments = events([(4, 1, "sea"), (12, 2, "air"), (11, 3, "air"), (60, 4, "sea")], id=INT, how=STRING)
+    width = len(orders.columns)
+    condition = conjunction([call("=", InputRef(INT, 1), InputRef(INT, width + 1)), *within(0, width, 0, 5)])
+    found = result(join(orders, shipments, "LEFT", condition))
+    assert sorted((row[1], row[width + 2]) for row in found) == [(1, "sea"), (2, None), (3, "air"), (4, None)]
+
+
+def test_a_window_join_meets_at_the_end_of_the_window() -> None:
+    left = windows(events([(1, "a", 1), (3, "b", 2), (12, "a", 3), (25, "z", 9)], k=STRING, v=INT), "TUMBLE", 10)
+    right = windows(events([(2, "a", 10), (14, "a", 20), (15, "c", 30), (28, "y", 9)], k=STRING, v=INT), "TUMBLE", 10)
+    width = len(left.columns)
+    pairs = [(name, left.names().index(name)) for name in ("k", "window_start", "window_end")]
+    condition = conjunction(
+        [call("=", InputRef(left.columns[i].type, i), InputRef(left.columns[i].type, width + i)) for _, i in pairs]
+    )
+    log = run(join(left, right, "FULL", condition), **EXACT)
+    assert {row[0] for row in log} == {"+I"}
+    found = [(row[2], row[3], row[width + 2], row[width + 3]) for row in log]
+    assert sorted(found, key=repr) == sorted(
+        [("a", 1, "a", 10), ("b", 2, None, None), ("a", 3, "a", 20), (None, None, "c", 30), ("z", 9, None, None),
+         (None, None, "y", 9)],
+        key=repr,
+    )  # fmt: skip
+
+
+def versioned(env: Any, rows: list[tuple[Any, ...]]) -> Relation:
+    """A changelog in event time: (kind, seconds, key, value)."""
+    log = [(kind, at(time), *rest, at(time)) for kind, time, *rest in rows]
+    scan = changes(env, log, ts=TS, cur=STRING, rate=INT, mark=TS)
+    timed = (Column("ts", TS, ROWTIME), *scan.columns[1:])
+    return Watermark(timed, scan, 0, InputRef(TS, 3))
+
+
+def test_a_temporal_join_finds_the_version_of_the_time() -> None:
+    env = environment()
+    orders = events([(2, 1, "eur", 10), (5, 2, "usd", 20), (12, 3, "eur", 30), (15, 4, "yen", 40), (25, 5, "usd", 50)],
+                    id=INT, cur=STRING, amount=INT)  # fmt: skip
+    rates = versioned(env, [("+I", 0, "eur", 100), ("+I", 1, "usd", 90), ("-U", 0, "eur", 100), ("+U", 10, "eur", 105),
+                            ("-D", 20, "usd", 90), ("+I", 24, "yen", 1)])  # fmt: skip
+    width = len(orders.columns)
+    plan = join(orders, rates, "LEFT", call("=", InputRef(STRING, 2), InputRef(STRING, width + 1)))
+    log = run(replace(plan, temporal=0), env, **EXACT)
+    assert sorted((row[2], row[1 + width + 2]) for row in log) == [(1, 100), (2, 90), (3, 105), (4, None), (5, None)]
+
+
+def test_upserts_are_normalised() -> None:
+    env = environment()
+    log = [("+I", "a", 1), ("+U", "b", 2), ("+U", "a", 3), ("-D", "b", None), ("+I", "a", 3), ("+U", "c", 4),
+           ("-D", "z", None)]  # fmt: skip
+    scan = replace(changes(env, log, k=STRING, v=INT), upsert_key=(0,))
+    assert run(scan, env, epoch_records=1) == [
+        ("+I", "a", 1), ("+I", "b", 2), ("-U", "a", 1), ("+U", "a", 3), ("-D", "b", 2), ("+I", "c", 4),
+    ]  # fmt: skip
+    env = environment(2)
+    scan = replace(changes(env, log, k=STRING, v=INT), upsert_key=(0,))
+    assert final(run(scan, env)) == [("a", 3), ("c", 4)]
