@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.common.types import Row
@@ -130,9 +131,14 @@ def _from_arrow(declared: t.DataType) -> Convert | None:
             parts = [_around_none(_from_arrow(field.data_type)) for field in declared.fields]
             make = Row(*names)
             return lambda value: make(*(part(value[name]) for part, name in zip(parts, names, strict=True)))
-        case t.YearMonthIntervalType():
-            return None
+        case t.FloatType():
+            return _shortest
     return None
+
+
+def _shortest(value: float) -> float:
+    """The shortest number that is this one in single precision, as Flink shows it: 0.1 and not 0.10000000149."""
+    return float(str(np.float32(value)))
 
 
 def _around_none(convert: Convert | None) -> Convert:

@@ -24,7 +24,11 @@ def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
     arrays = [
         array_of(list(values), kind) for values, kind in zip(columns, schema.get_column_data_types(), strict=True)
     ]
-    return pa.Table.from_arrays(arrays, names=schema.get_column_names()).to_pandas()
+    frame = pa.Table.from_arrays(arrays, names=schema.get_column_names()).to_pandas()
+    for name, kind in zip(schema.get_column_names(), schema.get_column_data_types(), strict=True):
+        if isinstance(kind, (t.CharType, t.VarCharType)):
+            frame[name] = frame[name].astype(object)  # as PyFlink gives them, whatever pandas makes of texts
+    return frame
 
 
 def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType, list[tuple[Any, ...]]]:

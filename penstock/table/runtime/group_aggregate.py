@@ -20,11 +20,23 @@ from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperato
 from penstock.table.types import BigIntType
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
+FEW = 32
+"""Of so many rows at once folding together gains nothing worth a change that nobody sees."""
+
 
 def with_counter(folds: Sequence[Fold], signed: bool) -> list[Fold]:
     """The folds, and where rows can be taken back a last one that counts the rows of a group."""
     counter = Count(AggregateCall("COUNT", (), BigIntType(False)), (), signed)
     return [*folds, counter] if signed else list(folds)
+
+
+def one_by_one(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Few rows one after the other, so that every change of a group can be seen; many as they are, folded together."""
+    if batch.num_rows > FEW:
+        yield batch
+    else:
+        for index in range(batch.num_rows):
+            yield batch.slice(index, 1)
 
 
 class LocalAggregate(TableOperator):
@@ -51,6 +63,10 @@ class LocalAggregate(TableOperator):
         if not self._held:
             return
         whole, self._held, self._rows = joined(self._held), [], 0
+        for batch in one_by_one(whole):
+            self._fold(batch)
+
+    def _fold(self, whole: pa.RecordBatch) -> None:
         found = grouped(whole, self.keys, self.folds, signs_of(whole, self.signed), held=False)
         keys = [whole.column(position).take(found.firsts) for position in self.keys.positions]
         parts = [column.cast(field.type) for column, field in zip(found.columns, self._part_fields(), strict=True)]
@@ -113,9 +129,11 @@ class GroupAggregate(HoldingTableOperator):
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
-        changed = self._fold_parts(batch) if self.parts_come else self._fold_rows(batch)
-        if not self.context.batch:
-            self._send_changes(batch, changed)
+        if self.context.batch:
+            self._fold_parts(batch) if self.parts_come else self._fold_rows(batch)
+            return
+        for part in one_by_one(batch):
+            self._send_changes(part, self._fold_parts(part) if self.parts_come else self._fold_rows(part))
 
     # --- folding ---
     def _fold_rows(self, batch: pa.RecordBatch) -> dict[Any, int]:
