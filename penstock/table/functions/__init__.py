@@ -1,6 +1,19 @@
 """The functions of SQL: their types, casts, and kernels over columns."""
 
-from penstock.table.functions import arithmetic, casts, comparison, strings
+from penstock.table.functions import (
+    arithmetic,
+    casts,
+    clock,
+    collections,
+    comparison,
+    construction,
+    json_functions,
+    mathematics,
+    patterns,
+    strings,
+    temporal,
+    text_functions,
+)
 from penstock.table.functions.aggregates import aggregate_names, is_aggregate, is_table_function, resolve_aggregate
 from penstock.table.functions.casting import cast, castable
 from penstock.table.functions.coercion import common_type, implicitly
@@ -10,7 +23,20 @@ from penstock.table.functions.registry import BadValue, resolve
 from penstock.table.functions.registry import names as scalar_names
 from penstock.table.functions.user_functions import close_functions, open_functions
 
-for _module in (arithmetic, comparison, casts, strings):
+for _module in (
+    arithmetic,
+    mathematics,
+    comparison,
+    casts,
+    strings,
+    text_functions,
+    patterns,
+    construction,
+    collections,
+    json_functions,
+    clock,
+    temporal,
+):
     _module.register_all()
 
 

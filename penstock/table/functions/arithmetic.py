@@ -56,7 +56,7 @@ def _sum(left: t.DecimalType, right: t.DecimalType) -> t.DecimalType:
 
 
 def _product(left: t.DecimalType, right: t.DecimalType) -> t.DecimalType:
-    return decimal_of(left.precision + right.precision, left.scale + right.scale)
+    return decimal_of(left.precision + right.precision + 1, left.scale + right.scale)
 
 
 def _quotient(left: t.DecimalType, right: t.DecimalType) -> t.DecimalType:

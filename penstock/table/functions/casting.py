@@ -16,7 +16,7 @@ _ALLOWED: tuple[tuple[tuple[type[t.DataType], ...], tuple[type[t.DataType], ...]
     ((t.DateType,), (t.DateType, *TEXTS, *TIMESTAMPS)),
     ((t.TimeType,), (t.TimeType, *TEXTS, *TIMESTAMPS)),
     (TIMESTAMPS, (*TEXTS, t.DateType, t.TimeType, *TIMESTAMPS)),
-    (INTERVALS, (*TEXTS, t.IntegralType)),
+    (INTERVALS, TEXTS),
     ((t.IntegralType,), INTERVALS),
     ((t.DayTimeIntervalType,), (t.DayTimeIntervalType,)),
     ((t.YearMonthIntervalType,), (t.YearMonthIntervalType,)),

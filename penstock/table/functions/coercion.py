@@ -64,6 +64,8 @@ def _common(one: t.DataType, other: t.DataType) -> t.DataType | None:
 
 def _numbers(one: t.DataType, other: t.DataType) -> t.DataType:
     kinds = (one, other)
+    if all(isinstance(kind, APPROXIMATE) for kind in kinds):
+        return one
     if any(isinstance(kind, APPROXIMATE) for kind in kinds):
         mixed = any(isinstance(kind, t.DecimalType | t.DoubleType) for kind in kinds)
         return t.DoubleType() if mixed else t.FloatType()
@@ -93,6 +95,8 @@ def _moments(one: t.DataType, other: t.DataType) -> t.DataType | None:
     precision = max(getattr(kind, "precision", 0) for kind in kinds)
     if any(isinstance(kind, t.TimeType) for kind in kinds):
         return t.TimeType(precision) if all(isinstance(kind, t.TimeType) for kind in kinds) else None
+    if any(isinstance(kind, t.DateType) for kind in kinds):
+        return None
     if any(isinstance(kind, t.LocalZonedTimestampType) for kind in kinds):
         return t.LocalZonedTimestampType(precision)
     return t.TimestampType(precision)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -171,7 +172,8 @@ def _nullif(args: tuple[Rex, ...]) -> Rex:
 
 
 def _if(args: tuple[Rex, ...]) -> Rex:
-    return resolve("CASE", args)
+    found = resolve("CASE", args)
+    return replace(found, type=found.type._as_nullable(any(arg.type._nullable for arg in args)))
 
 
 def _ifnull(args: tuple[Rex, ...]) -> Rex:
@@ -219,7 +221,7 @@ def _extreme(args: tuple[Rex, ...]) -> Inferred:
 
 def _greatest(compute: Kernel, pick: Callable[..., Any]) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
-        if isinstance(call.type, (t.NumericType, t.BooleanType, *_MOMENTS)):
+        if isinstance(call.type, (t.NumericType, *_MOMENTS)):
             return lambda *values: compute(*values, skip_nulls=False)
         return rowwise(lambda *values: pick(values))(call)
 

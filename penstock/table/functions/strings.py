@@ -66,7 +66,7 @@ def substring(text: Any, start: int, length: int | None = None) -> Any:
     size = len(text)
     first = start - 1 if start > 0 else size + start if start < 0 else 0
     end = size if length is None else first + length
-    return text[max(first, 0) : max(end, 0)] if first < size else text[:0]
+    return text[first:end] if 0 <= first < size else text[:0]
 
 
 def _substring(call: Call) -> Kernel:
@@ -83,7 +83,7 @@ def _substring(call: Call) -> Kernel:
 
 
 def _pad(text: str, length: int, pad: str, left: bool) -> str | None:
-    if length < 0 or (not pad and length > len(text)):
+    if length < 0 or not pad:
         return None
     if length <= len(text):
         return text[:length]
@@ -93,11 +93,12 @@ def _pad(text: str, length: int, pad: str, left: bool) -> str | None:
 
 
 def initcap(text: str) -> str:
-    """Every word begins with a capital; words are letters and digits."""
+    """Every word begins with a capital; words are letters and digits of ASCII."""
     result, inside = [], False
     for char in text:
-        result.append((char.lower() if inside else char.upper()) if char.isalnum() else char)
-        inside = char.isalnum()
+        part = char.isascii() and char.isalnum()
+        result.append((char.lower() if inside else char.upper()) if part else char)
+        inside = part
     return "".join(result)
 
 
@@ -143,7 +144,7 @@ def register_all() -> None:
     register("LEFT", signature(TEXT, INTEGER, result=texts_of(0), nulls=True), rowwise(_left))
     register("RIGHT", signature(TEXT, INTEGER, result=texts_of(0), nulls=True), rowwise(_right))
     three = signature(TEXT, TEXT, TEXT, result=STRING)
-    register("REPLACE", three, rowwise(lambda text, old, new: text.replace(old, new) if old else text))
+    register("REPLACE", three, rowwise(lambda text, old, new: text.replace(old, new)))
     register("TRIM", signature(WORD, TEXT, TEXT, result=_of_side), _trim_kernel)
     side = signature(TEXT, TEXT, result=texts_of(0), optional=1)
     register("LTRIM", side, rowwise(_stripped(True, False)))
