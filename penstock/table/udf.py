@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -266,8 +265,9 @@ def data_type_of(declared: DataType | str) -> DataType:
     if isinstance(declared, DataType):
         return declared
     if isinstance(declared, str):
-        kind: DataType = importlib.import_module("penstock.table.sql.type_parser").parse_type(declared)
-        return kind
+        from penstock.table.sql.type_parser import parse_type
+
+        return parse_type(declared)
     raise TypeError(f"a type is a DataType or text such as 'BIGINT', not {declared!r}")
 
 

@@ -84,7 +84,7 @@ def _neighbour(kinds: Types) -> t.DataType:
 
 
 def _string(kinds: Types) -> t.DataType:
-    return t.VarCharType(2000, False)
+    return t.VarCharType(t.LONGEST, False)
 
 
 def _percentile(kinds: Types) -> t.DataType:

@@ -335,7 +335,7 @@ def _object_types(args: tuple[Rex, ...]) -> Inferred:
     values = [arg for arg in args if not _is_word(arg)]
     if len(values) % 2 or not all(fits(key, TEXT) for key in values[::2]):
         raise Unfit("(a text, a value, ...)")
-    return args, t.VarCharType(2000, False)
+    return args, t.VarCharType(t.LONGEST, False)
 
 
 def _made(build: Callable[[Call, bool], Callable[[Sequence[Any]], str]]) -> Callable[[Call], Kernel]:
@@ -391,6 +391,6 @@ def register_all() -> None:
     test = signature(TEXT, WORD, result=t.BooleanType(), optional=1, nulls=False)
     register("IS JSON", test, rowwise(_is_json, nulls=True))
     register("JSON_OBJECT", _object_types, _made(_build_object), moment=True)
-    register("JSON_ARRAY", lambda args: (args, t.VarCharType(2000, False)), _made(_build_array), moment=True)
+    register("JSON_ARRAY", lambda args: (args, t.VarCharType(t.LONGEST, False)), _made(_build_array), moment=True)
     register("JSON_STRING", signature(ANY, result=_STRING), _json_string)
     register("JSON", signature(TEXT, result=_STRING), rowwise(_json), raises=True)
