@@ -79,18 +79,15 @@ class Activity:
     def figures(self) -> dict[str, tuple[float, ...]]:
         """By the uid of a chain's first operator: the values of Figures, as a plain tuple, which is pickled faster."""
         since = time.monotonic() - self._opened
-        return {
-            first.uid: (
-                self.received[chain].records,
-                self.received[chain].bytes,
-                self.sent[chain].records + sum(writer.sent_records() for writer in self._writers[chain]),
-                sum(writer.sent.bytes for writer in self._writers[chain]),
-                self._busy[first.stage],
-                self._held[first.stage],
-                since,
-            )
-            for chain, first in self._firsts.items()
-        }
+        figures = {}
+        for chain, first in self._firsts.items():
+            received, records, size = self.received[chain], self.sent[chain].records, 0
+            for writer in self._writers[chain]:
+                records += writer.sent_records()
+                size += writer.sent.bytes
+            busy, held = self._busy[first.stage], self._held[first.stage]
+            figures[first.uid] = (received.records, received.bytes, records, size, busy, held, since)
+        return figures
 
 
 class Counted:

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from penstock.errors import JobDisplaced, PenstockError, StorageError
-from penstock.graph.partitioning import ByKey, Forward
+from penstock.graph.partitioning import ByKey
 from penstock.graph.plan import Edge, Node
 from penstock.pickling import adopt_main_classes
 from penstock.runtime.batch.batch_operator import batched
@@ -41,6 +42,7 @@ from penstock.runtime.core.operator import (
     OperatorContext,
 )
 from penstock.runtime.core.queryables import Findings, Lookup, Queryables
+from penstock.runtime.core.slot_parts import SlotParts
 from penstock.runtime.core.table_choice import tables_for
 from penstock.runtime.exchange.choice import writer_for
 from penstock.runtime.exchange.frames import deliver
@@ -86,6 +88,7 @@ class Slot:
         self.gates: dict[int, Gate] = {}
         self.channels: dict[Address, Channel] = {}
         self.writers: dict[int, Writer] = {}
+        self._parts = SlotParts(self)
         self.measures = Measures(self.plan, index, deployment.measuring)
         self.metrics, self.activity = self.measures.metrics, self.measures.activity
         self.command: Command | None = None
@@ -105,9 +108,9 @@ class Slot:
     def open(self) -> None:
         """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
         self._check_owner()
-        loaded = {node.id: self._loaded(node) for node in self._nodes()}
+        loaded = {node.id: self._loaded(node) for node in self._nodes}
         adopt_main_classes()
-        for node in reversed(self._nodes()):
+        for node in reversed(self._nodes):
             self._open(node, loaded[node.id])
         if self._restore is not None:
             self._resume()
@@ -115,7 +118,7 @@ class Slot:
 
     def _resume(self) -> None:
         """Restore event time and round-robin positions."""
-        for node in self._nodes():
+        for node in self._nodes:
             restored = self.operators[node.id].context.restored
             if restored is None or restored.drained:
                 continue
@@ -129,6 +132,7 @@ class Slot:
                 watermarks = [GateState(*own["_gate"]).watermark for own in restored.all_own() if "_gate" in own]
                 self.gates[node.id].resume_at(min(watermarks, default=MIN_TIMESTAMP))
 
+    @cached_property
     def _nodes(self) -> list[Node]:
         there = [node for node in self.plan.nodes if self.index < node.parallelism]
         return [node for node in there if self._stage in (None, node.stage)]
@@ -243,7 +247,7 @@ class Slot:
     def close(self) -> list[Failure]:
         """Close every operator, upstream first; a failing close does not keep the others from closing."""
         failures = []
-        for node in self._nodes():
+        for node in self._nodes:
             operator = self.operators.pop(node.id, None)
             try:
                 if operator is not None:
@@ -282,7 +286,7 @@ class Slot:
             for backend in self._backends():
                 for table in backend.tables.values():
                     table.confirm(notice.number)
-        for operator in self._ordered():
+        for operator in self._ordered:
             try:
                 if notice.complete:
                     operator.checkpoint_complete(notice.number)
@@ -291,8 +295,9 @@ class Slot:
             except USER_ERRORS as error:
                 raise operator.failed(error, []) from error
 
+    @cached_property
     def _ordered(self) -> list[Operator]:
-        return [self.operators[node.id] for node in self._nodes()]
+        return [self.operators[node.id] for node in self._nodes]
 
     def _backends(self) -> list[KeyedStateBackend]:
         return [backend for operator in self.operators.values() for backend in operator.backends().values()]
@@ -326,18 +331,19 @@ class Slot:
         self.activity.worked(stage, clock() - began)
 
     def _drive_operators(self, stage: int, command: Command) -> None:
-        operators = [self.operators[node.id] for node in self._nodes() if node.stage == stage]
+        operators = self._parts.by_stage[stage]
         for operator in operators:
             operator.advance_processing_time(command.now)
         if stage == 0 and command.drain:
-            for _, source in self._sources():
+            for _, source in self._parts.sources:
                 source.drain()
         elif stage == 0 and command.paused:
-            for _, source in self._sources():
+            for _, source in self._parts.sources:
                 source.settle()
         elif stage == 0:
             self._run_sources(command)
-        self._deliver(self._waiting.pop(stage, []))
+        if stage in self._waiting:
+            self._deliver(self._waiting.pop(stage))
         if self._stage is None:
             while self.step():
                 pass
@@ -345,7 +351,7 @@ class Slot:
             operator.end_epoch()
 
     def _run_sources(self, command: Command) -> None:
-        sources = self._sources()
+        sources = self._parts.sources
         deadline = time.monotonic() + command.max_millis / 1000
         for node, operator in sources:
             assigned = command.assignments.get(node)
@@ -358,9 +364,6 @@ class Slot:
                     payload=None if assigned is None else assigned[self.index],
                 )
             )
-
-    def _sources(self) -> list[tuple[int, Operator]]:
-        return [(i, o) for i, o in sorted(self.operators.items()) if o.is_source]
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
         """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
@@ -380,7 +383,7 @@ class Slot:
 
     def step(self) -> bool:
         """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
-        return any(gate.step() for _, gate in sorted(self.gates.items()))
+        return any(gate.step() for gate in self._parts.upstream_first)
 
     # --- one stage by itself ---
     def run_epoch(self, command: Command, arrived: Sequence[tuple[Address, list[bytes]]] = ()) -> None:
@@ -393,7 +396,7 @@ class Slot:
 
     def has_read(self) -> bool:
         """Whether every source has ended."""
-        return all(source.finished for _, source in self._sources())
+        return all(source.finished for _, source in self._parts.sources)
 
     def waiting(self) -> int:
         """About how many records wait in the writers."""
@@ -410,7 +413,7 @@ class Slot:
 
     def begun(self) -> list[Begun]:
         """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint holds it."""
-        return [(each.context.uid, begun) for each in self._ordered() if (begun := each.begun()) is not None]
+        return [(each.context.uid, begun) for each in self._ordered if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:
         """What sinks have for the driver."""
@@ -420,15 +423,12 @@ class Slot:
     def _outgoing(self, stage: int) -> list[bytes]:
         """One blob per slot. What stays in this slot for a later stage does not travel."""
         parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
-        for edge_id, writer in self.writers.items():
-            edge = self.plan.edges[edge_id]
-            if self.plan.nodes[edge.source].stage != stage:
-                continue
+        for address, writer, stays in self._parts.leaving[stage]:
             for target, frames in writer.take().items():
-                if isinstance(edge.partitioning, Forward):
-                    self._hold((edge_id, self.index), frames)
+                if stays:
+                    self._hold(address, frames)
                 else:
-                    parcels[target].append(((edge_id, self.index), frames))
+                    parcels[target].append((address, frames))
         return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) if parcel else _NOTHING for parcel in parcels]
 
     def report(self) -> Report:
@@ -439,7 +439,7 @@ class Slot:
         metrics = self._metrics()
         operators = list(self.operators.values())
         due = [when for operator in operators if (when := operator.next_due()) is not None]
-        sources = [source for _, source in self._sources()]
+        sources = [source for _, source in self._parts.sources]
         self.bell.arm()
         if self.command is not None and not self.command.paused:
             for source in sources:
@@ -466,7 +466,7 @@ class Slot:
             alignment=dict(self.alignment.reached),
             metrics=metrics,
             activity=self.activity.figures(),
-            operators=self.measures.operators(self._nodes(), {id: gate.watermark for id, gate in self.gates.items()}),
+            operators=self.measures.operators(self._nodes, {id: gate.watermark for id, gate in self.gates.items()}),
             usage=self.measures.usage(self.tables),
             described=self.measures.described(),
             acknowledgements=answers,
@@ -491,7 +491,7 @@ class Slot:
     def _snapshots(self, order: CheckpointOrder, extent: Extent) -> list[State]:
         """What every operator of this slot must remember, upstream first."""
         states: list[State] = []
-        for node in self._nodes():
+        for node in self._nodes:
             operator = self.operators[node.id]
             into = SubtaskSnapshot(node.uid, order.number, order.timestamp, extent)
             try:
@@ -508,7 +508,7 @@ class Slot:
 
     def _check_prepared(self, checkpoint: int) -> None:
         """What was prepared before the job had a new owner is known to it. What is prepared later has to go again."""
-        committing = [operator for operator in self._ordered() if operator.commits]
+        committing = [operator for operator in self._ordered if operator.commits]
         if not committing:
             return
         try:
