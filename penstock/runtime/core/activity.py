@@ -79,7 +79,7 @@ class Activity:
     def figures(self) -> dict[str, tuple[float, ...]]:
         """By the uid of a chain's first operator: the values of Figures, as a plain tuple, which is pickled faster."""
         since = time.monotonic() - self._opened
-        figures = {}
+        figures: dict[str, tuple[float, ...]] = {}
         for chain, first in self._firsts.items():
             received, records, size = self.received[chain], self.sent[chain].records, 0
             for writer in self._writers[chain]:
