@@ -9,7 +9,7 @@ from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.plan.nodes import explained as explained_relation
-from penstock.table.planning import aggregates, joins, orders, scans, tables
+from penstock.table.planning import aggregates, functions, joins, orders, scans, tables
 from penstock.table.planning.builder import Build, Builder, Options
 from penstock.table.planning.optimiser import optimised
 from penstock.table.planning.physical import Physical, explained
@@ -82,4 +82,5 @@ def _row_type(relation: Relation) -> TypeInformation:
 
 
 def _builders() -> dict[type, Build]:
-    return {**scans.BUILDERS, **aggregates.BUILDERS, **joins.BUILDERS, **orders.BUILDERS, **tables.BUILDERS}
+    modules = (scans, aggregates, joins, orders, functions, tables)
+    return {kind: build for module in modules for kind, build in module.BUILDERS.items()}

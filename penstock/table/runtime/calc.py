@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from penstock.runtime.core.operator import OperatorContext
+from penstock.table.functions.user_functions import close_functions, open_functions
 from penstock.table.plan.rex import Rex
 from penstock.table.runtime.batches import kinds_of, made
 from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
+from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.table_operator import TableOperator
 
 
@@ -27,6 +29,14 @@ class Calc(TableOperator):
         super().open(context)
         self._keeps = None if self.condition is None else evaluator(self.condition)
         self._columns = evaluators(self.exprs)
+        open_functions(self._rexes(), function_context(context))
+
+    def close(self) -> None:
+        if hasattr(self, "context"):
+            close_functions(self._rexes())
+
+    def _rexes(self) -> list[Rex]:
+        return [*self.exprs, *([] if self.condition is None else [self.condition])]
 
     def batch(self, batch: pa.RecordBatch) -> None:
         moment = moment_of(self, self.zone)

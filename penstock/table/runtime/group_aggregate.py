@@ -14,6 +14,7 @@ from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
 from penstock.table.runtime.aggregates.numbers import Count
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, joined
+from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.grouping import Groups, by_fold, grouped, signs_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperator, TableOperator
@@ -120,7 +121,7 @@ class GroupAggregate(HoldingTableOperator):
         assert self.keyed is not None
         self._groups = store(self.keyed, "groups", self.ttl)
         for fold in self.folds:
-            fold.open(self.runtime_context)
+            fold.open(function_context(context))
 
     def close(self) -> None:
         for fold in self.folds:

@@ -16,6 +16,7 @@ from penstock.table.plan.rex import OverSpec
 from penstock.table.runtime.aggregates.fold import Fold
 from penstock.table.runtime.aggregates.positions import over_folds, ranks_of
 from penstock.table.runtime.batches import Held, column_of, held_rows, joined
+from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.sorting import sort_positions
 from penstock.table.runtime.state import store
@@ -56,7 +57,7 @@ class StreamingOver(HoldingTableOperator):
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._rows_out: list[tuple[Held, tuple[Any, ...]]] = []
         for fold in self.folds:
-            fold.open(self.runtime_context)
+            fold.open(function_context(context))
 
     def close(self) -> None:
         for fold in self.folds:

@@ -12,6 +12,7 @@ from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.state.tables import Layout
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
+from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.group_aggregate import fold_group, key_columns, row_folds, with_counter
 from penstock.table.runtime.grouping import by_fold, grouped, signs_of
 from penstock.table.runtime.state import store
@@ -66,7 +67,7 @@ class WindowAggregate(HoldingTableOperator):
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._complete: list[tuple[Any, list[Any]]] = []
         for fold in self.folds:
-            fold.open(self.runtime_context)
+            fold.open(function_context(context))
 
     def close(self) -> None:
         for fold in self.folds:

@@ -21,7 +21,7 @@ from penstock.table.runtime.aggregates.collections import (
 )
 from penstock.table.runtime.aggregates.fold import Fold
 from penstock.table.runtime.aggregates.numbers import Avg, Count, Extreme, ExtremeOfChanges, Spread, Sum, SumOrZero
-from penstock.table.runtime.aggregates.user_aggregates import UserAggregate
+from penstock.table.runtime.aggregates.user_aggregates import ColumnsAggregate, UserAggregate
 
 Make = Callable[[AggregateCall, Sequence[t.DataType]], Fold]
 _SUMS = {"SUM": Sum, "AVG": Avg, "COUNT": Count, "$SUM0": SumOrZero, "SUM0": SumOrZero}
@@ -50,7 +50,7 @@ def fold_for(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> 
 def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fold:
     name = call.function
     if call.udf is not None:
-        return UserAggregate(call, types)
+        return ColumnsAggregate(call, types) if call.udf.vectorised else UserAggregate(call, types)
     if name in _SUMS:
         return _SUMS[name](call, types, signed)
     if name in {"MIN", "MAX"}:

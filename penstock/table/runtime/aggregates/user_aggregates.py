@@ -56,6 +56,36 @@ class UserAggregate(Fold):
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
+class ColumnsAggregate(UserAggregate):
+    """A function from columns to a value: all arguments are kept, and it is called with them whenever it is asked."""
+
+    def new(self) -> list[tuple[Any, ...]]:
+        return []
+
+    def add(self, accumulator: list[tuple[Any, ...]], args: tuple[Any, ...], sign: int) -> list[tuple[Any, ...]]:
+        if sign > 0:
+            accumulator.append(args)
+        elif args in accumulator:
+            accumulator.remove(args)
+        return accumulator
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        return accumulator + other
+
+    def open(self, context: Any) -> None:
+        self.call.udf.open(context)
+
+    def close(self) -> None:
+        self.call.udf.close()
+
+    def value(self, accumulator: list[tuple[Any, ...]]) -> Any:
+        by_argument = list(zip(*accumulator, strict=True)) if accumulator else [()] * len(self.types)
+        columns = [array_of(values, kind) for values, kind in zip(by_argument, self.types, strict=True)]
+        given = [column.to_pandas() for column in columns] if self.call.udf.vectorised == "pandas" else columns
+        result = self.call.udf.callable()(*given)
+        return kept(result.item() if hasattr(result, "item") else result)
+
+
 def kept(value: Any) -> Any:
     """A result that cannot change any more, even if the function goes on to change its accumulator."""
     if isinstance(value, dict):
