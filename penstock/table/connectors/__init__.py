@@ -20,6 +20,10 @@ _BUILT_IN = {
     "print": "penstock.table.connectors.printing:Print",
     "blackhole": "penstock.table.connectors.printing:Blackhole",
     "filesystem": "penstock.table.connectors.filesystem:FileSystem",
+    "kafka": "penstock.table.connectors.kafka:Kafka",
+    "upsert-kafka": "penstock.table.connectors.kafka:UpsertKafka",
+    "jdbc": "penstock.table.connectors.jdbc:Jdbc",
+    "elasticsearch-7": "penstock.table.connectors.elasticsearch:Elasticsearch",
 }
 
 

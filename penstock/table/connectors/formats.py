@@ -55,7 +55,7 @@ def file_formats(options: Options, columns: Columns) -> FileFormats:
 def _csv(options: Options, columns: Columns) -> FileFormats:
     from penstock.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 
-    texts = _Texts.of(columns, "sql")
+    texts = Texts.of(columns, "sql")
     reading, writing = (
         _csv_schema(CsvSchema.builder(), options, kinds) for kinds in (row_type(columns), texts.row_type)
     )
@@ -109,7 +109,7 @@ def _json(options: Options, columns: Columns) -> FileFormats:
     )
 
 
-def json_texts(options: Options, columns: Columns) -> _Texts:
+def json_texts(options: Options, columns: Columns) -> Texts:
     """How moments are written into JSON."""
     standard = options.choice("json.timestamp-format.standard", ("sql", "iso-8601"), "sql")
     options.text("json.map-null-key.mode")
@@ -117,7 +117,7 @@ def json_texts(options: Options, columns: Columns) -> _Texts:
     options.flag("json.encode.decimal-as-plain-number")
     options.flag("json.encode.ignore-null-fields")
     options.flag("json.decode.json-parser.enabled")
-    return _Texts.of(columns, standard)
+    return Texts.of(columns, standard)
 
 
 def _parquet(options: Options, columns: Columns) -> FileFormats:
@@ -154,7 +154,7 @@ def _raw(options: Options, columns: Columns) -> FileFormats:
 
 # --- moments as texts ---
 @dataclass(frozen=True)
-class _Texts:
+class Texts:
     """Writes the moments of a row as texts, since SQL has a form of its own for them."""
 
     row_type: RowTypeInfo
@@ -162,7 +162,7 @@ class _Texts:
     """Which columns, in which form, and with how many digits after the second."""
 
     @staticmethod
-    def of(columns: Columns, standard: str) -> _Texts:
+    def of(columns: Columns, standard: str) -> Texts:
         declared, places = row_type(columns), []
         kinds: list[TypeInformation] = list(declared.field_types)
         for index, column in enumerate(columns):
@@ -170,7 +170,7 @@ class _Texts:
                 zoned = isinstance(column.type, t.LocalZonedTimestampType)
                 places.append((index, standard + ("z" if zoned else ""), column.type.precision))
                 kinds[index] = Types.STRING()
-        return _Texts(Types.ROW_NAMED(declared.get_field_names(), kinds), tuple(places))
+        return Texts(Types.ROW_NAMED(declared.get_field_names(), kinds), tuple(places))
 
     @property
     def of_row(self) -> Callable[[Row], Row] | None:
@@ -182,6 +182,11 @@ class _Texts:
             if isinstance(values[index], datetime.datetime):
                 values[index] = moment_text(values[index], form, precision)
         return Row(*self.row_type.get_field_names())(*values)
+
+
+def row_texts(columns: Columns, standard: str) -> Texts:
+    """How the moments of rows are written."""
+    return Texts.of(columns, standard)
 
 
 def moment_text(value: datetime.datetime, form: str, precision: int) -> str:
