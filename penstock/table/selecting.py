@@ -19,7 +19,7 @@ from penstock.table.plan.rex import AggregateCall, InputRef, Literal, Rex
 CALLS = ("call", "udf")
 WRAPPED = ("alias", "argument", "cast")
 """Kinds of expressions around another one."""
-PROPERTIES = {"START": "start", "END": "end", "ROWTIME": "rowtime", "PROCTIME": "proctime"}
+PROPERTIES = {"WINDOW_START": "start", "WINDOW_END": "end", "ROWTIME": "rowtime", "PROCTIME": "proctime"}
 COLUMN_RANGES = {"WITHCOLUMNS": True, "WITHOUTCOLUMNS": False}
 
 

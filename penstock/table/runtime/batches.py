@@ -71,5 +71,10 @@ def inserts(count: int) -> pa.Array:
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several batches of one form as one."""
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    """Several batches of one form as one; the names of columns are those of the first."""
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    return pa.concat_batches(
+        [batch if batch.schema.equals(schema) else batch.rename_columns(schema.names) for batch in batches]
+    )
