@@ -213,12 +213,13 @@ def _linear(rex: Rex) -> tuple[int, int] | None:
         return None
     if rex.function == "CAST":
         return _linear(rex.args[0])
-    if rex.function in {"+", "-"} and len(rex.args) == 2:
+    if rex.function in {"+", "-", "MOMENT +", "MOMENT -"} and len(rex.args) == 2:
+        plus = rex.function.endswith("+")
         column, amount = _linear(rex.args[0]), _interval(rex.args[1])
-        if column is None and rex.function == "+":
+        if column is None and plus:
             column, amount = _linear(rex.args[1]), _interval(rex.args[0])
         if column is not None and amount is not None:
-            return column[0], column[1] + (amount if rex.function == "+" else -amount)
+            return column[0], column[1] + (amount if plus else -amount)
     return None
 
 

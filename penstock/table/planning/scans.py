@@ -12,7 +12,7 @@ from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
 from penstock.table.runtime.calc import Calc as CalcOperator
-from penstock.table.runtime.changes import WithKinds
+from penstock.table.runtime.changes import Renamed, WithKinds
 from penstock.table.runtime.normalise import ChangelogNormalize
 from penstock.table.runtime.scans import BatchesSource, FromValues, values_batch
 from penstock.table.runtime.watermark import WatermarkOperator
@@ -64,9 +64,19 @@ def calc(builder: Builder, relation: Calc) -> Physical:
 def union_all(builder: Builder, relation: SetOperation) -> Physical:
     parts = [builder.build(part) for part in relation.parts]
     changelog = any(part.changelog for part in parts)
-    streams = [as_changelog(builder, part, relation) if changelog else part for part in parts]
+    named = [_renamed(builder, part, relation) for part in parts]
+    streams = [as_changelog(builder, part, relation) if changelog else part for part in named]
     whole = streams[0].stream.union(*(part.stream for part in streams[1:]))
     return Physical(whole, relation.columns, changelog, label_of(relation, "Union"), tuple(parts))
+
+
+def _renamed(builder: Builder, input: Physical, relation: Relation) -> Physical:
+    """A part of a union under the names of the whole."""
+    schema = arrow_schema(relation.columns, input.changelog)
+    if schema.equals(input.schema):
+        return input
+    stream = builder.then(input, relation, "Renamed", Renamed(schema))
+    return Physical(stream, relation.columns, input.changelog, input.label, input.inputs, input.upsert_key)
 
 
 def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physical:

@@ -1,10 +1,10 @@
-"""Small operators on the kinds of change of rows."""
+"""Small operators on the kinds of change of rows, and on the names of columns."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.table.runtime.batches import inserts
+from penstock.table.runtime.batches import inserts, made
 from penstock.table.runtime.table_operator import TableOperator
 
 
@@ -13,3 +13,10 @@ class WithKinds(TableOperator):
 
     def batch(self, batch: pa.RecordBatch) -> None:
         self.send(pa.RecordBatch.from_arrays([*batch.columns, inserts(batch.num_rows)], schema=self.schema))
+
+
+class Renamed(TableOperator):
+    """The same columns under other names."""
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.send(made(batch.columns, self.schema, batch.num_rows))

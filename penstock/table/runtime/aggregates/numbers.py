@@ -178,7 +178,7 @@ class Spread(Fold):
         if count < 1 or divisor < 1:
             return None
         if is_whole(declared):
-            variance: Any = _divided(squares - _divided(total * total, count), divisor)
+            variance: Any = _divided(squares * count - total * total, count * divisor)
             return wrapped(int(math.sqrt(max(variance, 0))) if name.startswith("STDDEV") else variance, declared)
         if isinstance(declared, t.DecimalType):
             exact = _EXACT.divide(squares - _EXACT.divide(total * total, Decimal(count)), Decimal(divisor))
