@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-rest bench-start bench-quick compat docs clean
+.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-rest bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -138,6 +138,9 @@ bench-quick: $(STAMP)  ## rates, latency, epochs and start with tiny sizes, to p
 	$(BIN)/python benchmarks/latency.py --quick
 	$(BIN)/python benchmarks/epoch_cost.py --quick
 	$(BIN)/python benchmarks/start.py --quick
+
+compare-cep: $(STAMP)  ## random patterns that nobody has recorded, on FlinkCEP itself and on Penstock (CASES="--seed 2 --cases 500")
+	$(BIN)/python -m tests.cep.fresh --flink "$${PENSTOCK_BENCH_VENVS:-.venvs}/flink" $(CASES)
 
 compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 	$(BIN)/python tests/compat/run_pyflink_examples.py

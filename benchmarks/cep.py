@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from statistics import median
 
 import environments
@@ -29,12 +32,13 @@ class Sizes:
 
     rounds: dict[int, tuple[int, int]]
     pairs: int = 3
-    least_seconds: float = 5
-    """A shorter difference between the two runs says more about their starts than about events."""
+    least_seconds: float | None = 5
+    """A shorter difference between the two runs says more about their starts than about events. None: starts are not
+    left out."""
 
 
 FULL = Sizes({1_000: (50, 1_000), 100_000: (1, 10)})
-QUICK = Sizes({100: (5, 25)}, pairs=1, least_seconds=0)
+QUICK = Sizes({100: (5, 25)}, pairs=1, least_seconds=None)
 MORE = {HAND: 5}
 """Peers that are so fast that their large run must be so many times as large."""
 
@@ -45,12 +49,18 @@ def rate(peer: str, pattern: str, keys: int, sizes: Sizes) -> dict:
     large *= MORE.get(peer, 1)
     run = run_of(peer)
     seconds = [[run(pattern, records, keys)["seconds"] for records in (small, large)] for _ in range(sizes.pairs)]
-    shortest = min(long - short for short, long in seconds)
-    if shortest <= sizes.least_seconds:
-        raise RunFailed(f"{large:,} events take only {shortest:.1f} s more than {small:,}: too short for a rate")
-    rates = [(large - small) / (long - short) for short, long in seconds]
+    rates = rates_of(small, large, seconds, sizes.least_seconds)
     say(f"{pattern}, {keys} keys, {peer}: " + ", ".join(f"{each:,.0f}" for each in rates) + " events/s")
     return {"rate": median(rates), "rates": rates, "sizes": [small, large], "seconds": seconds}
+
+
+def rates_of(small: int, large: int, seconds: list[list[float]], least: float | None) -> list[float]:
+    if least is None:
+        return [large / long for _, long in seconds]
+    shortest = min(long - short for short, long in seconds)
+    if shortest <= least:
+        raise RunFailed(f"{large:,} events take only {shortest:.1f} s more than {small:,}: too short for a rate")
+    return [(large - small) / (long - short) for short, long in seconds]
 
 
 def run_of(peer: str) -> Callable[[str, int, int], dict]:
@@ -66,14 +76,14 @@ def run_of(peer: str) -> Callable[[str, int, int], dict]:
     return with_java if peer == JAVA else with_penstock
 
 
-def measured(sizes: Sizes, peers: list[str], patterns: list[str]) -> dict:
-    return {
-        pattern: {
-            str(keys): {peer: attempt(peer, rate, peer, pattern, keys, sizes) for peer in peers}
-            for keys in sizes.rounds
-        }
-        for pattern in patterns
-    }
+def measure(results: dict, sizes: Sizes, peers: list[str], patterns: list[str], path: Path | None) -> None:
+    """Fill in the rates that are missing, and save after each if there is a file for it."""
+    for pattern, keys, peer in product(patterns, sizes.rounds, peers):
+        found = results["rates"].setdefault(pattern, {}).setdefault(str(keys), {})
+        if "rate" not in found.get(peer, {}):
+            found[peer] = attempt(peer, rate, peer, pattern, keys, sizes)
+            if path is not None:
+                path.write_text(json.dumps(results))
 
 
 def page(results: dict) -> str:
@@ -114,6 +124,9 @@ def main() -> None:
     parser.add_argument("--only", help="some of these, with commas between: " + ", ".join(PEERS))
     parser.add_argument("--keys", type=int, help="this number of keys alone")
     parser.add_argument("--patterns", help="some of these, with commas between: " + ", ".join(PATTERNS))
+    parser.add_argument(
+        "--resume", type=Path, help="a file that keeps what is measured, so that it can be done in pieces"
+    )
     options = parser.parse_args()
     peers = options.only.split(",") if options.only else list(PEERS)
     patterns = options.patterns.split(",") if options.patterns else list(PATTERNS)
@@ -121,7 +134,10 @@ def main() -> None:
     if options.keys:
         chosen = replace(chosen, rounds={options.keys: chosen.rounds[options.keys]})
     results = header(options.quick, ("", "flink") if JAVA in peers else ("",))
-    results["rates"] = measured(chosen, peers, patterns)
+    results["rates"] = {}
+    if options.resume and options.resume.exists():
+        results = json.loads(options.resume.read_text())
+    measure(results, chosen, peers, patterns, options.resume)
     folder = folder_of(options.quick, partial=bool(options.only or options.patterns or options.keys))
     save(folder, "cep", results, page(results))
     print((folder / "cep.md").read_text())

@@ -23,7 +23,10 @@ EPOCHS = (1, 3, None)
 def jars(folder):
     found = sorted(str(path) for path in folder.glob("**/pyflink/lib/*.jar"))
     if not found:
-        sys.exit(f"there are no jars of PyFlink under {folder}: name the virtual environment it is installed in")
+        sys.exit(
+            f"there are no jars of PyFlink under {folder}: install apache-flink==2.3.0 in a virtual environment there, "
+            "as `make bench-cep` does, or name another one with --flink"
+        )
     return found
 
 

@@ -22,9 +22,19 @@ CASES = recorded("") + recorded("random_")
 @pytest.mark.parametrize("epoch_records", [1, 3, EVERYTHING])
 @pytest.mark.parametrize("part", range(10))
 def test_gives_what_flink_gave(part, epoch_records):
+    compare(CASES[part::10], epoch_records)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_gives_what_flink_gave_for_more_random_patterns(part):
+    """Cases of `fresh.py`: other seeds, calls in odd orders, patterns that Flink refuses."""
+    compare(recorded("more_random_")[part::6], [1, 3, EVERYTHING][part % 3])
+
+
+def compare(cases, epoch_records):
     wrong = []
     with in_process(epoch_records, ManualClock()):
-        for case, expected in CASES[part::10]:
+        for case, expected in cases:
             verdict, lines = check.compare(case, expected, check.run([case])[case["name"]])
             if verdict != "ok":
                 wrong += [f"{case['name']}: {verdict}", *lines]
