@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
 
+from penstock.rest.guesses import Guesses
 from penstock.rest.passes import HEADER
 from penstock.rest.replies import Rejected, problem
 from penstock.rest.settings import RestSettings
@@ -41,6 +43,7 @@ class Door:
     def __init__(self, app: App, settings: RestSettings) -> None:
         self._app = app
         self._settings = settings
+        self._guesses = Guesses(settings.token_pause / 1000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,8 +57,7 @@ class Door:
             self._check(scope, headers)
         except Rejected as rejected:
             answer = problem(rejected.status, *rejected.texts)
-            if rejected.status == 401:
-                answer.headers["www-authenticate"] = "Bearer"
+            answer.headers.update(rejected.headers)
             await answer(scope, receive, send)  # type: ignore[arg-type]
             return
         # A client that has gone is nobody's error.
@@ -67,7 +69,7 @@ class Door:
         operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
         self._check_host(headers)
         if not scope["is_owner"] and (operates or not self._is_page(scope["path"])):
-            self._check_token(headers, operates)
+            self._check_token(headers, operates, (scope.get("client") or ("",))[0])
         if operates:
             check_origin(headers)
         self._check_length(scope["path"], headers)
@@ -89,15 +91,22 @@ class Door:
         """Whether this is the user who started the server."""
         return bool(self._settings.owner_pass) and _same(headers.get(HEADER, ""), self._settings.owner_pass)
 
-    def _check_token(self, headers: Headers, operates: bool) -> None:
+    def _check_token(self, headers: Headers, operates: bool, address: str) -> None:
         tokens = self._settings.tokens
         if not tokens:
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given.strip():
+            raise _needs_token()
+        if wait := self._guesses.wait(address):
+            text = f"There were too many wrong tokens from {address}: try again in {math.ceil(wait)} s."
+            raise Rejected(429, text, headers={"retry-after": str(math.ceil(wait))})
         # Both are compared, so that the time which it takes says nothing.
         reads, may_operate = _same(given, tokens.read), _same(given, tokens.operate)
-        if scheme.lower() != "bearer" or not (reads or may_operate):
-            raise Rejected(401, "A valid token is needed: send it as 'Authorization: Bearer ...'.")
+        if not (reads or may_operate):
+            self._guesses.wrong(address)
+            raise _needs_token()
+        self._guesses.right(address)
         if operates and not may_operate:
             raise Rejected(403, "This token lets its holder read, and not operate.")
 
@@ -171,6 +180,11 @@ def _host_name(host: str) -> str:
 
 def _same(given: str, token: str | None) -> bool:
     return hmac.compare_digest(given.strip().encode(), (token or "").encode()) and token is not None
+
+
+def _needs_token() -> Rejected:
+    text = "A valid token is needed: send it as 'Authorization: Bearer ...'."
+    return Rejected(401, text, headers={"www-authenticate": "Bearer"})
 
 
 def _too_large(most: int) -> Rejected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
@@ -39,10 +39,11 @@ class PlainText(Response):
 class Rejected(Exception):
     """The request cannot be answered; the status and the text say why."""
 
-    def __init__(self, status: int, *texts: str) -> None:
+    def __init__(self, status: int, *texts: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(*texts)
         self.status = status
         self.texts = texts
+        self.headers = headers or {}
 
 
 def malformed(text: str) -> Rejected:

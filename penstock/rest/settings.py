@@ -51,6 +51,8 @@ class RestSettings:
     """Tried in this order; 0 takes any port that is free."""
     tls: Tls = field(default_factory=Tls)
     tokens: Tokens = field(default_factory=Tokens)
+    token_pause: int = 30_000
+    """How long an address from which many wrong tokens came has to wait at most; 0 for not at all."""
     owner_pass: str | None = field(default=None, repr=False)
     """What the user who started the server shows: see `passes`."""
     max_content: int = 100 << 20
@@ -161,6 +163,7 @@ OPTIONS = [
     RestOption("security.ssl.rest.key-password", "tls.key_password", some_text),
     RestOption("security.rest.token.read", "tokens.read", _token),
     RestOption("security.rest.token.operate", "tokens.operate", _token),
+    RestOption("security.rest.token.max-pause", "token_pause", parse_duration, "30 s"),
     RestOption("web.submit.enable", "submit", truth, "false"),
     RestOption("web.cancel.enable", "cancel", truth, "true"),
     RestOption("web.refresh-interval", "refresh_millis", _some_time, "3 s"),

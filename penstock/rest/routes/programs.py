@@ -14,12 +14,12 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
+from penstock.launch.programs import SUFFIXES
 from penstock.rest.answers.jobs import plan as plan_answer
 from penstock.rest.desk import AtDesk, Body, Desk, OwnTriggerId, body_of, documented, split_list
 from penstock.rest.jobs import ProgramRecord, RunRequest
 from penstock.rest.replies import Answer, malformed, missing
 
-SUFFIXES = (".py", ".zip", ".whl", ".pex")
 _NAME = re.compile(r"[\w()+,@ -][\w()+.,@ -]{0,200}")
 
 
