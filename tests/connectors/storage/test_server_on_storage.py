@@ -1,4 +1,4 @@
-"""What a server keeps on storage, on each kind that several servers can share: the lease of its leader, the register."""
+"""What a server keeps on storage, on each kind that servers can share: the lease of its leader, and the register."""
 
 from __future__ import annotations
 
