@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 
 from penstock import __version__
+from penstock.rest.activity_history import ActivityHistory
 from penstock.rest.desk import Desk
 from penstock.rest.door import Door
 from penstock.rest.jobs import Jobs
@@ -34,6 +35,7 @@ def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
         redirect_slashes=False,
         default_response_class=Answer,
     )
+    app.state.history = ActivityHistory(jobs)
     app.state.desk = Desk(jobs, settings, Operations(settings.remember / 1000))
     for kind in FORESEEN:
         app.add_exception_handler(kind, answer_error)

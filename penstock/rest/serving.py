@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.errors import ConfigurationError
+from penstock.rest.activity_history import ActivityHistory
 from penstock.rest.replies import problem
 from penstock.rest.settings import LOOPBACK, RestSettings, Tls
 
@@ -131,6 +132,7 @@ class RestServer:
         self._settings = settings
         self._socket = bind(settings)
         self._server = uvicorn.Server(_config(app, settings))
+        self._history: ActivityHistory = app.state.history
         self._thread: threading.Thread | None = None
 
     @property
@@ -146,7 +148,8 @@ class RestServer:
     def run(self) -> None:
         """Serve until the process is told to end; in the main thread Ctrl-C and SIGTERM are heard."""
         log.info("REST listens at %s", self.url)
-        self._server.run(sockets=[self._socket])
+        with self._history.watching():
+            self._server.run(sockets=[self._socket])
 
     def start(self) -> RestServer:
         """Serve in a thread of its own. Returns when requests are answered."""

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.job.record import StateRecord, as_json, from_json
+from penstock.rest import activity_history
+from penstock.rest.activity_history import ActivityHistory
 from penstock.rest.answers.activity import activity, queryable_states
-from tests.rest.scripted_jobs import CANCELED, SINK, SOURCE, job, slot
+from tests.rest.scripted_jobs import CANCELED, NOW, RUNNING, SINK, SOURCE, job, slot
 
 SHARES = st.floats(0, 1000)
 
@@ -61,6 +63,58 @@ def test_more_than_ten_checkpoints_are_listed_if_a_client_wants_them(client):
     assert len(client.get(path).json()["history"]) == 3
     assert len(client.get(path, params={"history": 2}).json()["history"]) == 2
     assert client.get(path, params={"history": "many"}).status_code == 400
+
+
+def test_a_list_of_jobs_tells_what_each_takes_in(client):
+    (told,) = client.get("/jobs/activity").json()["jobs"]
+    assert told["jid"] == RUNNING and told["last-checkpoint"] == NOW - 500 and told["restarts"] == 0
+
+
+# --- what was before ---
+def sampled(jobs, *records):
+    """The history of a job after it was looked at in each of these states."""
+    history = ActivityHistory(jobs)
+    for record in records:
+        jobs.known[record.job_id] = record
+        history.look()
+    return history
+
+
+def busy(share, **changes):
+    return job(slots=(slot(0, busyTimeMsPerSecond=share), slot(1)), **changes)
+
+
+def test_samples_are_told_in_order_and_once(jobs):
+    history = sampled(jobs, busy(100, taken=NOW), busy(100, taken=NOW), busy(900, taken=NOW + 5000))
+    told = history.answer(RUNNING)
+    assert told["times"] == [NOW, NOW + 5000]
+    assert told["vertices"][SINK]["busy"] == [0.1, 0.9]
+    assert told["vertices"][SINK]["watermark-lag"] == [float(f"{NOW - 4000:.4g}")] * 2
+    assert history.answer("0" * 32) == {"times": [], "vertices": {}}
+
+
+def test_samples_of_a_job_that_has_ended_stay_until_it_is_forgotten(jobs):
+    history = sampled(jobs, busy(100))
+    jobs.known[RUNNING] = job(status="FINISHED", taken=NOW + 9000)
+    history.look()
+    assert history.answer(RUNNING)["times"] == [NOW]
+    del jobs.known[RUNNING]
+    history.look()
+    assert history.answer(RUNNING)["times"] == []
+
+
+def test_an_answer_about_many_vertices_has_fewer_samples_but_the_newest(jobs, monkeypatch):
+    monkeypatch.setattr(activity_history, "MOST_FIGURES", 30)
+    history = sampled(jobs, *(busy(100, taken=NOW + number) for number in range(10)))
+    times = history.answer(RUNNING)["times"]
+    assert times == [NOW + 1, NOW + 5, NOW + 9]
+
+
+def test_only_so_many_samples_and_jobs_are_kept(jobs, monkeypatch):
+    monkeypatch.setattr(activity_history, "MOST_JOBS", 2)
+    ids = [f"{number:032x}" for number in range(4)]
+    history = sampled(jobs, *(busy(100, job_id=job_id) for job_id in ids))
+    assert [bool(history.answer(job_id)["times"]) for job_id in ids] == [False, False, True, True]
 
 
 def test_sources_are_told_of_too():

@@ -5,22 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from penstock.rest import activity_history
 from penstock.rest.app import create_app
+from penstock.rest.jobs import LogFile
 from penstock.rest.serving import RestServer
 from penstock.rest.settings import RestSettings
 from penstock.rest.web_pages import FOLDER
 from tests.rest.scripted_jobs import ScriptedJobs
 from tests.web.lively_jobs import LivelyJobs
 
+LOG = """\
+2026-11-16 09:12:04,118 INFO    penstock.job: job 'orders' runs; its slots are ready after 1.2 s
+2026-11-16 09:12:09,301 INFO    penstock.checkpoint: checkpoint 1 is complete: 18.2 MB in 160 ms
+2026-11-16 09:13:29,882 WARNING orders.enrich: no customer 4711: the order waits (enrich with customer, subtask 1)
+2026-11-16 09:13:34,017 ERROR   penstock.checkpoint: checkpoint 17 failed: No space left on device
+2026-11-16 09:13:39,330 INFO    penstock.checkpoint: checkpoint 18 is complete: 21.9 MB in 180 ms
+"""
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 390, "height": 844}
+WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PATIENCE_MILLIS = 60_000
 
 
@@ -53,9 +62,13 @@ def served(jobs: ScriptedJobs, **changes: Any) -> Iterator[RestServer]:
 
 
 @pytest.fixture(scope="module")
-def lively() -> Iterator[tuple[LivelyJobs, str]]:
+def lively(tmp_path_factory) -> Iterator[tuple[LivelyJobs, str]]:
     jobs = LivelyJobs.usual()
-    with served(jobs) as server:
+    log = tmp_path_factory.mktemp("logs") / "driver.log"
+    log.write_text(LOG)
+    jobs.files = [LogFile(log.name, log)]
+    with pytest.MonkeyPatch.context() as patch, served(jobs) as server:
+        patch.setattr(activity_history, "EVERY_SECONDS", 0.2)
         yield jobs, server.url
 
 
@@ -99,6 +112,14 @@ def watchful(browser: Browser) -> Iterator[Watchful]:
     assert not foreign, "a page has loaded something from elsewhere"
 
 
+def _shrink(path: Path) -> None:
+    """A page has few colours; without Pillow the picture is larger."""
+    with suppress(ImportError):
+        from PIL import Image
+
+        Image.open(path).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 Picture = Callable[[Page, str], None]
 
 
@@ -112,5 +133,6 @@ def picture() -> Picture:
             folder = Path(wanted)
             folder.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=folder / f"{name}.png")
+            _shrink(folder / f"{name}.png")
 
     return save

@@ -34,7 +34,7 @@ PAGES = {
     "job-metrics": (f"jobs/{ORDERS}/metrics", "Records out"),
     "timeline": (f"jobs/{RESTARTED}/timeline", "Restarting"),
     "state": (f"jobs/{ORDERS}/state", "customer-001"),
-    "logs": (f"jobs/{ORDERS}/logs", "The log of the job has nothing in it yet"),
+    "logs": (f"jobs/{ORDERS}/logs", "checkpoint 18 is complete"),
     "configuration": (f"jobs/{ORDERS}/configuration", "orders.v3"),
     "submit": ("submit", "Drop a Python file"),
     "task-managers": ("taskmanagers", "worker-2"),

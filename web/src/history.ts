@@ -20,6 +20,21 @@ export function historyOf(name: string): Watched<Samples> {
   return known;
 }
 
+/** Put what was before in front of what has been sampled here. */
+export function begin(name: string, before: Samples): void {
+  const history = historyOf(name);
+  const { times, lines } = history.value;
+  const first = times[0] ?? Infinity;
+  const kept = before.times.filter(time => time < first).length;
+  const names = new Set([...Object.keys(before.lines), ...Object.keys(lines)]);
+  const next: Samples = { times: [...before.times.slice(0, kept), ...times], lines: {} };
+  for (const line of names) {
+    const older = before.lines[line]?.slice(0, kept) ?? new Array<null>(kept).fill(null);
+    next.lines[line] = [...older, ...(lines[line] ?? new Array<null>(times.length).fill(null))];
+  }
+  history.set(next);
+}
+
 /** Add a sample, unless it is no newer than the last one. */
 export function sample(name: string, time: number, values: Record<string, number>): void {
   const history = historyOf(name);

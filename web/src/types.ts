@@ -89,7 +89,24 @@ export interface VertexActivity {
   watermark: number | null;
 }
 
+/** Of each vertex, one list for each figure. */
+export interface ActivityHistory {
+  times: number[];
+  vertices: Record<string, Record<string, (number | null)[]>>;
+}
+
+export interface JobActivity {
+  jid: string;
+  "records-per-second": number;
+  busy: number;
+  "back-pressured": number;
+  restarts: number;
+  "last-checkpoint": number | null;
+  now: number;
+}
+
 export interface Activity {
+  history?: ActivityHistory;
   now: number;
   state: string;
   attempt: number;

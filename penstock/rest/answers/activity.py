@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.job.record import JobRecord, SlotRecord, VertexRecord
 from penstock.job.system_metrics import LOWEST_WATERMARK
 from penstock.rest.answers.metrics import task_metrics
@@ -29,6 +31,26 @@ def activity(record: JobRecord) -> Json:
         "restart-at": record.restart_at if record.status == "RESTARTING" else None,
         "changes": [{"state": change.status.name, "timestamp": change.when} for change in record.changes],
         "vertices": [_vertex(vertex, slots) for vertex in record.vertices] if slots else [],
+    }
+
+
+def activities(records: Sequence[JobRecord]) -> Json:
+    """For lists of jobs: how much each that runs takes in, how busy it is, and how old its newest checkpoint is."""
+    return {"jobs": [_job(record) for record in records if record.ended is None]}
+
+
+def _job(record: JobRecord) -> Json:
+    vertices = activity(record)["vertices"]
+    sources = {vertex.id for vertex in record.vertices if not vertex.inputs}
+    newest = max((one.ended or 0 for one in record.checkpoints.completed), default=0)
+    return {
+        "jid": record.job_id,
+        "records-per-second": sum(one["records-out-per-second"] for one in vertices if one["id"] in sources),
+        "busy": max((one["busy"] for one in vertices), default=0.0),
+        "back-pressured": max((one["back-pressured"] for one in vertices), default=0.0),
+        "restarts": record.attempt,
+        "last-checkpoint": newest or None,
+        "now": record.taken,
     }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from penstock.job.job_metrics import job_metrics
 from penstock.rest.answers import failures, jobs
+from penstock.rest.answers.activity import activities as all_activities
 from penstock.rest.answers.activity import activity as activity_answer
 from penstock.rest.answers.metrics import aggregated, latency_metrics, listed
 from penstock.rest.answers.values import AGGREGATES
@@ -29,6 +30,12 @@ def ids(desk: AtDesk) -> Answer:
 def overview(desk: AtDesk) -> Answer:
     """A line for each job."""
     return Answer(jobs.jobs_overview(desk.jobs.records()))
+
+
+@router.get("/jobs/activity")
+def activities(desk: AtDesk) -> Answer:
+    """How busy the jobs that run are, and how much they take in. Not in Flink."""
+    return Answer(all_activities(desk.jobs.records()))
 
 
 @router.get("/jobs/metrics")
@@ -106,9 +113,10 @@ def metrics(desk: AtDesk, job_id: JobId, wanted: Wanted) -> Answer:
 
 
 @router.get("/jobs/{job_id}/activity")
-def activity(desk: AtDesk, job_id: JobId) -> Answer:
-    """What the vertices of the job are doing now, and how the job came to its status. Not in Flink."""
-    return Answer(activity_answer(desk.job(job_id)))
+def activity(desk: AtDesk, request: Request, job_id: JobId, history: bool = False) -> Answer:
+    """What the vertices of the job are doing now, or with `history` have done of late. Not in Flink."""
+    told = activity_answer(desk.job(job_id))
+    return Answer({**told, "history": request.app.state.history.answer(job_id)} if history else told)
 
 
 @router.get("/jobs/{job_id}/log", response_class=PlainText)

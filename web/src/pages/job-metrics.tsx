@@ -12,19 +12,21 @@ import { MetricBoard } from "./metric-board";
 const MOST_LINES = 12;
 
 export function JobMetricsTab({ job }: TabProps) {
-  if (isOver(job.state)) return <Empty title="Metrics are there while a job runs." />;
+  const over = isOver(job.state);
   return (
     <>
-      <Card title="By vertex">
+      <Card title={over ? "Before the end" : "By vertex"}>
         <Throughput job={job} />
       </Card>
-      <Card title="Of the job">
-        <MetricBoard
-          path={`jobs/${job.jid}`}
-          board={job.name}
-          defaults={["lastCheckpointDuration", "lastCheckpointSize", "numRestarts", "uptime"]}
-        />
-      </Card>
+      {!over && (
+        <Card title="Of the job">
+          <MetricBoard
+            path={`jobs/${job.jid}`}
+            board={job.name}
+            defaults={["lastCheckpointDuration", "lastCheckpointSize", "numRestarts", "uptime"]}
+          />
+        </Card>
+      )}
     </>
   );
 }
@@ -45,7 +47,15 @@ function Throughput({ job }: { job: Job }) {
     () => Object.fromEntries(["in", "out", "busy", "held", "lag"].map(kind => [kind, lines(job, samples, kind)])),
     [samples],
   );
-  if (samples.times.length === 0) return <Empty title="The first figures are on their way." />;
+  if (samples.times.length === 0) {
+    return (
+      <Empty
+        title={
+          isOver(job.state) ? "Nothing is remembered of this job's figures." : "The first figures are on their way."
+        }
+      />
+    );
+  }
   const plots: [kind: string, title: string, format: (value: number) => string][] = [
     ["out", "Records out", rate],
     ["in", "Records in", rate],

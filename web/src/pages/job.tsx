@@ -1,12 +1,12 @@
 /** One job: its head with what can be done to it, and the tabs below. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { usePoll } from "../api";
+import { useOnce, usePoll } from "../api";
 import { duration, moment } from "../format";
-import { sample } from "../history";
+import { type Samples, begin, sample } from "../history";
 import { Badge, Copy, Empty, PageTitle, Problem } from "../parts/basics";
 import { Tabs, to } from "../router";
-import { type Activity, type Exceptions, type Job, isOver } from "../types";
+import { type Activity, type ActivityHistory, type Exceptions, type Job, isOver } from "../types";
 import { CheckpointsTab } from "./checkpoints";
 import { ConfigurationTab } from "./configuration";
 import { ExceptionsTab } from "./exceptions";
@@ -39,6 +39,10 @@ export function JobPage({ id, rest }: { id: string; rest: string[] }) {
   const job = answer.data;
   const over = job !== undefined && isOver(job.state);
   const { data: activity } = usePoll<Activity>(over ? null : `jobs/${id}/activity`);
+  const { data: before } = useOnce<Activity>(`jobs/${id}/activity?history=true`);
+  useEffect(() => {
+    if (before?.history !== undefined) begin(`activity ${id}`, samplesOf(before.history));
+  }, [before]);
   useEffect(() => {
     if (activity !== undefined) remember(id, activity);
   }, [activity]);
@@ -72,6 +76,23 @@ function Missing({ id, error }: { id: string; error: string }) {
       )}
     </>
   );
+}
+
+const NAMES: Record<string, string> = {
+  "records-in-per-second": "in",
+  "records-out-per-second": "out",
+  busy: "busy",
+  "back-pressured": "held",
+  "watermark-lag": "lag",
+};
+
+/** What the server has sampled, in the form of our own samples. */
+function samplesOf(history: ActivityHistory): Samples {
+  const lines: Samples["lines"] = {};
+  for (const [vertex, figures] of Object.entries(history.vertices)) {
+    for (const [figure, values] of Object.entries(figures)) lines[`${NAMES[figure] ?? figure} ${vertex}`] = values;
+  }
+  return { times: history.times, lines };
 }
 
 /** Take samples for the plots. */

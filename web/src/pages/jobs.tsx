@@ -1,12 +1,13 @@
 /** All jobs, running and ended. */
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { usePoll } from "../api";
-import { duration, moment, short, words } from "../format";
+import { duration, moment, rate, short, words } from "../format";
 import { Badge, Card, Empty, PageTitle, Shown } from "../parts/basics";
+import { Shares } from "../parts/graph";
 import { Table } from "../parts/table";
 import { to } from "../router";
-import { type JobRow, isOver } from "../types";
+import { type JobActivity, type JobRow, isOver } from "../types";
 
 interface Props {
   label: string;
@@ -15,6 +16,10 @@ interface Props {
 }
 
 export function JobTable({ label, jobs, empty }: Props) {
+  const live = jobs.some(job => !isOver(job.state));
+  const { data } = usePoll<{ jobs: JobActivity[] }>(live ? "jobs/activity" : null);
+  const known = useMemo(() => new Map((data?.jobs ?? []).map(one => [one.jid, one])), [data]);
+  const of = (job: JobRow) => known.get(job.jid);
   return (
     <Table
       label={label}
@@ -28,8 +33,51 @@ export function JobTable({ label, jobs, empty }: Props) {
           by: job => job.name,
         },
         { title: "State", cell: job => <Badge state={job.state} />, by: job => job.state },
+        ...(live
+          ? [
+              {
+                title: "Records",
+                cell: (job: JobRow) => {
+                  const activity = of(job);
+                  return activity ? rate(activity["records-per-second"]) : "";
+                },
+                by: (job: JobRow) => of(job)?.["records-per-second"] ?? -1,
+                number: true,
+              },
+              {
+                title: "Busiest vertex",
+                cell: (job: JobRow) => {
+                  const activity = of(job);
+                  return activity && <Shares activity={activity} />;
+                },
+                by: (job: JobRow) => of(job)?.busy ?? -1,
+              },
+              {
+                title: "Checkpoint",
+                cell: (job: JobRow) => {
+                  const activity = of(job);
+                  return activity?.["last-checkpoint"]
+                    ? `${duration(Math.max(0, activity.now - activity["last-checkpoint"]))} ago`
+                    : "–";
+                },
+                by: (job: JobRow) => of(job)?.["last-checkpoint"] ?? -1,
+                number: true,
+              },
+              {
+                title: "Restarts",
+                cell: (job: JobRow) => {
+                  const restarts = of(job)?.restarts ?? 0;
+                  return restarts > 0 ? <span class="warn-text">{restarts}</span> : "";
+                },
+                by: (job: JobRow) => of(job)?.restarts ?? 0,
+                number: true,
+              },
+            ]
+          : []),
         { title: "Started", cell: job => moment(job["start-time"]), by: job => job["start-time"] },
-        { title: "Ended", cell: job => moment(job["end-time"]), by: job => job["end-time"] },
+        ...(jobs.some(job => isOver(job.state))
+          ? [{ title: "Ended", cell: (job: JobRow) => moment(job["end-time"]), by: (job: JobRow) => job["end-time"] }]
+          : []),
         { title: "Duration", cell: job => duration(job.duration), by: job => job.duration, number: true },
         { title: "Tasks", cell: job => <Tasks tasks={job.tasks} />, by: job => job.tasks["total"] ?? 0 },
         { title: "Id", cell: job => <code title={job.jid}>{short(job.jid)}</code>, by: job => job.jid },
