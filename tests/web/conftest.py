@@ -82,7 +82,7 @@ class Watchful:
         self.requests: list[str] = []
 
     def open(self, url: str, size: dict[str, int] = WIDE, colours: str = "light", **more: Any) -> Page:
-        context = self._browser.new_context(viewport=size, color_scheme=colours, **more)
+        context = self._browser.new_context(viewport=size, color_scheme=colours, reduced_motion="reduce", **more)
         context.set_default_timeout(PATIENCE_MILLIS)
         self._contexts.append(context)
         page = context.new_page()
@@ -132,7 +132,9 @@ def picture() -> Picture:
         if wanted:
             folder = Path(wanted)
             folder.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=folder / f"{name}.png")
+            page.wait_for_timeout(1500)  # until plots have a few points
+            panel = page.locator(".vertex-panel")
+            (panel if panel.count() else page).screenshot(path=folder / f"{name}.png")
             _shrink(folder / f"{name}.png")
 
     return save

@@ -18,6 +18,8 @@ const TABS: [string, string][] = [
   ["threads", "Threads"],
 ];
 
+const DEFAULTS = ["Status.JVM.CPU.Load", "Status.JVM.Memory.Heap.Used", "taskSlotsAvailable", "numRunningJobs"];
+
 export function JobManagerPage({ tab = "configuration" }: { tab?: string | undefined }) {
   return (
     <>
@@ -27,7 +29,7 @@ export function JobManagerPage({ tab = "configuration" }: { tab?: string | undef
         <Configuration />
       ) : (
         <Card>
-          {tab === "metrics" && <MetricBoard path="jobmanager" board="job manager" defaults={[]} />}
+          {tab === "metrics" && <MetricBoard path="jobmanager" board="job manager" defaults={DEFAULTS} />}
           {tab === "log" && <Log path="jobmanager/log" name="jobmanager.log" what="The log" />}
           {tab === "stdout" && <Log path="jobmanager/stdout" name="jobmanager.out" what="The standard output" />}
           {tab === "files" && <Files />}

@@ -113,10 +113,10 @@ function Head({ job, activity }: { job: Job; activity: Activity | undefined }) {
   return (
     <div class="job-head">
       <div>
-        <p class="crumbs">
-          <a href={to("jobs")}>Jobs</a> /
-        </p>
         <div class="job-title">
+          <span class="crumbs">
+            <a href={to("jobs")}>Jobs</a> /
+          </span>
           <PageTitle title={title}>{title}</PageTitle>
           <Badge state={job.state} />
         </div>

@@ -50,7 +50,7 @@ export function MetricBoard({ path, subtasks, board, defaults }: Props) {
     <Shown answer={names}>
       {() => (
         <div class="board">
-          <details class="picker" open={pins.length === 0}>
+          <details class="picker" open={!pins.some(name => known.includes(name))}>
             <summary>Choose metrics ({offered.length} more)</summary>
             <input
               type="search"

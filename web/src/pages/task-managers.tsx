@@ -90,7 +90,13 @@ export function TaskManagerPage({ id, tab = "overview" }: { id: string; tab?: st
         <>
           <Tabs label="Parts of the task manager" base={["taskmanagers", id]} tabs={TABS} current={tab} />
           <Card>
-            {tab === "metrics" && <MetricBoard path={path} board="task manager" defaults={[]} />}
+            {tab === "metrics" && (
+              <MetricBoard
+                path={path}
+                board="task manager"
+                defaults={["Status.JVM.CPU.Load", "Status.JVM.Memory.Heap.Used"]}
+              />
+            )}
             {tab === "log" && <Log path={`${path}/log`} name={`${id}.log`} what="The log" />}
             {tab === "stdout" && <Log path={`${path}/stdout`} name={`${id}.out`} what="The standard output" />}
             {tab === "threads" && <ThreadDump path={`${path}/thread-dump`} />}

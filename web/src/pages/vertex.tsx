@@ -44,7 +44,7 @@ export function VertexPanel({ job, vertex, activity, tab }: PanelProps) {
         </a>
       }
     >
-      <Figures>
+      <Figures compact>
         <Figure label="Parallelism" value={vertex.parallelism} note={`at most ${vertex.maxParallelism}`} />
         <Figure label="Records in" value={count(vertex.metrics["read-records"])} />
         <Figure label="Records out" value={count(vertex.metrics["write-records"])} />

@@ -34,8 +34,8 @@ export function Figure({ label, value, note }: { label: string; value: Component
   );
 }
 
-export function Figures({ children }: { children: ComponentChildren }) {
-  return <dl class="figures">{children}</dl>;
+export function Figures({ children, compact }: { children: ComponentChildren; compact?: boolean }) {
+  return <dl class={compact ? "figures compact" : "figures"}>{children}</dl>;
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {

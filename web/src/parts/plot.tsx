@@ -39,7 +39,7 @@ function options(props: Props, width: number): uPlot.Options {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
-      x: { range: (_, low, high) => span(low, high) },
+      x: { range: plot => span(plot.data[0]) },
       y: { range: (_, low, high) => scale(low, high) },
     },
     axes: [
@@ -53,7 +53,7 @@ function options(props: Props, width: number): uPlot.Options {
         stroke: colour(`--series-${(index % COLOURS) + 1}`),
         width: 1.75,
         dash: index < COLOURS ? undefined : [6, 4],
-        points: { show: lines[0]!.values.length < 3 },
+        points: { show: (plot: uPlot) => plot.data[0].length < 3 },
         ...(lines.length === 1 ? { fill: colour("--series-1-soft") } : {}),
       })),
     ],
@@ -61,8 +61,9 @@ function options(props: Props, width: number): uPlot.Options {
 }
 
 /** At least a minute. */
-function span(low: number, high: number): [number, number] {
-  return high == null ? [0, 60] : [Math.min(low, high - 60), high];
+function span(times: ArrayLike<number>): [number, number] {
+  const last = times[times.length - 1];
+  return last === undefined ? [0, 60] : [Math.min(times[0]!, last - 60), last];
 }
 
 /** From nothing to a little above the greatest value; event time does not begin at nothing. */
