@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from penstock.common.types import Row
 from penstock.table.types import (
     BooleanType,
+    CharType,
     DataType,
     DateType,
     DecimalType,
@@ -145,7 +146,7 @@ def _widest(declared: DataType) -> int:
             return 8 if not declared.precision else 9 + declared.precision
         case TimestampType() | LocalZonedTimestampType():
             return 19 + (declared.precision + 1 if declared.precision else 0)
-        case VarCharType():
+        case VarCharType() | CharType():
             return min(declared.length, WIDEST)
         case NumericType():
             return WIDEST
