@@ -147,7 +147,7 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
         return Answer({"resultType": "NOT_READY", "nextResultUri": f"{here}/{token}?rowFormat={row_format}"})
     answer = _described(found, row_format)
     assert found.schema is not None
-    types = found.schema.get_column_data_types()
+    types = found.schema.types()
     answer["results"]["data"] = shapes.rows(page.rows, types, row_format == "PLAIN_TEXT")
     if page.last:
         return Answer({**answer, "resultType": "EOS"})

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
     """Rows as a DataFrame with the types of their columns."""
     columns = zip(*rows, strict=True) if rows else [()] * schema.get_column_count()
-    arrays = [
-        array_of(list(values), kind) for values, kind in zip(columns, schema.get_column_data_types(), strict=True)
-    ]
+    arrays = [array_of(list(values), kind) for values, kind in zip(columns, schema.types(), strict=True)]
     frame = pa.Table.from_arrays(arrays, names=schema.get_column_names()).to_pandas()
-    for name, kind in zip(schema.get_column_names(), schema.get_column_data_types(), strict=True):
+    for name, kind in zip(schema.get_column_names(), schema.types(), strict=True):
         if isinstance(kind, (t.CharType, t.VarCharType)):
             frame[name] = frame[name].astype(object)  # as PyFlink gives them, whatever pandas makes of texts
     return frame

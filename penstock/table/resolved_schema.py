@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Columns
-from penstock.table.types import DataType, RowField, RowType
+from penstock.table.types import (
+    ArrayType,
+    DataType,
+    LocalZonedTimestampType,
+    MapType,
+    MultisetType,
+    RowField,
+    RowType,
+    TimestampType,
+)
 
 __all__ = ["ResolvedColumn", "ResolvedSchema", "TableSchema"]
 
@@ -62,8 +71,13 @@ class ResolvedSchema:
     def get_column_names(self) -> list[str]:
         return [column.name for column in self._columns]
 
-    def get_column_data_types(self) -> list[DataType]:
+    def types(self) -> list[DataType]:
+        """The types as they are."""
         return [column.data_type for column in self._columns]
+
+    def get_column_data_types(self) -> list[DataType]:
+        """The types as PyFlink tells them: TIMESTAMP with 3 digits and TIMESTAMP_LTZ with 6, whatever they have."""
+        return [_as_told(column.data_type) for column in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> ResolvedColumn | None:
         if isinstance(column_index_or_name, int):
@@ -93,6 +107,22 @@ class ResolvedSchema:
         return "(\n" + ",\n".join(f"  {column.as_summary_string()}" for column in self._columns) + "\n)"
 
     __repr__ = __str__
+
+
+def _as_told(kind: DataType) -> DataType:
+    """The type with the precision of moments that PyFlink tells."""
+    if isinstance(kind, LocalZonedTimestampType):
+        return LocalZonedTimestampType(6, kind._nullable)
+    if isinstance(kind, TimestampType):
+        return TimestampType(3, kind._nullable)
+    if isinstance(kind, RowType):
+        fields = [RowField(one.name, _as_told(one.data_type), one.description) for one in kind.fields]
+        return RowType(fields, kind._nullable)
+    if isinstance(kind, MapType):
+        return MapType(_as_told(kind.key_type), _as_told(kind.value_type), kind._nullable)
+    if isinstance(kind, ArrayType | MultisetType):
+        return type(kind)(_as_told(kind.element_type), kind._nullable)
+    return kind
 
 
 class TableSchema:

@@ -143,7 +143,7 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: ResolvedSchema) -> Schema.Builder:
-            return self.from_fields(resolved_schema.get_column_names(), resolved_schema.get_column_data_types())
+            return self.from_fields(resolved_schema.get_column_names(), resolved_schema.types())
 
         def build(self) -> Schema:
             return self._made

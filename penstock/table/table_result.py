@@ -120,7 +120,7 @@ class TableResult:
         return self._schema
 
     def get_table_schema(self) -> TableSchema:
-        return TableSchema(self._schema.get_column_names(), self._schema.get_column_data_types())
+        return TableSchema(self._schema.get_column_names(), self._schema.types())
 
     def wait(self, timeout_ms: int | None = None) -> None:
         """Wait until the job has ended; for a query, until its first row is there or it has none."""
@@ -139,7 +139,7 @@ class TableResult:
 
     def print(self) -> None:
         """Show the rows in a frame; those of a stream as they come."""
-        names, types = self._schema.get_column_names(), self._schema.get_column_data_types()
+        names, types = self._schema.get_column_names(), self._schema.types()
         with self.collect() as rows:
             if self._kind == ResultKind.SUCCESS:
                 print(*(row[0] for row in rows), sep="\n")

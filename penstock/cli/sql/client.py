@@ -82,7 +82,7 @@ class SqlClient:
             _say("[INFO] " + "; ".join(str(row[0]) for row in result.collect()))
             return
         names = result.get_resolved_schema().get_column_names()
-        types = result.get_resolved_schema().get_column_data_types()
+        types = result.get_resolved_schema().types()
         mode = self._option(MODE, "tableau").lower()
         if mode not in MODES:
             raise CommandFailed(f"{MODE} is one of {', '.join(MODES)}, not {mode}")

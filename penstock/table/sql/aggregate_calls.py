@@ -14,7 +14,7 @@ from penstock.table.types import DataType, DayTimeIntervalType, IntegralType, Nu
 if TYPE_CHECKING:
     from penstock.table.sql.expressions import ExpressionBinder
 
-_NEVER_NULL = {"COUNT", "APPROX_COUNT_DISTINCT", "JSON_OBJECTAGG", "JSON_ARRAYAGG"}
+_NEVER_NULL = {"COUNT", "COLLECT", "APPROX_COUNT_DISTINCT", "JSON_OBJECTAGG", "JSON_ARRAYAGG"}
 _WITHOUT_FRAME = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"}
 _ORDERED_SETS = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
 
@@ -24,6 +24,8 @@ def bound(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
     if node.over is None:
         inside = "inside of another aggregate expression"
         return _call(replace(binder, aggregates=inside), node, name, own)
+    if node.filter is not None:
+        raise invalid(node.filter.at, "OVER must be applied to an aggregate function; it cannot have a FILTER")
     call = _call(_inside_of_over(binder), node, name, own)
     if name in _WITHOUT_FRAME and not window_of(binder, node).order:
         raise invalid(node.at, f"{name} needs an ORDER BY in its OVER clause")

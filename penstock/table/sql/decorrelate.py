@@ -28,12 +28,15 @@ from penstock.table.plan.rex import (
     Subquery,
     conjunction,
     conjuncts,
+    refs,
     rewritten,
+    shifted,
     walk,
 )
 from penstock.table.sql.correlation import is_correlated_plan, rexes
+from penstock.table.sql.generating import generated
 from penstock.table.sql.naming import cut, projected
-from penstock.table.sql.pulling import Pulled, around, keyed_by_outer, materialised, pulled
+from penstock.table.sql.pulling import NotPulled, Outer, Pulled, around, keyed_by_outer, materialised, pulled
 from penstock.table.sql.session import Functions
 from penstock.table.types import BigIntType, BooleanType
 
@@ -68,7 +71,21 @@ class _Replacing:
             product = replace(relation, condition=None)
             assert relation.condition is not None
             return self._filter(Filter(product.columns, product, relation.condition))
+        if isinstance(relation, Join) and relation.kind == "LEFT" and relation.temporal is None:
+            return self._left_join(relation)
         raise TableException("queries inside of the condition of an outer join are not supported; write them in WHERE")
+
+    def _left_join(self, relation: Join) -> Relation:
+        """Conditions that speak of the right side alone choose its rows before the join."""
+        width = len(relation.left.columns)
+        parts = conjuncts(relation.condition)
+        mine = [rex for rex in parts if _has_query(rex)]
+        if any(index < width for rex in mine for index in refs(rex)) or any(map(_reads_around, mine)):
+            raise TableException("a query inside of the condition of a LEFT JOIN must not speak of the left side")
+        kept = conjunction([shifted(rex, -width) for rex in mine])
+        assert kept is not None
+        right = self._filter(Filter(relation.right.columns, relation.right, kept))
+        return replace(relation, right=right, condition=conjunction([rex for rex in parts if rex not in mine]))
 
     # --- conditions ---
     def _filter(self, relation: Filter) -> Relation:
@@ -95,7 +112,11 @@ class _Replacing:
         return Filter(below.columns, below, condition)
 
     def _semi(self, plan: Relation, query: Subquery, negated: bool) -> Relation | None:
-        inside = pulled(self.functions, decorrelated(self.functions, query.plan))
+        inner = decorrelated(self.functions, query.plan)
+        try:
+            inside = pulled(self.functions, inner)
+        except NotPulled:
+            inside = generated(self.functions, plan, inner)
         if inside.single:
             return None
         width = len(plan.columns)
@@ -127,17 +148,25 @@ class _Replacing:
         return plan, tuple(rewritten(rex, found.get) for rex in exprs)
 
     def _value(self, plan: Relation, query: Subquery, args: Sequence[Rex]) -> tuple[Relation, Rex]:
-        inside = pulled(self.functions, decorrelated(self.functions, query.plan))
+        inner = decorrelated(self.functions, query.plan)
+        try:
+            return self._joined_value(plan, query, args, pulled(self.functions, inner))
+        except NotPulled:
+            return self._joined_value(plan, query, args, generated(self.functions, plan, inner))
+
+    def _joined_value(
+        self, plan: Relation, query: Subquery, args: Sequence[Rex], inside: Pulled
+    ) -> tuple[Relation, Rex]:
         if query.kind == "SCALAR":
-            return self._scalar(plan, inside)
+            return self._scalar(plan, inside, one_row(query.plan))
         if query.kind == "EXISTS":
             return self._exists(plan, inside)
         if query.kind == "IN":
             return self._in(plan, inside, args)
         return self._compared(plan, inside, args[0], query.kind)
 
-    def _scalar(self, plan: Relation, inside: Pulled) -> tuple[Relation, Rex]:
-        if not inside.single and not (not inside.predicates and one_row(inside.plan)):
+    def _scalar(self, plan: Relation, inside: Pulled, one: bool) -> tuple[Relation, Rex]:
+        if not inside.single and not one:
             inside = self._single_value(inside)
         joined = self._left(plan, inside)
         width = len(plan.columns)
@@ -155,7 +184,7 @@ class _Replacing:
         self,
         made: Relation,
         inner: Sequence[int],
-        outer: Sequence[Rex],
+        outer: Sequence[Outer],
         calls: Sequence[AggregateCall],
         results: Sequence[int],
     ) -> Pulled:
@@ -163,13 +192,14 @@ class _Replacing:
         keys = tuple(dict.fromkeys(inner))
         columns = (*(made.columns[index] for index in keys), *(Column(call.name, call.type) for call in calls))
         result = Aggregate(columns, made, keys, tuple(calls))
-        tests = [self._equal(result.ref(keys.index(index)), rex) for index, rex in zip(inner, outer, strict=True)]
+        pairs = zip(inner, outer, strict=True)
+        tests = [one.compared(self.functions, result.ref(keys.index(index))) for index, one in pairs]
         return Pulled(result, tuple(result.ref(len(keys) + index) for index in results), tuple(tests), not keys)
 
     def _exists(self, plan: Relation, inside: Pulled) -> tuple[Relation, Rex]:
         if inside.single:
             return plan, TRUE
-        counts = self._counts(replace(inside, outputs=()))
+        counts = self._counts(replace(inside, outputs=(TRUE,)))
         joined = self._left(plan, counts)
         return joined, self._any(joined, len(plan.columns), counts)
 
@@ -183,11 +213,10 @@ class _Replacing:
         width = len(inside.outputs)
         below = materialised(inside)
         made, inner, outer = keyed_by_outer(below)
-        if not made.columns:
-            made = projected(below.plan, [TRUE], [_ALWAYS])
-        calls = [AggregateCall("COUNT", (), BigIntType(False), "$rows")]
-        if width:
-            calls.append(AggregateCall("COUNT", tuple(range(width)), BigIntType(False), "$known"))
+        calls = [
+            AggregateCall("COUNT", (), BigIntType(False), "$rows"),
+            AggregateCall("COUNT", tuple(range(width)), BigIntType(False), "$known"),
+        ]
         calls += [AggregateCall(name, (0,), made.columns[0].type.nullable(), f"${name}") for name in further]
         return self._per_key(made, inner, outer, calls, range(len(calls)))
 
@@ -219,8 +248,8 @@ class _Replacing:
         marked = projected(distinct, [*exprs, TRUE], [*distinct.names(), _ALWAYS])
         width = len(plan.columns)
         tests = [self._equal(arg, around(marked.ref(index), width)) for index, arg in enumerate(args)]
-        for index, rex in zip(inner, outer, strict=True):
-            tests.append(around(self._equal(marked.ref(keys.index(index)), rex), width))
+        for index, one in zip(inner, outer, strict=True):
+            tests.append(around(one.compared(self.functions, marked.ref(keys.index(index))), width))
         joined = _join(plan, marked, "LEFT", conjunction(tests))
         return joined, self._call("IS NOT NULL", joined.ref(len(joined.columns) - 1))
 
@@ -256,6 +285,10 @@ class _Replacing:
 
     def _call(self, name: str, *args: Rex) -> Rex:
         return self.functions.resolve(name, args)
+
+
+def _reads_around(rex: Rex) -> bool:
+    return any(isinstance(part, Subquery) and is_correlated_plan(part.plan) for part in walk(rex))
 
 
 def _has_query(rex: Rex) -> bool:
@@ -295,7 +328,10 @@ def lateral_join(functions: Functions, left: Relation, right: Relation, kind: st
     right = decorrelated(functions, right)
     if not is_correlated_plan(right):
         return _join(left, right, kind, condition)
-    inside = pulled(functions, right)
+    try:
+        inside = pulled(functions, right)
+    except NotPulled:
+        inside = generated(functions, left, right)
     width, old = len(left.columns), len(right.columns)
     if not inside.single:
         inside = _without_outer_outputs(inside)

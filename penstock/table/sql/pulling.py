@@ -29,8 +29,12 @@ from penstock.table.sql.session import Functions
 from penstock.table.types import BigIntType
 
 _EQUALITIES = {"=", "IS NOT DISTINCT FROM"}
-_COUNTS = {"COUNT", "APPROX_COUNT_DISTINCT"}
+COUNTS = {"COUNT", "APPROX_COUNT_DISTINCT"}
 _NOT_SUPPORTED = "a query inside that refers to the query around it is not supported in this form"
+
+
+class NotPulled(TableException):
+    """The correlation cannot be pulled up; a join with the values of the query around may still do."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def pulled(functions: Functions, plan: Relation) -> Pulled:
         return Pulled(plan, _refs(plan))
     pull = _PULLS.get(type(plan))
     if pull is None:
-        raise TableException(f"{_NOT_SUPPORTED}: it is below a {type(plan).__name__}")
+        raise NotPulled(f"{_NOT_SUPPORTED}: it is below a {type(plan).__name__}")
     return pull(functions, plan)
 
 
@@ -73,7 +77,7 @@ def _project(functions: Functions, plan: Project) -> Pulled:
 def _filter(functions: Functions, plan: Filter) -> Pulled:
     below = pulled(functions, plan.input)
     if below.single:
-        raise TableException(f"{_NOT_SUPPORTED}: it has a HAVING")
+        raise NotPulled(f"{_NOT_SUPPORTED}: it has a HAVING")
     return _filtered(below, [below.substituted(rex) for rex in conjuncts(plan.condition)])
 
 
@@ -89,7 +93,7 @@ def _join(functions: Functions, plan: Join) -> Pulled:
         return _one_sided_join(functions, plan)
     left, right = pulled(functions, plan.left), pulled(functions, plan.right)
     if left.single or right.single or plan.temporal is not None:
-        raise TableException(f"{_NOT_SUPPORTED}: it is inside of a join")
+        raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a join")
     width = len(left.plan.columns)
     columns = (*left.plan.columns, *right.plan.columns)
     outputs = (*left.outputs, *(shifted(rex, width) for rex in right.outputs))
@@ -105,7 +109,7 @@ def _one_sided_join(functions: Functions, plan: Join) -> Pulled:
     """A join that keeps the rows of the left: only the left may be correlated."""
     wrong = is_correlated_plan(plan.right) or (plan.condition is not None and is_correlated(plan.condition))
     if plan.kind not in {"LEFT", "SEMI", "ANTI"} or wrong:
-        raise TableException(f"{_NOT_SUPPORTED}: it is inside of a {plan.kind} join")
+        raise NotPulled(f"{_NOT_SUPPORTED}: it is inside of a {plan.kind} join")
     left = materialised(pulled(functions, plan.left))
     width, old = len(left.plan.columns), len(plan.left.columns)
 
@@ -131,13 +135,13 @@ def _aggregate(functions: Functions, plan: Aggregate) -> Pulled:
     outputs: list[Rex] = [result.ref(index) for index in range(old)]
     single = not plan.keys
     outputs += [_counted(functions, result.ref(len(keys) + n), call, single) for n, call in enumerate(plan.calls)]
-    predicates = tuple(equal(functions, result.ref(old + n), rex) for n, rex in enumerate(outer))
+    predicates = tuple(one.compared(functions, result.ref(old + n)) for n, one in enumerate(outer))
     return Pulled(result, tuple(outputs), predicates, single)
 
 
 def _counted(functions: Functions, ref: InputRef, call: AggregateCall, single: bool) -> Rex:
     """A count over nothing is 0, not NULL."""
-    if not single or call.function not in _COUNTS:
+    if not single or call.function not in COUNTS:
         return ref
     return functions.resolve("COALESCE", (InputRef(ref.type.nullable(), ref.index), Literal(BigIntType(False), 0)))
 
@@ -150,17 +154,22 @@ def _sort(functions: Functions, plan: Sort) -> Pulled:
     if below.single:
         return below
     made, inner, outer = keyed_by_outer(materialised(below))
+    kept = ranked(functions, made, inner, plan)
+    width = len(plan.columns)
+    predicates = tuple(one.compared(functions, kept.ref(index)) for index, one in zip(inner, outer, strict=True))
+    return Pulled(kept, tuple(kept.ref(index) for index in range(width)), predicates)
+
+
+def ranked(functions: Functions, made: Relation, partition: Sequence[int], plan: Sort) -> Relation:
+    """The rows that a limit keeps in each partition, with their rank as last column."""
     rank = AggregateCall("ROW_NUMBER", (), BigIntType(False), "$rank")
-    spec = OverSpec(tuple(inner), plan.keys, Frame(True, None, 0), (rank,))
-    ranked = Over((*made.columns, Column("$rank", BigIntType(False))), made, (spec,))
-    ref = ranked.ref(len(made.columns))
+    spec = OverSpec(tuple(partition), plan.keys, Frame(True, None, 0), (rank,))
+    over = Over((*made.columns, Column("$rank", BigIntType(False))), made, (spec,))
+    ref = over.ref(len(made.columns))
     bounds = [functions.resolve(">", (ref, Literal(BigIntType(False), plan.offset)))] if plan.offset else []
     if plan.limit is not None:
         bounds.append(functions.resolve("<=", (ref, Literal(BigIntType(False), plan.offset + plan.limit))))
-    kept = Filter(ranked.columns, ranked, conjunction(bounds) or ref)
-    width = len(plan.columns)
-    predicates = tuple(equal(functions, kept.ref(index), rex) for index, rex in zip(inner, outer, strict=True))
-    return Pulled(kept, tuple(kept.ref(index) for index in range(width)), predicates)
+    return Filter(over.columns, over, conjunction(bounds) or ref)
 
 
 def _over(functions: Functions, plan: Over) -> Pulled:
@@ -172,7 +181,7 @@ def _over(functions: Functions, plan: Over) -> Pulled:
     result = Over((*made.columns, *plan.columns[old:]), made, windows)
     outputs = [result.ref(index) for index in range(old)]
     outputs += [result.ref(len(made.columns) + index) for index in range(len(plan.columns) - old)]
-    predicates = tuple(equal(functions, result.ref(index), rex) for index, rex in zip(inner, outer, strict=True))
+    predicates = tuple(one.compared(functions, result.ref(index)) for index, one in zip(inner, outer, strict=True))
     return Pulled(result, tuple(outputs), predicates)
 
 
@@ -180,9 +189,7 @@ def _over(functions: Functions, plan: Over) -> Pulled:
 def materialised(below: Pulled) -> Pulled:
     """The same with the former columns as the first columns of the plan, and behind them what the predicates need."""
     if any(is_correlated(rex) for rex in below.outputs):
-        raise TableException(
-            f"{_NOT_SUPPORTED}: it computes with values of the query around before an aggregate or join"
-        )
+        raise NotPulled(f"{_NOT_SUPPORTED}: it computes with values of the query around before an aggregate or join")
     exprs = list(below.outputs)
     predicates = tuple(rewritten(rex, _placing(exprs, below.plan)) for rex in below.predicates)
     plain = exprs == list(_refs(below.plan))
@@ -196,11 +203,23 @@ def _placing(exprs: list[Rex], plan: Relation) -> Callable[[Rex], Rex | None]:
     return lambda one: InputRef(one.type, position(exprs, plan.ref(one.index))) if isinstance(one, InputRef) else None
 
 
-def keyed_by_outer(below: Pulled) -> tuple[Relation, list[int], list[Rex]]:
+@dataclass(frozen=True)
+class Outer:
+    """The side of an equality that speaks of the query around."""
+
+    function: str
+    """`=`, or IS NOT DISTINCT FROM, which holds for NULLs too."""
+    value: Rex
+
+    def compared(self, functions: Functions, inner: Rex) -> Rex:
+        return functions.resolve(self.function, (inner, self.value))
+
+
+def keyed_by_outer(below: Pulled) -> tuple[Relation, list[int], list[Outer]]:
     """The plan with the inner side of every predicate as a column, these columns, and the outer sides."""
     exprs = list(_refs(below.plan))
     inner: list[int] = []
-    outer: list[Rex] = []
+    outer: list[Outer] = []
     for predicate in below.predicates:
         mine, other = sides(predicate)
         inner.append(position(exprs, mine))
@@ -212,25 +231,19 @@ def keyed_by_outer(below: Pulled) -> tuple[Relation, list[int], list[Rex]]:
     return projected(below.plan, exprs, names), inner, outer
 
 
-def sides(predicate: Rex) -> tuple[Rex, Rex]:
+def sides(predicate: Rex) -> tuple[Rex, Outer]:
     """The inner and the outer side of an equality."""
     if isinstance(predicate, Call) and predicate.function in _EQUALITIES:
         one, other = predicate.args
         if not is_correlated(one) and not _reads_input(other):
-            return one, other
+            return one, Outer(predicate.function, other)
         if not is_correlated(other) and not _reads_input(one):
-            return other, one
-    raise TableException(
-        f"{_NOT_SUPPORTED}: below an aggregate or a limit it must be compared with =, but the condition is {predicate}"
-    )
+            return other, Outer(predicate.function, one)
+    raise NotPulled(f"{_NOT_SUPPORTED}: the condition is {predicate}")
 
 
 def _reads_input(rex: Rex) -> bool:
     return any(isinstance(part, InputRef) for part in walk(rex))
-
-
-def equal(functions: Functions, ref: Rex, outer: Rex) -> Rex:
-    return functions.resolve("=", (ref, outer))
 
 
 def around(rex: Rex, width: int) -> Rex:

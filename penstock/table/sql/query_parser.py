@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from penstock.errors import SqlParserException
+from penstock.table.sql.cursor import Cursor
 from penstock.table.sql.match_parser import MatchParser
 from penstock.table.sql.syntax import (
     Aliased,
@@ -30,7 +32,7 @@ from penstock.table.sql.syntax import (
     Window,
     With,
 )
-from penstock.table.sql.tokens import END, STRING, Position
+from penstock.table.sql.tokens import END, Position
 
 
 class QueryParser(MatchParser):
@@ -366,23 +368,30 @@ class QueryParser(MatchParser):
         """The options of /*+ OPTIONS(...) */. Other hints tell Flink's planner how to join; they change no result."""
         found: list[tuple[str, str]] = []
         while self.sees_hint():
-            self.advance()
-            while not self.sees_symbol("*"):
-                found += self._hint_options(self.name())
-                self.accept_symbol(",")
-            self.expect_symbol("*")
-            self.expect_symbol("/")
+            at, text = self.at, self.advance().text
+            try:
+                found += _hint_options(Cursor(text.removeprefix("/*+").removesuffix("*/")))
+            except SqlParserException as problem:
+                raise SqlParserException(f"{at}: the hint {text} cannot be read: {problem}") from problem
         return tuple(found)
 
-    def _hint_options(self, name: str) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        if not self.accept_symbol("("):
-            return found
-        while not self.accept_symbol(")"):
-            if self.token.kind == END:
-                self.fail('")"')
-            key = self.advance().text
-            if self.accept_symbol("="):
-                value = self.string() if self.token.kind == STRING else self.advance().text
-                found.append((key, value))
-        return found if name.upper() == "OPTIONS" else []
+
+def _hint_options(hints: Cursor) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    while hints.token.kind != END:
+        name = hints.name()
+        options = _hint_arguments(hints) if hints.accept_symbol("(") else []
+        found += options if name.upper() == "OPTIONS" else []
+        hints.accept_symbol(",")
+    return found
+
+
+def _hint_arguments(hints: Cursor) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    while not hints.accept_symbol(")"):
+        if hints.token.kind == END:
+            hints.fail()
+        key = hints.advance().text
+        if hints.accept_symbol("="):
+            found.append((key, hints.advance().text))
+    return found

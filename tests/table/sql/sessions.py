@@ -56,4 +56,7 @@ def bound(text: str, batch: bool = False) -> Relation:
 
 
 def schema(relation: Relation) -> str:
-    return ", ".join(map(str, relation.columns))
+    """Names, types and time attributes, as Flink shows them."""
+    return ", ".join(
+        f"`{one.name}` {one.type.as_sql()}" + (f" *{one.time}*" if one.time else "") for one in relation.columns
+    )
