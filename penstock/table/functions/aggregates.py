@@ -46,7 +46,7 @@ def _count(kinds: Types) -> t.DataType:
 
 def _texts(kinds: Types) -> t.DataType:
     _need(1 <= len(kinds) <= 2 and isinstance(kinds[0], (*TEXTS, t.NullType)), "a text, and a separator")
-    return t.DataTypes.STRING()
+    return t.DataTypes.STRING() if isinstance(kinds[0], t.NullType) else kinds[0].nullable()
 
 
 def _one(kinds: Types) -> t.DataType:
@@ -77,14 +77,12 @@ def _neighbour(kinds: Types) -> t.DataType:
     _need(1 <= len(kinds) <= 3, "a value, an offset, a default")
     if len(kinds) < 3:
         return kinds[0].nullable()
-    found = common_type([kinds[0], kinds[2]])
-    _need(found is not None, "a default of the value's type")
-    assert found is not None
-    return found
+    _need(common_type([kinds[0], kinds[2]]) is not None, "a default of the value's type")
+    return kinds[0]._as_nullable(kinds[0]._nullable or kinds[2]._nullable)
 
 
 def _string(kinds: Types) -> t.DataType:
-    return t.VarCharType(t.LONGEST, False)
+    return t.VarCharType(2000, False)
 
 
 def _percentile(kinds: Types) -> t.DataType:

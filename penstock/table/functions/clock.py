@@ -29,6 +29,7 @@ from penstock.table.plan.rex import Call, Literal, Rex
 _STRING, _BIGINT = t.DataTypes.STRING(), t.BigIntType()
 _UNREADABLE = -(2**63)
 """What UNIX_TIMESTAMP gives for a text that is no time."""
+_TIMESTAMP: Callable[[str], datetime.datetime] = timestamp(6)
 
 
 def zoned(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
@@ -57,19 +58,9 @@ def _date_format(there: ZoneInfo, value: Any, pattern: str) -> str | None:
 
 def _read(text: str, pattern: str | None) -> datetime.datetime | None:
     try:
-        return _plain(text) if pattern is None else parsed(text, pattern)
+        return _TIMESTAMP(text) if pattern is None else parsed(text, pattern)
     except (ValueError, KeyError):
         return None if pattern is None else _read(text, None)
-
-
-def _plain(text: str) -> datetime.datetime:
-    """A timestamp as CAST reads it; a day that the month does not have is its last."""
-    read: Callable[[str], datetime.datetime] = timestamp(6)
-    try:
-        return read(text)
-    except ValueError:
-        day, _, rest = text.strip().partition(" ")
-        return read(f"{parsed(day, 'yyyy-MM-dd').date()} {rest or '0:0:0'}")
 
 
 def _to_date(there: ZoneInfo, text: str, pattern: str | None = None) -> datetime.date | None:

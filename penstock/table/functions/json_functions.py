@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -17,10 +18,10 @@ from penstock.table.arrow import array_of
 from penstock.table.functions.casts import conversion
 from penstock.table.functions.coercion import TEXTS
 from penstock.table.functions.inference import ANY, TEXT, WORD, brought_to, fits, signature
-from penstock.table.functions.json_path import PathError, path
+from penstock.table.functions.json_path import path
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import BadValue, Kernel, Unfit, Value, python_values, register, rowwise
-from penstock.table.functions.text_forms import double_text, float_text, text_form
+from penstock.table.functions.text_forms import double_text, text_form
 from penstock.table.plan.rex import Call, Literal, Rex
 
 _STRING = t.DataTypes.STRING()
@@ -30,12 +31,19 @@ Inferred = tuple[tuple[Rex, ...], t.DataType]
 # --- documents ---
 @functools.lru_cache(maxsize=64)
 def _document(text: str) -> Any:
-    """A document; ValueError if it is none."""
-    return json.loads(text, parse_constant=_no_constant, parse_float=Decimal)
+    """A document; ValueError if it is none. What follows it is not looked at."""
+    text = text.lstrip()
+    value, end = _DECODER.raw_decode(text)
+    if text[end : end + 1].isalnum() and text[end - 1].isalnum():
+        raise ValueError(f"{text[:end]} goes on")
+    return value
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=Decimal)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -129,7 +137,7 @@ def _found(text: str, where: str) -> tuple[bool, Any]:
     steps = path(where)
     try:
         value = steps.read(_document(text))
-    except PathError:
+    except ValueError:
         if steps.strict:
             raise
         return False, None
@@ -285,10 +293,8 @@ def writer(kind: t.DataType) -> Callable[[Any], str]:
             return lambda value: "true" if value else "false"
         case t.IntegralType():
             return str
-        case t.FloatType():
-            return float_text
-        case t.DoubleType():
-            return double_text
+        case t.FloatType() | t.DoubleType():
+            return _number
         case t.DecimalType():
             return lambda value: format(value, "f")
         case t.BinaryType() | t.VarBinaryType():
@@ -306,6 +312,10 @@ def writer(kind: t.DataType) -> Callable[[Any], str]:
             form = text_form(kind)
             return lambda value: _quoted(form(value).replace(" ", "T"))
     return _as_text(kind)
+
+
+def _number(value: float) -> str:
+    return str(Decimal(double_text(value))) if math.isfinite(value) else _quoted(double_text(value))
 
 
 def _as_text(kind: t.DataType) -> Callable[[Any], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from collections.abc import Callable
@@ -101,10 +102,18 @@ def timestamp(precision: int) -> Parse:
             raise ValueError("not a timestamp such as 2024-02-29 10:30:00")
         clock, _, fraction = (found[2] or "0:0:0").partition(".")
         hour, minute, second = map(int, clock.split(":"))
-        day = datetime.date(*map(int, found[1].split("-")))
-        return datetime.datetime.combine(day, datetime.time(hour, minute, second, micros(fraction, precision)))
+        return datetime.datetime.combine(
+            _day(found[1]), datetime.time(hour, minute, second, micros(fraction, precision))
+        )
 
     return parse
+
+
+def _day(text: str) -> datetime.date:
+    """A day; the 29th to 31st of a shorter month are its last."""
+    year, month, day = map(int, text.split("-"))
+    last = calendar.monthrange(year, month)[1]
+    return datetime.date(year, month, last if last < day <= 31 else day)
 
 
 def zoned(precision: int, zone: str) -> Parse:
