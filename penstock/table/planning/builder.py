@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 from penstock.common.configuration import parse_duration
@@ -14,6 +15,9 @@ from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.core.operator import Operator
 from penstock.table.plan.nodes import Columns, Relation
+from penstock.table.plan.rex import conjuncts
+from penstock.table.planning.calcs import is_plain
+from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
@@ -34,18 +38,19 @@ class Builder:
         self.config = config
         self.batch = batch
         self._kinds = kinds
-        self._built: dict[int, tuple[Relation, Physical]] = {}
+        self._built: dict[Any, tuple[Relation, Physical]] = {}
         self._uids: dict[str, int] = {}
 
     def build(self, relation: Relation) -> Physical:
-        known = self._built.get(id(relation))
+        key = shared_key(relation)
+        known = self._built.get(key)
         if known is not None:
             return known[1]
         how = self._kinds.get(type(relation))
         if how is None:
             raise TableException(f"{type(relation).__name__} cannot be run yet")
         made = how(self, relation)
-        self._built[id(relation)] = (relation, made)
+        self._built[key] = (relation, made)
         return made
 
     # --- options ---
@@ -111,6 +116,37 @@ class Builder:
         uid = f"{name.lower().replace(' ', '-')}-{digest}"
         self._uids[uid] = count = self._uids.get(uid, 0) + 1
         return uid if count == 1 else f"{uid}-{count}"
+
+
+def shared_key(relation: Relation) -> Any:
+    """Equal for relations that are the same, so that one operator does for all of them; else an id of its own."""
+    try:
+        key = _structure(relation)
+        hash(key)
+    except (TypeError, _Unshared):
+        return id(relation)
+    return key
+
+
+class _Unshared(Exception):
+    """A relation that may give something else each time it is computed."""
+
+
+def _structure(relation: Relation) -> tuple[Any, ...]:
+    parts: list[Any] = [type(relation)]
+    for part in fields(relation):
+        value = getattr(relation, part.name)
+        if isinstance(value, Relation):
+            parts.append(_structure(value))
+        elif part.name == "parts":
+            parts.append(tuple(map(_structure, value)))
+        elif part.name in {"stream", "table"}:
+            parts.append(id(value))
+        else:
+            parts.append(value)
+    if isinstance(relation, Calc) and not all(map(is_plain, (*relation.exprs, *conjuncts(relation.condition)))):
+        raise _Unshared
+    return tuple(parts)
 
 
 def fingerprint(relation: Relation) -> str:

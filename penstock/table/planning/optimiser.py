@@ -8,12 +8,15 @@ from penstock.table.planning.calcs import fused
 from penstock.table.planning.group_windows import window_table_of
 from penstock.table.planning.join_conditions import with_computed_keys
 from penstock.table.planning.nodes import Calc
+from penstock.table.planning.pruning import pruned
+from penstock.table.planning.pushdown import with_filters_down
 from penstock.table.planning.ranks import ranked
 
 
 def optimised(relation: Relation, batch: bool) -> Relation:
     """The plan that is run."""
-    return rewritten_plan(relation, lambda one: _changed(one, batch))
+    smaller = pruned(with_filters_down(relation))
+    return rewritten_plan(smaller, lambda one: _changed(one, batch))
 
 
 def _changed(relation: Relation, batch: bool) -> Relation:
