@@ -28,6 +28,7 @@ from penstock.rest.jobs import (
 )
 from penstock.server.control import DriverUnreachable
 from penstock.server.drivers import Drivers
+from penstock.server.history import History
 from penstock.server.options import REQUIREMENTS, ServerSettings
 from penstock.server.planning import planned
 from penstock.server.programs import check_name, check_program, entries, requirements_of
@@ -44,18 +45,34 @@ POLL_SECONDS = 0.05
 class ServerJobs:
     """Implements `penstock.rest.jobs.Jobs` for the server that leads."""
 
-    def __init__(self, settings: ServerSettings, register: Register, supervisor: Supervisor, drivers: Drivers) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        register: Register,
+        supervisor: Supervisor,
+        drivers: Drivers,
+        history: History,
+    ) -> None:
         self._settings = settings
         self._register = register
         self._supervisor = supervisor
         self._drivers = drivers
+        self._history = history
 
     # --- looking ---
     def records(self) -> Sequence[JobRecord]:
-        found = [placed(record) for job in self._supervisor.all() for record in job.records()]
-        return sorted(found, key=lambda record: record.started)
+        """Of jobs that have ended, as much as lists show."""
+        found = {record.job_id: record for record in (*self._history.records(), *self._supervised())}
+        return sorted(map(placed, found.values()), key=lambda record: record.started)
+
+    def _supervised(self) -> list[JobRecord]:
+        return [record for job in self._supervisor.all() for record in job.records()]
 
     def record(self, job_id: str) -> JobRecord:
+        if self._supervisor.find(job_id) is None:
+            archived = self._history.record(job_id)
+            if archived is not None:
+                return placed(archived)
         job, ordinal = self._find(job_id)
         return placed(job.record(ordinal))
 
@@ -69,7 +86,7 @@ class ServerJobs:
         return masked(self._settings.configuration)
 
     def task_managers(self) -> Sequence[TaskManagerRecord]:
-        return task_managers(self.records(), socket.gethostname(), os.cpu_count() or 1)
+        return task_managers(self._supervised(), socket.gethostname(), os.cpu_count() or 1)
 
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
         folder, names = self._log_folder(of)
@@ -81,7 +98,7 @@ class ServerJobs:
     def _log_folder(self, of: str | None) -> tuple[Path, tuple[str, ...]]:
         if of is None or of.endswith(FREE):
             return self._settings.data, ("server.log", "server.out")
-        job = next((record.job_id for record in self.records() if _hosts(of, record)), of)
+        job = next((record.job_id for record in self._supervised() if _hosts(of, record)), of)
         found = self._supervisor.find(job)
         return self._drivers.folder(found[0].job_id if found else of), ("driver.log", "driver.out")
 
@@ -110,6 +127,8 @@ class ServerJobs:
         return answer
 
     def _running(self, job_id: str, what: str) -> tuple[Supervised, int]:
+        if self._supervisor.find(job_id) is None and (archived := self._history.record(job_id)) is not None:
+            raise Refused(f"job {job_id} cannot {what}: it is {archived.status}")
         job, ordinal = self._find(job_id)
         if job.is_over(ordinal):
             raise Refused(f"job {job_id} cannot {what}: it is {job.record(ordinal).status}")

@@ -48,6 +48,17 @@ def _seconds(text: str) -> int:
     return int(text) * 1000 if text.strip().isdigit() else _some_time(text)
 
 
+def _folders(text: str) -> tuple[str, ...]:
+    return tuple(some_text(part.strip()) for part in text.split(","))
+
+
+def _how_many(text: str) -> int:
+    number = int(text)
+    if number == 0 or number < -1:
+        raise ValueError("it must be at least 1, or -1 for all")
+    return number
+
+
 _KINDS = choice({"none": "none", "storage": "storage", "zookeeper": "zookeeper"})
 
 HA_TYPE = ServerOption("high-availability.type", _KINDS, "none", ("high-availability", "high-availability.mode"))
@@ -60,6 +71,10 @@ ZK_ROOT = ServerOption("high-availability.zookeeper.path.root", some_text, "/pen
 ZK_SESSION = ServerOption("high-availability.zookeeper.client.session-timeout", _some_time, "60 s")
 JOBS_EXPIRE = ServerOption("jobstore.expiration-time", _seconds, "3600")
 JOBS_KEPT = ServerOption("jobstore.max-capacity", not_negative, "2147483647")
+ARCHIVE = ServerOption("jobmanager.archive.fs.dir", some_text)
+HISTORY = ServerOption("historyserver.archive.fs.dir", _folders)
+HISTORY_REFRESH = ServerOption("historyserver.archive.fs.refresh-interval", _some_time, "10 s")
+HISTORY_KEPT = ServerOption("historyserver.archive.retained-jobs", _how_many, "-1")
 STARTS = ServerOption("penstock.server.simultaneous-starts", positive)
 BACKOFF = ServerOption("penstock.server.restart.initial-backoff", _some_time, "1 s")
 MAX_BACKOFF = ServerOption("penstock.server.restart.max-backoff", _some_time, "1 min")
@@ -83,6 +98,10 @@ OPTIONS = [
     ZK_SESSION,
     JOBS_EXPIRE,
     JOBS_KEPT,
+    ARCHIVE,
+    HISTORY,
+    HISTORY_REFRESH,
+    HISTORY_KEPT,
     STARTS,
     BACKOFF,
     MAX_BACKOFF,
@@ -113,6 +132,12 @@ class ServerSettings:
     lease_renewal: int = 3_000
     jobs_expire: int = 3_600_000
     jobs_kept: int = 2**31 - 1
+    archive: str | None = None
+    """Where jobs that have ended are written down."""
+    history: tuple[str, ...] = ()
+    """Where such jobs are read from."""
+    history_refresh: int = 10_000
+    history_kept: int = -1
     starts: int = 2
     backoff: int = 1_000
     max_backoff: int = 60_000
@@ -147,6 +172,10 @@ class ServerSettings:
             lease_renewal=renewal,
             jobs_expire=JOBS_EXPIRE.of(configuration),
             jobs_kept=JOBS_KEPT.of(configuration),
+            archive=(archive := ARCHIVE.of(configuration)),
+            history=HISTORY.of(configuration) or ((archive,) if archive is not None else ()),
+            history_refresh=HISTORY_REFRESH.of(configuration),
+            history_kept=HISTORY_KEPT.of(configuration),
             starts=STARTS.of(configuration) or max(2, os.cpu_count() or 1),
             backoff=BACKOFF.of(configuration),
             max_backoff=MAX_BACKOFF.of(configuration),
@@ -157,7 +186,16 @@ class ServerSettings:
         )
 
 
-_SERVERS_OWN = ("rest.", "web.", "security.rest.", "security.ssl.rest.", "high-availability", "jobstore.")
+_SERVERS_OWN = (
+    "rest.",
+    "web.",
+    "security.rest.",
+    "security.ssl.rest.",
+    "high-availability",
+    "jobstore.",
+    "jobmanager.archive.",
+    "historyserver.",
+)
 
 
 def inherited(configuration: Mapping[str, str]) -> dict[str, str]:

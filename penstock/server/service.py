@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from penstock.server.drivers import Drivers
 from penstock.server.elections import Election, Unelected, election_of
+from penstock.server.history import History
 from penstock.server.jobs import ServerJobs
 from penstock.server.options import ServerSettings
 from penstock.server.register import Register
@@ -25,7 +26,8 @@ class Service:
         register, drivers = Register(settings.storage), Drivers(settings, driver_umask)
         self._register = register
         self.supervisor = Supervisor(settings, register, drivers)
-        self.jobs = ServerJobs(settings, register, self.supervisor, drivers)
+        self.history = History(settings.history, settings.history_refresh, settings.history_kept)
+        self.jobs = ServerJobs(settings, register, self.supervisor, drivers, self.history)
         self.election: Election = Unelected()
 
     def start(self, address: str) -> None:
@@ -36,6 +38,7 @@ class Service:
         who = {"id": uuid4().hex, "address": address}
         self.election = election_of(self.settings, self._register.storage, who)
         self.supervisor.may_act = self.election.leads
+        self.history.start()
         self.election.start(on_elected=self._elected, on_deposed=self._deposed)
 
     def _elected(self, fence: int) -> None:
@@ -53,3 +56,4 @@ class Service:
         if led and not keep_jobs:
             self.supervisor.suspend()
         self.election.stop()
+        self.history.stop()

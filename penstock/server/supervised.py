@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from penstock.common.job import JobStatus
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StorageError
 from penstock.job.record import JobRecord, from_json
 from penstock.job.view import FailureView, StatusChange
+from penstock.server.archives import outline
 from penstock.server.control import DriverUnreachable
 from penstock.server.drivers import Driver
-from penstock.server.register import JobEntry
+from penstock.server.history import MOST_HELD
+from penstock.server.register import CorruptEntry, JobEntry
 from penstock.server.specs import How, Outcome, Revision, Spec, Wanted, job_id_of
 from penstock.server.stories import MOST_FAILURES, Story, entered, with_failures
 from penstock.server.supervision import Facts, Presence, Watch
@@ -63,6 +66,8 @@ class Supervised:
         self._looking = threading.Lock()
         self._stories = {0: Story(StatusChange(JobStatus.CREATED, spec.submitted))}
         self._failures: list[FailureView] = []
+        self._outlined = False
+        """Whether only outlines are held of jobs that have ended."""
 
     @property
     def job_id(self) -> str:
@@ -157,9 +162,17 @@ class Supervised:
         for ordinal, record in left.items():
             last = with_failures(self._story(ordinal).told(record), self._failures)
             self.entry.keep(ordinal, entered(last, status, now))
+        for ordinal, record in self._kept.items():
+            # The driver that left it knew less: what earlier ones went through, and why they ended.
+            self.entry.keep(ordinal, with_failures(self._story(ordinal).told(record), self._failures))
         self._live = {}
         self.refresh_kept()
         self.ended_at = now
+
+    def outline(self) -> None:
+        """The job has ended: hold no more of it than lists show. The rest is in the register."""
+        self._kept = {ordinal: outline(record) for ordinal, record in self._kept.items()}
+        self._outlined = True
 
     # --- what is shown ---
     def id_of(self, ordinal: int) -> str:
@@ -172,7 +185,7 @@ class Supervised:
         """All jobs of the program. One that ended before it came to a job was none; its log is kept all the same."""
         if self.ended_at is None:
             self.look()
-        found = [self.record(ordinal) for ordinal in self.ordinals()]
+        found = [self._shown(ordinal) for ordinal in self.ordinals()]
         return [record for record in found if self.ended_at is None or not self._is_blank(record)]
 
     def _is_blank(self, record: JobRecord) -> bool:
@@ -182,6 +195,14 @@ class Supervised:
         """One of the program's jobs, as it was a moment ago."""
         if self.ended_at is None and ordinal not in self._kept:
             self.look()
+        if self._outlined and ordinal in self._kept:
+            try:
+                return whole_record(self.entry.storage.url(), self.job_id, ordinal, self.ended_at or 0)
+            except (StorageError, CorruptEntry, FileNotFoundError):  # it is being forgotten
+                return self._kept[ordinal]
+        return self._shown(ordinal)
+
+    def _shown(self, ordinal: int) -> JobRecord:
         record = self._kept.get(ordinal) or self._live.get(ordinal)
         if record is None:
             return self._blank(ordinal)
@@ -248,6 +269,12 @@ class Supervised:
     def is_starting(self) -> bool:
         """Whether the machine is busy with its start."""
         return self.launching or (self.driver is not None and not self.runs and self.driver.is_alive())
+
+
+@lru_cache(MOST_HELD)
+def whole_record(url: str, job_id: str, ordinal: int, ended_at: int) -> JobRecord:
+    """A job that ended then, from its entry in the register; it does not change any more."""
+    return JobEntry(url, job_id).read(JobRecord, f"records/{ordinal}.json")
 
 
 def error_of(outcome: Outcome, job_id: str) -> PenstockError:

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from penstock.common.job import JobStatus
-from penstock.errors import AlreadyThere, PenstockError, StorageError
+from penstock.errors import AlreadyThere, ConfigurationError, PenstockError, StorageError
+from penstock.server.archives import Archive
 from penstock.server.control import DriverUnreachable
 from penstock.server.drivers import Driver, Drivers
 from penstock.server.options import ServerSettings
@@ -31,6 +32,7 @@ from penstock.server.supervision import (
     admitted,
     decide,
 )
+from penstock.server.task_managers import placed
 
 log = logging.getLogger("penstock.server")
 TICK_SECONDS = 0.2
@@ -108,6 +110,7 @@ class Supervisor:
         if ended is not None:
             job.ended_at, job.watch = ended.when, Watch(ended=True)
             job.refresh_kept()
+            job.outline()
             return job
         job.wanted = entry.wanted()
         job.watch = Watch(has_run=entry.storage.exists("has-run.json"))
@@ -247,8 +250,21 @@ class Supervisor:
     def _end(self, job: Supervised, status: JobStatus) -> None:
         now = _now()
         job.end(status, now)
+        self._archive(job)
         job.entry.replace("ended.json", Ended(status.name, now))
+        job.outline()
         log.info("job %s has ended: %s", job.job_id, status.name)
+
+    def _archive(self, job: Supervised) -> None:
+        """An archive that cannot be written keeps no job from its end."""
+        if self._settings.archive is None:
+            return
+        try:
+            archive = Archive(self._settings.archive)
+            for record in job.records():
+                archive.keep(placed(record))
+        except (StorageError, ConfigurationError) as error:
+            log.error("job %s is not in the archive: %s", job.job_id, error)
 
     # --- starting ---
     def _start_some(self, wanting: list[tuple[Supervised, Watch]]) -> None:

@@ -134,6 +134,32 @@ def test_each_job_of_a_program_is_shown(jobs, program):
     assert out.path.read_text() == "2\n3\n2\n3\n"
 
 
+def test_ended_jobs_are_read_from_the_archive_by_a_server_that_never_ran_them(tmp_path, program):
+    options = {"jobmanager__archive__fs__dir": (tmp_path / "archive").as_uri()}
+    made = service(tmp_path / "first", jobstore__max_capacity="0", **options)
+    made.start(ADDRESS)
+    first = submit(made.jobs, program(SEVERAL), "one", "two")
+    until(lambda: len(list((tmp_path / "archive").glob("*"))) == 2)
+    supervisor = made.supervisor
+    until(lambda: supervisor.find(first) is None or supervisor.find(first)[0].ended_at)
+    before = made.jobs.record(first)
+    supervisor._expire()
+    assert supervisor.find(first) is None
+    made.stop(keep_jobs=False)
+
+    later = service(tmp_path / "second", **options)
+    later.history.refresh()
+    assert [(record.name, record.status) for record in later.jobs.records()] == [
+        ("one", "FINISHED"),
+        ("two", "FINISHED"),
+    ]
+    assert later.jobs.record(first) == before and before.vertices and before.slots
+    with pytest.raises(Refused, match=r"cannot be cancelled: it is FINISHED"):
+        later.jobs.cancel(first)
+    with pytest.raises(UnknownJob):
+        later.jobs.record("00" * 16)
+
+
 def test_a_plan_is_shown_without_starting_anything(jobs, program):
     uploaded = jobs.upload("program.py", program(SEVERAL))
     before = len(jobs.records())
