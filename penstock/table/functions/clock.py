@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from penstock.table import types as t
-from penstock.table.arrow import array_of, arrow_type
+from penstock.table.arrow import arrow_type
 from penstock.table.functions.coercion import TEXTS, TIMESTAMPS
 from penstock.table.functions.date_patterns import DEFAULT, formatted, parsed
 from penstock.table.functions.inference import (
@@ -23,7 +23,7 @@ from penstock.table.functions.inference import (
 )
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import date, timestamp
-from penstock.table.functions.registry import Infer, Kernel, Unfit, Value, register, rows_of
+from penstock.table.functions.registry import Infer, Kernel, Unfit, Value, column_of, register, rows_of
 from penstock.table.plan.rex import Call, Literal, Rex
 
 _STRING, _BIGINT = t.DataTypes.STRING(), t.BigIntType()
@@ -41,7 +41,7 @@ def zoned(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
         def kernel(rows: int, moment: Moment, *values: Value) -> Value:
             there = ZoneInfo(moment.zone)
             results = rows_of(lambda *one: compute(there, *one), values, kinds, False, call.function)
-            return array_of(results, call.type)
+            return column_of(results, call)
 
         return kernel
 

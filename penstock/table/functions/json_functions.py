@@ -14,13 +14,21 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.table import types as t
-from penstock.table.arrow import array_of
 from penstock.table.functions.casts import conversion
 from penstock.table.functions.coercion import TEXTS
 from penstock.table.functions.inference import ANY, TEXT, WORD, brought_to, fits, signature
 from penstock.table.functions.json_path import path
 from penstock.table.functions.moment import Moment
-from penstock.table.functions.registry import BadValue, Kernel, Unfit, Value, python_values, register, rowwise
+from penstock.table.functions.registry import (
+    BadValue,
+    Kernel,
+    Unfit,
+    Value,
+    column_of,
+    python_values,
+    register,
+    rowwise,
+)
 from penstock.table.functions.text_forms import double_text, text_form
 from penstock.table.plan.rex import Call, Literal, Rex
 
@@ -125,7 +133,7 @@ def _reader(read: Callable[[Call], Callable[..., Any]]) -> Callable[[Call], Kern
         def kernel(rows: int, moment: Moment, *args: Value) -> Value:
             columns = [python_values(arg, kind, rows) for arg, kind in zip(args, kinds, strict=True)]
             results = [None if None in values[:2] else one(*values) for values in zip(*columns, strict=True)]
-            return array_of(results, call.type)
+            return column_of(results, call)
 
         return kernel
 
@@ -332,9 +340,18 @@ def _object(members: Any) -> str:
     return "{" + ",".join(f"{_quoted(key)}:{value}" for key, value in members) + "}"
 
 
+def _marked(args: tuple[Rex, ...]) -> tuple[Rex, ...]:
+    """The arguments, with a mark around what is JSON already; it must outlive the folding of constants."""
+    return tuple(Call(arg.type, "JSON AS IT IS", (arg,)) if _makes_json(arg) else arg for arg in args)
+
+
+def _makes_json(rex: Rex) -> bool:
+    return isinstance(rex, Call) and rex.function in {"JSON", "JSON_OBJECT", "JSON_ARRAY"}
+
+
 def _raw(rex: Rex) -> bool:
     """Whether a value is JSON already, and goes in as it is."""
-    return isinstance(rex, Call) and rex.function in {"JSON", "JSON_OBJECT", "JSON_ARRAY"}
+    return isinstance(rex, Call) and rex.function == "JSON AS IT IS"
 
 
 def _writers(args: Sequence[Rex]) -> list[Callable[[Any], str]]:
@@ -345,7 +362,7 @@ def _object_types(args: tuple[Rex, ...]) -> Inferred:
     values = [arg for arg in args if not _is_word(arg)]
     if len(values) % 2 or not all(fits(key, TEXT) for key in values[::2]):
         raise Unfit("(a text, a value, ...)")
-    return args, t.VarCharType(t.LONGEST, False)
+    return _marked(args), t.VarCharType(t.LONGEST, False)
 
 
 def _made(build: Callable[[Call, bool], Callable[[Sequence[Any]], str]]) -> Callable[[Call], Kernel]:
@@ -370,6 +387,8 @@ def _build_object(call: Call, absent: bool) -> Callable[[Sequence[Any]], str]:
 
     def build(values: Sequence[Any]) -> str:
         pairs = zip(values[::2], write, values[1::2], strict=True)
+        if any(key is None for key in values[::2]):
+            raise BadValue("JSON_OBJECT: a key is NULL")
         members = {key: form(value) for key, form, value in pairs if not (absent and value is None)}
         return _object(sorted(members.items()))
 
@@ -401,6 +420,9 @@ def register_all() -> None:
     test = signature(TEXT, WORD, result=t.BooleanType(), optional=1, nulls=False)
     register("IS JSON", test, rowwise(_is_json, nulls=True))
     register("JSON_OBJECT", _object_types, _made(_build_object), moment=True)
-    register("JSON_ARRAY", lambda args: (args, t.VarCharType(t.LONGEST, False)), _made(_build_array), moment=True)
+    register("JSON AS IT IS", lambda args: (args, args[0].type), lambda call: lambda value: value, deterministic=False)
+    register(
+        "JSON_ARRAY", lambda args: (_marked(args), t.VarCharType(t.LONGEST, False)), _made(_build_array), moment=True
+    )
     register("JSON_STRING", signature(ANY, result=_STRING), _json_string)
     register("JSON", signature(TEXT, result=_STRING), rowwise(_json), raises=True)

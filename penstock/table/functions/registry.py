@@ -112,11 +112,19 @@ def rowwise(compute: Callable[..., Any], nulls: bool = False) -> Callable[[Call]
 
         def kernel(*args: Value) -> Value:
             results = rows_of(compute, args, kinds, nulls, call.function)
-            return array_of(results, call.type)
+            return column_of(results, call)
 
         return kernel
 
     return make
+
+
+def column_of(values: Sequence[Any], call: Call) -> pa.Array:
+    """The results of a call as a column."""
+    try:
+        return array_of(values, call.type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise BadValue(f"{call.function} has a result that is no {call.type.summary()}: {error}") from error
 
 
 def rows_of(
@@ -159,6 +167,7 @@ __all__ = [
     "Unfit",
     "Value",
     "arrow",
+    "column_of",
     "names",
     "python_values",
     "register",
