@@ -365,6 +365,10 @@ def _object_types(args: tuple[Rex, ...]) -> Inferred:
     return _marked(args), t.VarCharType(t.LONGEST, False)
 
 
+def _array_types(args: tuple[Rex, ...]) -> Inferred:
+    return _marked(args), t.VarCharType(t.LONGEST, False)
+
+
 def _made(build: Callable[[Call, bool], Callable[[Sequence[Any]], str]]) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
         absent = any(_value_of(arg) == "ABSENT ON NULL" for arg in call.args if _is_word(arg))
@@ -421,8 +425,6 @@ def register_all() -> None:
     register("IS JSON", test, rowwise(_is_json, nulls=True))
     register("JSON_OBJECT", _object_types, _made(_build_object), moment=True)
     register("JSON AS IT IS", lambda args: (args, args[0].type), lambda call: lambda value: value, deterministic=False)
-    register(
-        "JSON_ARRAY", lambda args: (_marked(args), t.VarCharType(t.LONGEST, False)), _made(_build_array), moment=True
-    )
+    register("JSON_ARRAY", _array_types, _made(_build_array), moment=True)
     register("JSON_STRING", signature(ANY, result=_STRING), _json_string)
     register("JSON", signature(TEXT, result=_STRING), rowwise(_json), raises=True)

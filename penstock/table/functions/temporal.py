@@ -229,17 +229,10 @@ def _interval_sum(name: str) -> Callable[[tuple[Rex, ...]], Inferred]:
                 raise Unfit("intervals of months, or intervals of days to seconds")
             return args, found
         if spans[1] and isinstance(kinds[0], (t.DateType, t.TimeType, *TIMESTAMPS)):
-            return args, _with_millis(kinds[0])._as_nullable(has_null)
+            return args, kinds[0]._as_nullable(has_null)
         raise Unfit("(a date or time, an interval)")
 
     return infer
-
-
-def _with_millis(kind: t.DataType) -> t.DataType:
-    """An interval has milliseconds, and so has a timestamp that it was added to."""
-    if isinstance(kind, (t.TimestampType, t.LocalZonedTimestampType)) and kind.precision < 3:
-        return type(kind)(3, kind._nullable)
-    return kind
 
 
 def _plus(sign: int) -> Callable[[Call], Kernel]:
@@ -250,23 +243,13 @@ def _plus(sign: int) -> Callable[[Call], Kernel]:
         if isinstance(kind, INTERVALS):
             return lambda rows, moment, one, other: (pc.add if sign > 0 else pc.subtract)(one, other)
         months = isinstance(span, t.YearMonthIntervalType)
-        cut = _cut(call.type)
 
         def kernel(rows: int, moment: Moment, value: Value, interval: Value) -> Value:
-            found = shifted(value, _millis(interval), months, sign, moment.zone)
-            return cut(found)
+            return shifted(value, _millis(interval), months, sign, moment.zone)
 
         return kernel
 
     return make
-
-
-def _cut(kind: t.DataType) -> Callable[[Value], Value]:
-    """Digits of a second that the type does not have are cut off."""
-    precision = getattr(kind, "precision", 6)
-    if precision >= 3 or isinstance(kind, t.DateType | t.TimeType):
-        return lambda value: value
-    return lambda value: pc.floor_temporal(value, multiple=10 ** (6 - precision), unit="microsecond")
 
 
 def shifted(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
@@ -347,7 +330,7 @@ def _add(args: tuple[Rex, ...]) -> Rex:
         moment = brought_to(moment, t.TimestampType(6))
     has_null = count.type._nullable or kind._nullable
     words = (Literal(t.NullType(), unit), brought_to(count, t.BigIntType()), moment)
-    return Call(_with_millis(moment.type)._as_nullable(has_null), "TIMESTAMPADD", words)
+    return Call(moment.type._as_nullable(has_null), "TIMESTAMPADD", words)
 
 
 def _add_kernel(call: Call) -> Kernel:
@@ -420,7 +403,7 @@ def register_all() -> None:
     register("MOMENT -", _interval_sum("-"), _plus(-1), moment=True)
     register("INTERVAL *", lambda args: (args, args[0].type), _times_kernel)
     register("INTERVAL NEGATE", lambda args: (args, args[0].type), _negated)
-    register("TIMESTAMPADD", lambda args: (args, _with_millis(args[2].type)), _add_kernel, moment=True)
+    register("TIMESTAMPADD", lambda args: (args, args[2].type), _add_kernel, moment=True)
     register("TIMESTAMPDIFF", _difference_types, _difference, moment=True)
     REWRITES.update(
         {
