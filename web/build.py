@@ -66,7 +66,7 @@ def install(command: list[str]) -> None:
     stamp, wanted = HERE / "node_modules" / ".penstock-stamp", _digest(["package.json", "package-lock.json"])
     if stamp.is_file() and stamp.read_text() == wanted:
         return
-    run(command, "ci", "--silent")
+    run(command, "ci", "--loglevel=error")
     stamp.write_text(wanted)
 
 

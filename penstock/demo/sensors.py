@@ -113,6 +113,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=24.0, help="readings a second")
     environment = StreamExecutionEnvironment.get_execution_environment()
     environment.enable_checkpointing(5_000)
+    environment.get_config().set_latency_tracking_interval(1_000)
     results = build(environment, parser.parse_args().rate)
     results.map(json.dumps).name("to lines").print().name("Terminal")
     environment.execute("sensors")

@@ -7,10 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.job.record import StateRecord, as_json, from_json
+from penstock.job.accumulators import OF_THE_JOB
+from penstock.job.record import MetricRecord, SlotRecord, StateRecord, as_json, from_json
 from penstock.rest import activity_history
 from penstock.rest.activity_history import ActivityHistory
 from penstock.rest.answers.activity import activity, queryable_states
+from penstock.rest.answers.latency import latencies
 from tests.rest.scripted_jobs import CANCELED, NOW, RUNNING, SINK, SOURCE, job, slot
 
 SHARES = st.floats(0, 1000)
@@ -63,6 +65,28 @@ def test_more_than_ten_checkpoints_are_listed_if_a_client_wants_them(client):
     assert len(client.get(path).json()["history"]) == 3
     assert len(client.get(path, params={"history": 2}).json()["history"]) == 2
     assert client.get(path, params={"history": "many"}).status_code == 400
+
+
+def marker_time(index, part, millis, source=True):
+    """A reading of the histogram that the sink has in a slot, as slots report it."""
+    way = f"source_id.{SOURCE}." if source else ""
+    name = f"{OF_THE_JOB}latency.{way}operator_id.{SINK}.operator_subtask_index.{index}.latency"
+    described = {name: MetricRecord("", name.removeprefix(OF_THE_JOB), "histogram", (part,))}
+    record = SlotRecord(index, 100 + index, False, {}, {f"{name}.{part}": millis})
+    return record, described
+
+
+def test_latency_is_that_of_the_subtask_to_which_it_takes_longest():
+    (first, one), (second, two) = marker_time(0, "p99", 12.5), marker_time(1, "p99", 40.0)
+    record = job(slots=(first, second), described=one | two)
+    assert latencies(record)["latencies"] == [{"source": "Source: numbers", "operator": "Sink: <print>", "p99": 40.0}]
+    alone, described = marker_time(0, "p50", 7, source=False)
+    (row,) = latencies(job(slots=(alone,), described=described))["latencies"]
+    assert row == {"source": None, "operator": "Sink: <print>", "median": 7.0}
+
+
+def test_a_job_without_markers_has_no_latency(client):
+    assert client.get(f"/jobs/{RUNNING}/latency").json() == {"latencies": []}
 
 
 def test_a_list_of_jobs_tells_what_each_takes_in(client):

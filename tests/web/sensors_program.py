@@ -35,6 +35,7 @@ def main(breaks=""):
     with in_process():
         env = StreamExecutionEnvironment.get_execution_environment()
         env.enable_checkpointing(300)
+        env.get_config().set_latency_tracking_interval(100)
         env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 50))
         readings = env.generate(lambda number: number % SENSORS, rate=100).name("Readings").uid("readings")
         counted = readings.key_by(lambda sensor: sensor, Types.INT()).process(Count(breaks)).name("Count").uid("count")

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from penstock.job.record import vertex_id
 from penstock.rest.jobs import LogFile, RunRequest, SavepointOrder
 from penstock.rest.settings import Tokens
 from tests.rest.scripted_jobs import ScriptedJobs
@@ -218,6 +219,96 @@ def test_metrics_are_pinned_and_stay_pinned(orders, watchful):
     expect(plot).to_have_count(0)
 
 
+# --- what other parts tell: the answers are theirs, so they are given here ---
+STACKS = {
+    "name": "root",
+    "value": 100,
+    "children": [
+        {
+            "name": "orders.py:37 process_element",
+            "value": 84,
+            "children": [
+                {"name": "orders.py:12 parse", "value": 61, "children": [{"name": "json.loads", "value": 44}]},
+                {"name": "rates.py:4 convert", "value": 19},
+            ],
+        },
+        {"name": "penstock: waits for records", "value": 16},
+    ],
+}
+
+
+def test_a_flame_graph_is_drawn_and_a_frame_made_the_whole(orders, watchful, picture):
+    page = watchful.open(orders[1])
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json={"endTimestamp": 1_794_769_186_000, "data": STACKS})
+
+    page.route("**/flamegraph?*", answer)
+    page.goto(f"{orders[1]}/#/jobs/{ORDERS}/graph/{vertex_id('totals')}/flamegraph")
+    frame = page.get_by_role("button", name="orders.py:12 parse")
+    expect(page.get_by_role("button", name="json.loads")).to_be_visible()
+    assert not violations(page)
+    picture(page, "vertex-flamegraph")
+    frame.click()
+    expect(page.get_by_text("61 % of them")).to_be_visible()
+    expect(page.get_by_role("button", name="rates.py:4 convert")).to_have_count(0)
+    button(page, "Whole graph").click()
+    expect(page.get_by_role("button", name="rates.py:4 convert")).to_be_visible()
+    button(page, "At work").click()
+    page.get_by_label("Subtask").select_option("2")
+    until(lambda: page.wait_for_timeout(20) or any("type=on_cpu&subtaskindex=2" in url for url in asked))
+
+
+@pytest.mark.parametrize(("code", "text"), [(-1, "The job has ended"), (-2, "switched off"), (-3, "being taken")])
+def test_without_a_flame_graph_the_page_says_why(orders, watchful, code, text):
+    page = watchful.open(orders[1])
+    page.route("**/flamegraph?*", lambda route: route.fulfill(json={"endTimestamp": code}))
+    page.goto(f"{orders[1]}/#/jobs/{ORDERS}/graph/{vertex_id('totals')}/flamegraph")
+    expect(page.get_by_text(text)).to_be_visible()
+
+
+def test_levels_of_loggers_are_set_and_taken_back(orders, watchful):
+    page = watchful.open(orders[1])
+    levels: dict[str, str] = {}
+
+    def answer(route: Route) -> None:
+        if route.request.method == "PATCH":
+            for name, level in route.request.post_data_json["levels"].items():
+                levels[name] = level
+                if not level:
+                    del levels[name]
+        route.fulfill(json={"levels": levels})
+
+    page.route("**/log-levels", answer)
+    page.goto(f"{orders[1]}/#/jobs/{ORDERS}/logs")
+    page.get_by_text("Levels of loggers").click()
+    page.get_by_label("Name of a logger").fill("orders.enrich")
+    page.get_by_label("Level", exact=True).select_option("WARNING")
+    button(page, "Set").click()
+    expect(page.get_by_role("listitem").filter(has_text="orders.enrich")).to_contain_text("WARNING")
+    assert not violations(page)
+    page.get_by_role("button", name="Take back the level of orders.enrich").click()
+    expect(page.get_by_role("listitem").filter(has_text="orders.enrich")).to_have_count(0)
+
+
+def test_threads_are_shown(orders, watchful):
+    page = watchful.open(orders[1])
+    threads = [{"threadName": "MainThread", "stringifiedThreadInfo": "File serving.py, line 3"}]
+    page.route("**/jobmanager/thread-dump", lambda route: route.fulfill(json={"threadInfos": threads}))
+    page.goto(f"{orders[1]}/#/jobmanager/threads")
+    expect(page.get_by_label("Stack of MainThread")).to_contain_text("serving.py")
+
+
+def test_latency_is_told_by_source_and_operator(orders, watchful):
+    page = watchful.open(orders[1])
+    row = {"source": "Source: orders", "operator": "alerts", "median": 3, "p95": 9, "p99": 14, "max": 30}
+    page.route("**/latency", lambda route: route.fulfill(json={"latencies": [row]}))
+    page.goto(f"{orders[1]}/#/jobs/{ORDERS}/metrics")
+    expect(page.get_by_role("region", name="Latency")).to_contain_text("14 ms")
+
+
 # --- servers that are not there, or ask who is there ---
 def test_the_page_says_that_the_server_is_away_and_goes_on_when_it_is_back(watchful):
     jobs = LivelyJobs.usual()
@@ -245,7 +336,7 @@ def test_the_page_asks_for_a_token_and_tells_readers_that_they_only_read(watchfu
         assert not violations(page)
         token.fill("wrong-token")
         button(page, "Go on").click()
-        expect(question).to_be_visible()
+        expect(question.get_by_role("alert")).to_contain_text("not valid")
         token.fill("token-to-read")
         button(page, "Go on").click()
         expect(page.locator(".node")).to_have_count(7)

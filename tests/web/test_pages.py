@@ -62,7 +62,8 @@ def test_a_page_shows_what_it_is_for(name, lively, watchful, picture):
     expect(page.get_by_role("main")).to_contain_text(shows)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert not violations(page), "light"
-    picture(page, name)
+    if name != "vertex-flamegraph":  # whose picture is taken where it has samples
+        picture(page, name)
     page.emulate_media(color_scheme="dark")
     assert not violations(page, "color-contrast"), "dark"
     if name in ("job-graph", "job-metrics"):

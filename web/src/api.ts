@@ -54,7 +54,12 @@ export const interval = new Watched(3000);
 
 const TOKEN = "penstock.token";
 
-export function enterToken(token: string): void {
+/** Try a token, with one request: a server counts wrong ones. Throws what is wrong with it. */
+export async function enterToken(token: string): Promise<void> {
+  const own = { authorization: `Bearer ${token.trim()}` };
+  const response = await fetch("config", { headers: own });
+  if (response.status === 401) throw new ApiError(401, "This token is not valid here.");
+  if (!response.ok) throw await failure(response);
   sessionStorage.setItem(TOKEN, token.trim());
   connection.set({ ...connection.value, needsToken: false });
   for (const poll of polls.values()) poll.refresh();
@@ -183,7 +188,8 @@ class Poll {
   private next(pause: number): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
-      const still = (paused.value && connection.value.away === null) || document.hidden;
+      const { away, needsToken } = connection.value;
+      const still = (paused.value && away === null) || document.hidden || needsToken;
       if (still) this.next(500);
       else this.refresh();
     }, pause);

@@ -9,7 +9,7 @@ import { JobsPage } from "./pages/jobs";
 import { OverviewPage } from "./pages/overview";
 import { SubmitPage } from "./pages/submit";
 import { TaskManagerPage, TaskManagersPage } from "./pages/task-managers";
-import { Empty, PageTitle } from "./parts/basics";
+import { Empty, PageTitle, Problem } from "./parts/basics";
 import { Dialog, Field } from "./parts/dialog";
 import { to, usePlace } from "./router";
 import type { Overview, WebConfig } from "./types";
@@ -178,10 +178,14 @@ function Away() {
 function TokenQuestion() {
   const { needsToken } = useWatched(connection);
   const [token, setToken] = useState("");
+  const [error, setError] = useState("");
   if (!needsToken) return null;
   const enter = () => {
-    if (token.trim() !== "") enterToken(token);
-    setToken("");
+    setError("");
+    enterToken(token).then(
+      () => setToken(""),
+      (reason: unknown) => setError((reason as Error).message),
+    );
   };
   return (
     <Dialog title="This server asks for a token" action="Go on" onConfirm={enter}>
@@ -195,6 +199,7 @@ function TokenQuestion() {
           onInput={event => setToken(event.currentTarget.value)}
         />
       </Field>
+      {error !== "" && <Problem text={error} />}
     </Dialog>
   );
 }

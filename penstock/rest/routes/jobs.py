@@ -10,6 +10,7 @@ from penstock.job.job_metrics import job_metrics
 from penstock.rest.answers import failures, jobs
 from penstock.rest.answers.activity import activities as all_activities
 from penstock.rest.answers.activity import activity as activity_answer
+from penstock.rest.answers.latency import latencies
 from penstock.rest.answers.metrics import aggregated, latency_metrics, listed
 from penstock.rest.answers.values import AGGREGATES
 from penstock.rest.desk import AtDesk, Desk, JobId, Wanted, split_list
@@ -117,6 +118,12 @@ def activity(desk: AtDesk, request: Request, job_id: JobId, history: bool = Fals
     """What the vertices of the job are doing now, or with `history` have done of late. Not in Flink."""
     told = activity_answer(desk.job(job_id))
     return Answer({**told, "history": request.app.state.history.answer(job_id)} if history else told)
+
+
+@router.get("/jobs/{job_id}/latency")
+def latency(desk: AtDesk, job_id: JobId) -> Answer:
+    """How long markers are on their way from each source to each operator, if the job sends any. Not in Flink."""
+    return Answer(latencies(desk.job(job_id)))
 
 
 @router.get("/jobs/{job_id}/log", response_class=PlainText)

@@ -210,9 +210,15 @@ function Metrics(props: Props) {
 }
 
 interface FlameAnswer {
+  /** When samples were taken; less than 0 if there are none. */
   endTimestamp: number;
-  data: FlameNode | null;
+  data?: FlameNode | null;
 }
+
+const WITHOUT: Record<string, [title: string, text: string]> = {
+  "-1": ["The job has ended.", "A profile can be taken while it runs."],
+  "-2": ["Flame graphs are switched off here.", "The option rest.flamegraph.enabled says so."],
+};
 
 const KINDS: [id: string, title: string][] = [
   ["full", "All samples"],
@@ -222,7 +228,9 @@ const KINDS: [id: string, title: string][] = [
 
 function FlameGraph(props: Props) {
   const [kind, setKind] = useState("full");
-  const answer = usePoll<FlameAnswer>(`${base(props)}/flamegraph?type=${kind}`, 5000);
+  const [subtask, setSubtask] = useState("");
+  const query = `type=${kind}${subtask === "" ? "" : `&subtaskindex=${subtask}`}`;
+  const answer = usePoll<FlameAnswer>(`${base(props)}/flamegraph?${query}`, 3000);
   return (
     <>
       <div class="row">
@@ -233,19 +241,31 @@ function FlameGraph(props: Props) {
             </button>
           ))}
         </div>
+        <label>
+          Subtask{" "}
+          <select value={subtask} onChange={event => setSubtask(event.currentTarget.value)}>
+            <option value="">all</option>
+            {Array.from({ length: Math.min(props.vertex.parallelism, 1000) }, (_, index) => (
+              <option key={index} value={index}>
+                {index}
+              </option>
+            ))}
+          </select>
+        </label>
         {answer.data?.data && <span class="muted">sampled at {moment(answer.data.endTimestamp)}</span>}
       </div>
       {answer.error?.status === 404 ? (
         <Empty title="No profile can be taken.">{answer.error.message}</Empty>
       ) : (
         <Shown answer={answer}>
-          {({ data }) =>
-            data == null ? (
-              <Empty title="Samples are being taken.">They are shown here in a few seconds.</Empty>
-            ) : (
-              <Flame root={data} />
-            )
-          }
+          {({ data, endTimestamp }) => {
+            if (data != null) return <Flame key={subtask} root={data} />;
+            const [title, text] = WITHOUT[endTimestamp] ?? [
+              "Samples are being taken.",
+              "They are shown in a few seconds.",
+            ];
+            return <Empty title={title}>{text}</Empty>;
+          }}
         </Shown>
       )}
     </>
