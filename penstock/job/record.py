@@ -318,6 +318,8 @@ def _read(kind: Any, data: Any) -> Any:
         return _read(next(one for one in arguments if one is not type(None)), data)
     if origin is tuple:
         return tuple(_read(arguments[0], one) for one in data)
+    if origin is Mapping and dataclasses.is_dataclass(arguments[1]):
+        return {name: _read(arguments[1], one) for name, one in data.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind[data]
     return _read_fields(kind, data) if dataclasses.is_dataclass(kind) else data

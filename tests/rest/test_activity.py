@@ -85,6 +85,12 @@ def test_latency_is_that_of_the_subtask_to_which_it_takes_longest():
     assert row == {"source": None, "operator": "Sink: <print>", "median": 7.0}
 
 
+def test_a_record_that_has_travelled_still_tells_its_latency():
+    slot_record, described = marker_time(0, "p99", 12.5)
+    record = job(slots=(slot_record,), described=described)
+    assert latencies(from_json(type(record), as_json(record))) == latencies(record)
+
+
 def test_a_job_without_markers_has_no_latency(client):
     assert client.get(f"/jobs/{RUNNING}/latency").json() == {"latencies": []}
 
