@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.pickling import dumps
-from penstock.runtime.core.elements import Timestamps, Values
+from penstock.runtime.core.elements import Chunk, Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.function_operator import FunctionOperator
 from penstock.runtime.core.operator import Operator, OperatorContext
@@ -66,9 +66,13 @@ class CollectSink(Operator):
 
 
 class DiscardingSink(Operator):
-    """Takes everything and keeps nothing."""
+    """Takes everything and keeps nothing; columns do not even become rows."""
 
     wants_declared_form = True
+
+    def chunk(self, chunk: Chunk) -> None:
+        if chunk.columns is None:
+            super().chunk(chunk)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         pass

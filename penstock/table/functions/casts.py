@@ -19,7 +19,7 @@ from penstock.table.functions.coercion import APPROXIMATE, BYTES, TEXTS, TIMESTA
 from penstock.table.functions.decimals import fitted, rescaled
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import parser
-from penstock.table.functions.registry import BadValue, Kernel, Value, register
+from penstock.table.functions.registry import BadValue, Kernel, Value, of_distinct, register
 from penstock.table.functions.text_forms import text_form
 from penstock.table.plan.rex import Call, Rex
 
@@ -111,14 +111,35 @@ def _cut(precision: int) -> Kernel:
 
 # --- row by row ---
 def _slow(kind: t.DataType, aim: t.DataType, safe: bool) -> Kernel:
+    zoned = _through_zone(kind, aim)
+
     def kernel(rows: int, moment: Moment, value: Value) -> Value:
+        if zoned is not None and isinstance(value, pa.Array):
+            return zoned(value, moment.zone)
         convert = conversion(kind, aim, moment.zone)
-        column = value if isinstance(value, pa.Array) else pa.array([value.as_py()], value.type)
-        results = [_converted(convert, one, kind, aim, safe) for one in values_of(column, kind)]
-        array = array_of(results, aim)
-        return array if isinstance(value, pa.Array) else array[0]
+
+        def every(column: Value) -> Value:
+            return array_of([_converted(convert, one, kind, aim, safe) for one in values_of(column, kind)], aim)
+
+        if isinstance(value, pa.Array):
+            return of_distinct(every, [value])
+        return every(pa.array([value.as_py()], value.type))[0]
 
     return kernel
+
+
+def _through_zone(kind: t.DataType, aim: t.DataType) -> Callable[[pa.Array, str], pa.Array] | None:
+    """Between moments in the world and those on the clocks of a zone, as columns."""
+    match kind, aim:
+        case t.LocalZonedTimestampType(), t.TimestampType():
+            cut = _cut(aim.precision)
+            return lambda value, zone: cut(pc.local_timestamp(value.cast(pa.timestamp("us", zone))))
+        case t.TimestampType(), t.LocalZonedTimestampType():
+            cut = _cut(aim.precision)
+            return lambda value, zone: cut(
+                pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="earliest").cast(arrow_type(aim))
+            )
+    return None
 
 
 def _converted(convert: Convert, value: Any, kind: t.DataType, aim: t.DataType, safe: bool) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.table import types as t
 from penstock.table.arrow import arrow_type
@@ -23,7 +24,7 @@ from penstock.table.functions.inference import (
 )
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import date, timestamp
-from penstock.table.functions.registry import Infer, Kernel, Unfit, Value, column_of, register, rows_of
+from penstock.table.functions.registry import Infer, Kernel, Unfit, Value, column_of, of_distinct, register, rows_of
 from penstock.table.plan.rex import Call, Literal, Rex
 
 _STRING, _BIGINT = t.DataTypes.STRING(), t.BigIntType()
@@ -40,8 +41,11 @@ def zoned(compute: Callable[..., Any]) -> Callable[[Call], Kernel]:
 
         def kernel(rows: int, moment: Moment, *values: Value) -> Value:
             there = ZoneInfo(moment.zone)
-            results = rows_of(lambda *one: compute(there, *one), values, kinds, False, call.function)
-            return column_of(results, call)
+
+            def every(*some: Value) -> Value:
+                return column_of(rows_of(lambda *one: compute(there, *one), some, kinds, False, call.function), call)
+
+            return of_distinct(every, values)
 
         return kernel
 
@@ -93,6 +97,22 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 def _ltz_of_number(there: ZoneInfo, number: Any, precision: int = 3) -> datetime.datetime:
     micros = int(number * 10 ** (6 - precision)) if precision <= 6 else int(number // 10 ** (precision - 6))
     return _EPOCH + datetime.timedelta(microseconds=micros)
+
+
+def _ltz_kernel(call: Call) -> Kernel:
+    """Whole numbers become moments as a column; texts row by row."""
+    slow = zoned(_ltz)(call)
+    if not isinstance(call.args[0].type, t.IntegralType):
+        return slow
+
+    def kernel(rows: int, moment: Moment, *values: Value) -> Value:
+        precision = 3 if len(values) == 1 else values[1].as_py() if isinstance(values[1], pa.Scalar) else None
+        if not isinstance(values[0], pa.Array) or precision is None or not 0 <= precision <= 6:
+            return slow(rows, moment, *values)
+        micros = pc.multiply(values[0].cast(pa.int64()), 10 ** (6 - precision))
+        return micros.cast(arrow_type(call.type))
+
+    return kernel
 
 
 def _ltz(there: ZoneInfo, value: Any, *others: Any) -> Any:
@@ -194,7 +214,7 @@ def register_all() -> None:
     )
     moment = signature(TEXT, TEXT, result=t.TimestampType(3), optional=1, nulls=True)
     register("TO_TIMESTAMP", moment, zoned(_to_timestamp), moment=True)
-    register("TO_TIMESTAMP_LTZ", _ltz_types, zoned(_ltz), moment=True, raises=True)
+    register("TO_TIMESTAMP_LTZ", _ltz_types, _ltz_kernel, moment=True, raises=True)
     text = signature(INTEGER, TEXT, result=_STRING, optional=1, nulls=True)
     register("FROM_UNIXTIME", text, zoned(_from_unixtime), moment=True, deterministic=False)
     register("CONVERT_TZ", signature(TEXT, TEXT, TEXT, result=_STRING, nulls=True), zoned(_convert_tz), moment=True)

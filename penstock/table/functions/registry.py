@@ -110,13 +110,29 @@ def rowwise(compute: Callable[..., Any], nulls: bool = False) -> Callable[[Call]
     def make(call: Call) -> Kernel:
         kinds = [arg.type for arg in call.args]
 
-        def kernel(*args: Value) -> Value:
-            results = rows_of(compute, args, kinds, nulls, call.function)
-            return column_of(results, call)
+        def every(*args: Value) -> Value:
+            return column_of(rows_of(compute, args, kinds, nulls, call.function), call)
 
-        return kernel
+        return every if call.function in RANDOM else lambda *args: of_distinct(every, args)
 
     return make
+
+
+RANDOM = {"RAND", "RAND_INTEGER", "UUID"}
+FEW = 64
+"""Fewer rows are not worth looking for equal ones."""
+
+
+def of_distinct(every: Callable[..., Value], args: Sequence[Value]) -> Value:
+    """Call a slow kernel once for each different value, where only one argument varies and many rows share a value."""
+    columns = [place for place, arg in enumerate(args) if isinstance(arg, pa.Array)]
+    if len(columns) != 1 or len(args[columns[0]]) < FEW or pa.types.is_nested(args[columns[0]].type):
+        return every(*args)
+    place = columns[0]
+    encoded = args[place].dictionary_encode("encode")
+    if 2 * len(encoded.dictionary) > len(encoded):
+        return every(*args)
+    return every(*args[:place], encoded.dictionary, *args[place + 1 :]).take(encoded.indices)
 
 
 def column_of(values: Sequence[Any], call: Call) -> pa.Array:
