@@ -162,6 +162,9 @@ class Expand(Relation):
     keys: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
 
+    def details(self) -> str:
+        return f"sets={[list(one) for one in self.sets]}"
+
 
 @dataclass(frozen=True)
 class WindowTable(Relation):
@@ -203,6 +206,12 @@ class GroupWindow(Relation):
     by_rows: bool = False
     """Whether size and slide are numbers of rows."""
 
+    def details(self) -> str:
+        unit = "rows" if self.by_rows else "ms"
+        time = self.input.columns[self.time].name
+        window = f"{self.kind}(time={time}, size={self.size} {unit}, slide={self.slide} {unit})"
+        return f"{window}, by={list(self.keys)}, {', '.join([*map(str, self.calls), *self.properties])}"
+
 
 @dataclass(frozen=True)
 class Over(Relation):
@@ -238,6 +247,10 @@ class Correlate(Relation):
     """Over both sides; None for TRUE."""
     ordinality: bool = False
     """UNNEST WITH ORDINALITY: the last column counts from 1."""
+
+    def details(self) -> str:
+        extras = [word for word, said in (("LEFT", self.outer), ("WITH ORDINALITY", self.ordinality)) if said]
+        return ", ".join([str(self.call), *extras, *([] if self.condition is None else [str(self.condition)])])
 
 
 @dataclass(frozen=True)
@@ -276,6 +289,11 @@ class Match(Relation):
     input: Relation
     spec: MatchSpec
 
+    def details(self) -> str:
+        defines = ", ".join(f"{name} AS {rex}" for name, rex in self.spec.defines)
+        measures = ", ".join(f"{rex} AS {name}" for name, rex in self.spec.measures)
+        return f"by={list(self.spec.partition)}, pattern={self.spec.pattern}, define=[{defines}], measures=[{measures}]"
+
 
 # --- several inputs ---
 @dataclass(frozen=True)
@@ -297,7 +315,9 @@ class Join(Relation):
     """For an ANTI join that stands for NOT IN: a NULL on either side keeps rows out."""
 
     def details(self) -> str:
-        return f"{self.kind}, {self.condition}"
+        temporal = [] if self.temporal is None else [f"AS OF {self.left.columns[self.temporal].name}"]
+        aware = ["NULL-aware"] if self.null_aware else []
+        return ", ".join([self.kind, str(self.condition), *temporal, *aware])
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.table.plan.nodes import walk_plan
-from penstock.table.plan.rex import OuterRef, Subquery, walk
 from penstock.table.sql import Binder
-from penstock.table.sql.correlation import rexes
 from tests.table.sql.interpreter import Tables, rows_of
 from tests.table.sql.sessions import Tables as Session
+from tests.table.sql.validity import check_plan
 
 COLUMNS = {"a": ("id", "k", "x"), "b": ("id", "k", "y")}
 NUMBERS = st.one_of(st.none(), st.integers(-2, 4))
@@ -36,8 +34,7 @@ def answers(text: str, data: Tables) -> Counter[tuple[object, ...]]:
 
 def check(text: str, data: Tables) -> None:
     plan = Binder(session()).query(text)
-    left = [one for node in walk_plan(plan) for rex in rexes(node) for one in walk(rex)]
-    assert not any(isinstance(one, Subquery | OuterRef) for one in left)
+    check_plan(plan)
     assert Counter(rows_of(plan, data)) == answers(text, data), text
 
 
@@ -164,7 +161,9 @@ def test_plain_queries(text: str, a: list[tuple[int, ...]], b: list[tuple[int, .
 
 def check_same(text: str, plain: str, data: Tables) -> None:
     """SQLite has no LATERAL, so that it gets the same question in other words."""
-    assert Counter(rows_of(Binder(session()).query(text), data)) == answers(plain, data), text
+    plan = Binder(session()).query(text)
+    check_plan(plan)
+    assert Counter(rows_of(plan, data)) == answers(plain, data), text
 
 
 @settings(max_examples=40, deadline=None)

@@ -12,6 +12,7 @@ import pytest
 from penstock.errors import SqlParserException, TableException, ValidationException
 from penstock.table.sql import Binder
 from tests.table.sql.sessions import ROW, Tables, schema
+from tests.table.sql.validity import check_plan
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_schemas.json").read_text())
 A = f"id INT; k STRING; x INT; {ROW}; m MAP<STRING, INT>; xs ARRAY<INT>; rs ARRAY<ROW<u INT, v STRING>>"
@@ -37,6 +38,7 @@ DIFFERENT = {
     "SELECT IF(x > 1": NULLS,
     "SELECT id, RANK() OVER": NULLS,
     "SELECT id FROM a NATURAL FULL": "the column that two others were merged into is found",
+    "SELECT DATE '2024-02-29' + INTERVAL": "a moment with an interval has at least milliseconds",
     "SELECT id FROM a TABLESAMPLE": "samples are not supported",
     "SELECT T.aa FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.x AS aa ALL": "Flink refuses it later",
     "SELECT id FROM a WHERE k = 'a' /*+": "a hint where none belongs is a comment",
@@ -55,4 +57,6 @@ def test_schema_is_that_of_flink(query: str, expected: str | dict[str, str]) -> 
         assert type(caught.value).__name__ == expected["error"]
         assert str(caught.value).startswith("line ")
         return
-    assert schema(Binder(session).query(query)) == expected
+    plan = Binder(session).query(query)
+    check_plan(plan)
+    assert schema(plan) == expected
