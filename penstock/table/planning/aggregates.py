@@ -8,7 +8,7 @@ from penstock.table.arrow import arrow_schema
 from penstock.table.plan.nodes import PROCTIME, Aggregate, Expand, WindowTable
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
-from penstock.table.planning.window_columns import END, START, TIME, windowed
+from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.aggregates import Fold, VectorFold, folds_for
 from penstock.table.runtime.expand import ExpandOperator
 from penstock.table.runtime.group_aggregate import GroupAggregate, LocalAggregate, part_schema
@@ -26,14 +26,11 @@ def window_keys(relation: Aggregate) -> WindowKeys | None:
     windows = windowed(relation.input)
     roles = {} if windows is None else dict(windows.roles)
     found = {position: roles[key] for position, key in enumerate(relation.keys) if key in roles}
-    if windows is None or not ({START, END} <= set(found.values()) or TIME in found.values()):
+    if windows is None or not {START, END} <= set(found.values()):
         return None
-    end = next((position for position, role in found.items() if role == END), None)
-    by_time = end is None
-    if end is None:
-        end = next(position for position, role in found.items() if role == TIME)
+    end = next(position for position, role in found.items() if role == END)
     plain = tuple(position for position in range(len(relation.keys)) if position not in found)
-    return WindowKeys(plain, tuple(found), end, by_time, windows.processing_time, windows.shifted)
+    return WindowKeys(plain, tuple(found), end, windows.processing_time, windows.shifted)
 
 
 def _window_aggregate(builder: Builder, relation: Aggregate, windows: WindowKeys) -> Physical:

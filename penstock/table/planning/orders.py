@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import TableException
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import PROCTIME, ROWTIME, Over, Relation, Sort
+from penstock.table.plan.nodes import PROCTIME, ROWTIME, Over, Sort
 from penstock.table.plan.rex import OverSpec
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.nodes import Deduplicate, TopN
@@ -12,7 +12,8 @@ from penstock.table.planning.physical import Physical
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.deduplicate import KeepFirst, KeepLast
 from penstock.table.runtime.limit import Limit
-from penstock.table.runtime.over import OverAtEnd, StreamingOver
+from penstock.table.runtime.over import StreamingOver
+from penstock.table.runtime.over_partitions import ChangingOver, OverAtEnd
 from penstock.table.runtime.sort import SortAtEnd, TemporalSort
 from penstock.table.runtime.top_n import TopN as TopNOperator
 from penstock.table.runtime.top_n import TopNSpec
@@ -135,27 +136,37 @@ def _over_at_end(builder: Builder, relation: Over, input: Physical) -> Physical:
 
 def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
     window = relation.windows[0]
-    time = _time_order(relation, window, input)
+    _check_frame(window)
+    first = None if not window.order else input.columns[window.order[0].index]
+    if first is None or first.time is None:
+        return _changing(builder, relation, input)
+    if len(window.order) > 1 or window.order[0].descending or input.changelog:
+        raise TableException(
+            "OVER windows' ordering in stream mode must be defined on a time attribute, ascending, and on nothing "
+            "else, over rows that stay"
+        )
+    time = window.order[0].index if first.time == ROWTIME else None
     operator = StreamingOver(window, time, input.columns, arrow_schema(relation.columns))
     stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
 
 
-def _time_order(relation: Relation, window: OverSpec, input: Physical) -> int | None:
-    """The event time that an OVER window of a stream is ordered by; None for processing time."""
-    if input.changelog:
+def _changing(builder: Builder, relation: Over, input: Physical) -> Physical:
+    """An OVER window that is not ordered by time: a row may change those behind it."""
+    window = relation.windows[0]
+    schema = arrow_schema(relation.columns, True)
+    operator = ChangingOver(window, input.columns, input.changelog, schema, builder.ttl)
+    stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
+    return Physical(stream, relation.columns, True, label_of(relation, "OverAggregate"), (input,))
+
+
+def _check_frame(window: OverSpec) -> None:
+    if not window.order:
         raise TableException(
-            "OVER windows of a stream need rows that stay, and this input changes rows: "
-            "use a Top-N, a window or a group aggregate instead"
-        )
-    column = None if not window.order else input.columns[window.order[0].index]
-    if column is None or column.time is None or len(window.order) > 1 or window.order[0].descending:
-        raise TableException(
-            "OVER windows' ordering in stream mode must be defined on a time attribute, ascending, and on nothing else"
+            "Over Agg: The window rank function without order by. Please re-check the over window statement."
         )
     if window.frame.end is None or window.frame.end > 0:
         raise TableException("OVER RANGE/ROWS FOLLOWING windows are not supported in streaming mode yet.")
-    return window.order[0].index if column.time == ROWTIME else None
 
 
 BUILDERS: dict[type, Build] = {TopN: top_n, Deduplicate: deduplicate, Sort: sort, Over: over}

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
 from penstock.table.runtime.aggregates.numbers import Count
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, joined
 from penstock.table.runtime.function_context import function_context
-from penstock.table.runtime.grouping import Groups, by_fold, grouped, signs_of
+from penstock.table.runtime.grouping import Groups, grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperator, TableOperator
 from penstock.table.types import BigIntType
@@ -94,9 +93,10 @@ def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -
 
 
 class GroupAggregate(HoldingTableOperator):
-    """State of a key: [accumulators, what was sent last]. Input is held back to the end of the epoch.
+    """State of a key: its accumulators. Input is held back to the end of the epoch.
 
-    BATCH mode sends the rows of all groups at the end, and without keys always one.
+    What was sent last follows from the accumulators. BATCH mode sends the rows of all groups at the end, and without
+    keys always one.
     """
 
     def __init__(
@@ -130,97 +130,98 @@ class GroupAggregate(HoldingTableOperator):
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
-        if self.context.batch:
-            self._fold_parts(batch) if self.parts_come else self._fold_rows(batch)
-            return
-        for part in one_by_one(batch):
-            self._send_changes(part, self._fold_parts(part) if self.parts_come else self._fold_rows(part))
+        for part in [batch] if self.context.batch else one_by_one(batch):
+            self._fold(part)
 
-    # --- folding ---
-    def _fold_rows(self, batch: pa.RecordBatch) -> dict[Any, int]:
-        """Fold a batch, and return the changed keys with the position of a row of each."""
+    def _fold(self, batch: pa.RecordBatch) -> None:
+        found, rows = self._grouped(batch)
+        entries = self._groups.get_all(found.keys)
+        before = [
+            [fold.new() if entry is None else entry[number] for entry in entries]
+            for number, fold in enumerate(self.folds)
+        ]
+        tells = not self.context.batch
+        old = self._old_values(before, entries) if tells else []
+        now = fold_groups(self.folds, before, found, rows)
+        self._groups.put_all(found.keys, list(zip(*now, strict=True)) if now else [()] * len(entries))
+        gone = [count <= 0 for count in now[-1]] if self.signed else None
+        if gone is not None:
+            for key, over in zip(found.keys, gone, strict=True):
+                if over:
+                    self._groups.remove(key)
+        if tells:
+            new = [fold.values(now[number]) for number, fold in enumerate(self.results)]
+            self._tell(batch, found, Changes(entries, old, new, gone))
+
+    def _grouped(self, batch: pa.RecordBatch) -> tuple[Groups, list[Any] | None]:
+        if self.parts_come:
+            vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
+            return regrouped(batch, len(self.key_positions), vectors), None
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
         found = grouped(batch, self.key_selector, self.folds, signs)
-        rows = None if found.positions is None else row_folds(self.folds, batch, signs)
-        for index, key in enumerate(found.keys):
-            entry = self._groups.get(key) or [[fold.new() for fold in self.folds], None]
-            fold_group(self.folds, entry[0], found, index, rows)
-            self._groups.put(key, entry)
-        return dict(zip(found.keys, found.firsts.to_pylist(), strict=True))
+        return found, None if found.positions is None else row_folds(self.folds, batch, signs)
 
-    def _fold_parts(self, batch: pa.RecordBatch) -> dict[Any, int]:
-        """Fold what the first phase sent: keys come first, and parts follow."""
-        width = len(self.key_positions)
-        found = Columns(batch).keys(ColumnKeys(tuple(range(width))))
-        assert found is not None
-        vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
-        parts = by_fold([len(fold.part_types()) for fold in vectors], batch.columns[width:])
-        changed: dict[Any, int] = {}
-        for position, code in enumerate(found.which.to_pylist()):
-            key = found.distinct[code]
-            entry = self._groups.get(key) or [[fold.new() for fold in vectors], None]
-            for number, fold in enumerate(vectors):
-                own = parts[number]
-                assert own is not None
-                entry[0][number] = fold.fold(entry[0][number], own[position])
-            self._groups.put(key, entry)
-            changed[key] = position
-        return changed
+    def _old_values(self, before: list[list[Any]], entries: list[Any]) -> list[list[Any]]:
+        """What was sent, before accumulators change; a group that is new has sent nothing."""
+        return [
+            fold.values(before[number])
+            if isinstance(fold, VectorFold)
+            else [None if entry is None else fold.value(entry[number]) for entry in entries]
+            for number, fold in enumerate(self.results)
+        ]
 
     # --- output ---
-    def _send_changes(self, batch: pa.RecordBatch, changed: dict[Any, int]) -> None:
-        kinds, positions, values = list[int](), list[int](), list[tuple[Any, ...]]()
-        for key, position in changed.items():
-            entry: Any = self._groups.get(key)
-            for kind, row in self._changes(key, entry):
-                kinds.append(kind)
-                positions.append(position)
-                values.append(row)
-        if kinds:
-            wanted = range(len(self.key_positions)) if self.parts_come else self.key_positions
-            taken = pa.array(np.array(positions))
-            self._send([batch.column(position).take(taken) for position in wanted], values, kinds)
-
-    def _changes(self, key: Any, entry: list[Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """What is to be said about a group, and note that it was said."""
-        accumulators, sent = entry
-        if self.signed and accumulators[-1] <= 0:
-            self._groups.remove(key)
-            if sent is not None:
-                yield DELETE, sent
+    def _tell(self, batch: pa.RecordBatch, found: Groups, changes: Changes) -> None:
+        rows, kinds = changes.told()
+        if not len(kinds):
             return
-        now = self._values(accumulators)
-        if sent is None:
-            yield INSERT, now
-        elif sent != now:
-            yield UPDATE_BEFORE, sent
-            yield UPDATE_AFTER, now
-        entry[1] = now
-        self._groups.put(key, entry)
-
-    def _values(self, accumulators: list[Any]) -> tuple[Any, ...]:
-        return tuple([fold.value(accumulators[number]) for number, fold in enumerate(self.results)])
-
-    def _send(self, keys: list[pa.Array], values: list[tuple[Any, ...]], kinds: list[int]) -> None:
-        by_call = zip(*values, strict=True) if self.results else ()
-        results = [fold.column(column) for fold, column in zip(self.results, by_call, strict=True)]
-        arrays = [*keys, *results, *([pa.array(kinds, pa.int8())] if self.changelog else [])]
+        wanted = range(len(self.key_positions)) if self.parts_come else self.key_positions
+        positions = found.firsts.take(pa.array(rows % len(found.keys)))
+        arrays = [batch.column(position).take(positions) for position in wanted]
+        picked = pa.array(rows)
+        for fold, old, new in zip(self.results, changes.old, changes.new, strict=True):
+            arrays.append(fold.column([*old, *new]).take(picked))
+        if self.changelog:
+            arrays.append(pa.array(kinds, pa.int8()))
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def at_end(self) -> None:
         super().at_end()
         if not self.context.batch:
             return
-        groups = [(key, entry[0]) for key, entry in self._groups.items() if not self.signed or entry[0][-1] > 0]
+        groups = list(self._groups.items())
         if not groups and not self.key_positions:
             groups = [((), [fold.new() for fold in self.folds])]
         if groups:
-            self._send(
-                key_columns([key for key, _ in groups], list(self.schema)[: len(self.key_positions)]),
-                [self._values(accumulators) for _, accumulators in groups],
-                [INSERT] * len(groups),
-            )
+            arrays = key_columns([key for key, _ in groups], list(self.schema)[: len(self.key_positions)])
+            for number, fold in enumerate(self.results):
+                arrays.append(fold.column(fold.values([entry[number] for _, entry in groups])))
+            self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+class Changes:
+    """What changed in some groups: old and new values by call, and which groups are new or gone."""
+
+    def __init__(self, entries: list[Any], old: list[list[Any]], new: list[list[Any]], gone: list[bool] | None) -> None:
+        self.entries = entries
+        self.old = old
+        self.new = new
+        self.gone = gone
+
+    def told(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Rows to be sent, as positions in the old values followed by the new ones, and their kinds."""
+        count = len(self.entries)
+        fresh = np.fromiter((entry is None for entry in self.entries), bool, count)
+        gone = np.zeros(count, bool) if self.gone is None else np.array(self.gone, bool)
+        changed = np.zeros(count, bool)
+        for old, new in zip(self.old, self.new, strict=True):
+            changed |= np.fromiter((one != other for one, other in zip(old, new, strict=True)), bool, count)
+        first = np.where(fresh | ~(changed | gone), -1, np.where(gone, DELETE, UPDATE_BEFORE))
+        second = np.where(gone | ~(changed | fresh), -1, np.where(fresh, INSERT, UPDATE_AFTER))
+        kinds = np.stack([first, second], axis=1).reshape(-1)
+        rows = np.stack([np.arange(count), np.arange(count) + count], axis=1).reshape(-1)
+        return rows[kinds >= 0], kinds[kinds >= 0]
 
 
 def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[pa.Array]:
@@ -237,18 +238,21 @@ def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | No
     return [None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch)) for fold in folds]
 
 
-def fold_group(
-    folds: Sequence[Fold], accumulators: list[Any], found: Groups, index: int, rows: list[Any] | None
-) -> None:
-    """Fold the rows of a group into its accumulators."""
+def fold_groups(
+    folds: Sequence[Fold], before: list[list[Any]], found: Groups, rows: list[Any] | None
+) -> list[list[Any]]:
+    """Fold groups of rows into accumulators, which are given, and returned, as a list for each fold."""
+    now = []
     for number, fold in enumerate(folds):
         parts = found.parts[number]
         if parts is not None:
             assert isinstance(fold, VectorFold)
-            accumulators[number] = fold.fold(accumulators[number], parts[index])
+            now.append(fold.fold_all(before[number], parts))
         else:
             assert rows is not None and found.positions is not None
-            accumulators[number] = folded_rows(fold, accumulators[number], rows[number], found.positions[index])
+            groups = zip(before[number], found.positions, strict=True)
+            now.append([folded_rows(fold, own, rows[number], positions) for own, positions in groups])
+    return now
 
 
 def folded_rows(fold: Fold, accumulator: Any, rows: tuple[Any, Any, Any], positions: Sequence[int]) -> Any:

@@ -21,8 +21,8 @@ class Groups(NamedTuple):
     keys: Sequence[Any]
     firsts: pa.Array
     """For each group, the position of its first row."""
-    parts: list[list[tuple[Any, ...]] | None]
-    """For each fold and group, what the first phase made; None for a fold that sees rows."""
+    parts: list[list[list[Any]] | None]
+    """For each fold what the first phase made, as a list for each part; None for a fold that sees rows."""
     positions: list[list[int]] | None
     """For each group, the positions of its rows; None if no fold sees rows."""
     columns: list[pa.Array]
@@ -38,9 +38,21 @@ def grouped(
     batch: pa.RecordBatch, keys: ColumnKeys, folds: Sequence[Fold], signs: pa.Array | None, held: bool = True
 ) -> Groups:
     """Group the rows of a batch by key. `held`: whether Python needs the parts, or only their columns."""
+    return _grouped(
+        batch, keys, [fold.parts(batch, signs) if isinstance(fold, VectorFold) else None for fold in folds], held
+    )
+
+
+def regrouped(batch: pa.RecordBatch, width: int, folds: Sequence[VectorFold]) -> Groups:
+    """Group what the first phase sent, keys and then parts: a key may have come from several subtasks."""
+    feed = iter(batch.columns[width:])
+    parts: list[list[Part] | None] = [[Part(next(feed), function) for function in fold.functions()] for fold in folds]
+    return _grouped(batch, ColumnKeys(tuple(range(width))), parts, held=True)
+
+
+def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | None], held: bool) -> Groups:
     found = Columns(batch).keys(keys)
     assert found is not None
-    parts = [fold.parts(batch, signs) if isinstance(fold, VectorFold) else None for fold in folds]
     with_rows = any(part is None for part in parts)
     wanted: list[Part] = [Part(_positions(batch), "min"), *(one for part in parts if part for one in part)]
     if with_rows:
@@ -87,17 +99,6 @@ def _flat(array: pa.ChunkedArray) -> pa.Array:
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
 
 
-def _by_fold(parts: Sequence[list[Part] | None], columns: Sequence[pa.Array]) -> list[list[tuple[Any, ...]] | None]:
-    return by_fold([None if part is None else len(part) for part in parts], columns)
-
-
-def by_fold(widths: Sequence[int | None], columns: Sequence[pa.Array]) -> list[list[tuple[Any, ...]] | None]:
-    """Columns of parts as tuples, for each fold that has so many parts."""
+def _by_fold(parts: Sequence[list[Part] | None], columns: Sequence[pa.Array]) -> list[list[list[Any]] | None]:
     feed = iter(columns)
-    made: list[list[tuple[Any, ...]] | None] = []
-    for width in widths:
-        if width is None:
-            made.append(None)
-        else:
-            made.append(list(zip(*(held_values(next(feed)) for _ in range(width)), strict=True)))
-    return made
+    return [None if part is None else [held_values(next(feed)) for _ in part] for part in parts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.common.time import Time
@@ -20,6 +20,16 @@ class Store:
         self.get = table.entries.get
         self.put = table.put
         self.remove = table.remove
+
+    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        """The values of some addresses; None where there is none."""
+        get = self.get
+        return [get(address) for address in addresses]
+
+    def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
+        """Store values and remember that they changed."""
+        self.table.entries.update(zip(addresses, values, strict=True))
+        self.table.changed.update(addresses)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Every address with its value; nothing may change meanwhile."""
@@ -40,6 +50,13 @@ class ExpiringStore:
 
     def put(self, address: Any, value: Any) -> None:
         self.table.put(address, self._expiry.stamp(value))
+
+    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        return [self.get(address) for address in addresses]
+
+    def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
+        for address, value in zip(addresses, values, strict=True):
+            self.put(address, value)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         return ((address, held[0]) for address, held in self.table.items() if self._expiry.visible(held))

@@ -67,7 +67,7 @@ class TableAggregate(HoldingTableOperator):
         for index, key in enumerate(found.keys):
             state = self._groups.get(key) or [self.fold.new(), 0, []]
             state[0] = folded_rows(self.fold, state[0], rows[0], found.positions[index])
-            state[1] += counts[index][0]
+            state[1] += counts[0][index]
             self._groups.put(key, state)
             if not self.context.batch:
                 self._change(key, state)

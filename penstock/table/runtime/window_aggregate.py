@@ -8,13 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.state.tables import Layout
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
 from penstock.table.runtime.function_context import function_context
-from penstock.table.runtime.group_aggregate import fold_group, key_columns, row_folds, with_counter
-from penstock.table.runtime.grouping import by_fold, grouped, signs_of
+from penstock.table.runtime.group_aggregate import fold_groups, key_columns, row_folds, with_counter
+from penstock.table.runtime.grouping import grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
 from penstock.table.runtime.windows import MICROS, instant_of
@@ -30,17 +29,14 @@ class WindowKeys:
     window: tuple[int, ...]
     """Start, end and time, as far as they are keys."""
     end: int
-    """The end, or the time if `by_time`: one of `window`."""
-    by_time: bool = False
+    """The end: one of `window`."""
     processing_time: bool = False
     shifted: bool = False
     """Whether bounds are times of a zone's clock."""
 
     def last_moment(self, key: tuple[Any, ...], zone: str) -> int:
         """The last millisecond of a window."""
-        millis = key[self.end] // MICROS
-        last = millis if self.by_time else millis - 1
-        return instant_of(last + 1, zone, self.shifted) - 1
+        return instant_of(key[self.end] // MICROS, zone, self.shifted) - 1
 
 
 class WindowAggregate(HoldingTableOperator):
@@ -65,7 +61,7 @@ class WindowAggregate(HoldingTableOperator):
         assert self.keyed is not None
         self._panes = store(self.keyed, "panes", layout=Layout.PANE)
         self._late = context.metrics.counter("numLateRecordsDropped")
-        self._complete: list[tuple[Any, list[Any]]] = []
+        self._complete: list[tuple[Any, tuple[Any, ...]]] = []
         for fold in self.folds:
             fold.open(function_context(context))
 
@@ -76,53 +72,48 @@ class WindowAggregate(HoldingTableOperator):
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
+        rows: list[Any] | None = None
         if self.parts_come:
-            self._take_parts(batch)
-            return
-        signs = signs_of(batch, self.signed)
-        found = grouped(batch, self.all_keys, self.folds, signs)
-        rows = None if found.positions is None else row_folds(self.folds, batch, signs)
-        for index, key in enumerate(found.keys):
-            accumulators = self._pane(self._as_tuple(key))
-            if accumulators is not None:
-                fold_group(self.folds, accumulators, found, index, rows)
-
-    def _take_parts(self, batch: pa.RecordBatch) -> None:
-        width = len(self.all_keys.positions)
-        found = Columns(batch).keys(ColumnKeys(tuple(range(width))))
-        assert found is not None
-        vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
-        parts = by_fold([len(fold.part_types()) for fold in vectors], batch.columns[width:])
-        for position, code in enumerate(found.which.to_pylist()):
-            accumulators = self._pane(self._as_tuple(found.distinct[code]))
-            if accumulators is None:
-                continue
-            for number, fold in enumerate(vectors):
-                own = parts[number]
-                assert own is not None
-                accumulators[number] = fold.fold(accumulators[number], own[position])
+            vectors = [fold for fold in self.folds if isinstance(fold, VectorFold)]
+            found = regrouped(batch, len(self.all_keys.positions), vectors)
+        else:
+            signs = signs_of(batch, self.signed)
+            found = grouped(batch, self.all_keys, self.folds, signs)
+            rows = None if found.positions is None else row_folds(self.folds, batch, signs)
+        addresses = [self._address(self._as_tuple(key)) for key in found.keys]
+        entries = [None if address is None else self._panes.get(address) for address in addresses]
+        before = [
+            [fold.new() if entry is None else entry[number] for entry in entries]
+            for number, fold in enumerate(self.folds)
+        ]
+        now = fold_groups(self.folds, before, found, rows)
+        accumulators = list(zip(*now, strict=True)) if now else [()] * len(entries)
+        kept = [index for index, address in enumerate(addresses) if address is not None]
+        self._panes.put_all([addresses[index] for index in kept], [accumulators[index] for index in kept])
+        for index in kept:
+            if entries[index] is None:
+                self._register(addresses[index])
 
     def _as_tuple(self, key: Any) -> tuple[Any, ...]:
         return key if len(self.all_keys.positions) != 1 else (key,)
 
-    def _pane(self, whole: tuple[Any, ...]) -> list[Any] | None:
-        """The accumulators of a key and window, which are about to change; None if the window is over."""
+    def _address(self, whole: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
+        """Where the accumulators of a key and window are; None if the window is over."""
         windows = self.windows
-        if windows.end >= len(whole) or whole[windows.end] is None:
+        if whole[windows.end] is None:
             return None
-        last = windows.last_moment(whole, self.zone)
-        if not windows.processing_time and last <= self.current_watermark:
+        if not windows.processing_time and windows.last_moment(whole, self.zone) <= self.current_watermark:
             self._late.inc()
             return None
-        key = self._key(whole)
-        namespace = tuple([whole[position] for position in windows.window])
-        accumulators: list[Any] | None = self._panes.get((key, namespace))
-        if accumulators is None:
-            accumulators = [fold.new() for fold in self.folds]
-            queue = self.timers.processing_time if windows.processing_time else self.timers.event_time
-            queue.register(last, key, namespace)
-        self._panes.put((key, namespace), accumulators)
-        return accumulators
+        return self._key(whole), tuple([whole[position] for position in windows.window])
+
+    def _register(self, address: Any) -> None:
+        """Wake up when a window is over."""
+        key, namespace = address
+        windows = self.windows
+        end = namespace[windows.window.index(windows.end)]
+        queue = self.timers.processing_time if windows.processing_time else self.timers.event_time
+        queue.register(instant_of(end // MICROS, self.zone, windows.shifted) - 1, key, namespace)
 
     def _key(self, whole: tuple[Any, ...]) -> Any:
         plain = self.windows.plain
@@ -151,5 +142,5 @@ class WindowAggregate(HoldingTableOperator):
         keys = [key if width != 1 else key[0] for key, _ in complete]
         arrays = key_columns(keys, list(self.schema)[:width])
         for number, fold in enumerate(self.results):
-            arrays.append(fold.column([fold.value(accumulators[number]) for _, accumulators in complete]))
+            arrays.append(fold.column(fold.values([accumulators[number] for _, accumulators in complete])))
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))

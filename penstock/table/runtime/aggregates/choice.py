@@ -20,7 +20,16 @@ from penstock.table.runtime.aggregates.collections import (
     SingleValue,
 )
 from penstock.table.runtime.aggregates.fold import Fold
-from penstock.table.runtime.aggregates.numbers import Avg, Count, Extreme, ExtremeOfChanges, Spread, Sum, SumOrZero
+from penstock.table.runtime.aggregates.numbers import (
+    Avg,
+    Count,
+    Extreme,
+    ExtremeOfChanges,
+    Spread,
+    Sum,
+    SumOfInserts,
+    SumOrZero,
+)
 from penstock.table.runtime.aggregates.user_aggregates import ColumnsAggregate, UserAggregate
 
 Make = Callable[[AggregateCall, Sequence[t.DataType]], Fold]
@@ -51,6 +60,8 @@ def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fo
     name = call.function
     if call.udf is not None:
         return ColumnsAggregate(call, types) if call.udf.vectorised else UserAggregate(call, types)
+    if name == "SUM" and not signed and not call.distinct:
+        return SumOfInserts(call, types, signed)
     if name in _SUMS:
         return _SUMS[name](call, types, signed)
     if name in {"MIN", "MAX"}:

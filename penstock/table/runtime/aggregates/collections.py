@@ -93,13 +93,6 @@ class FirstValue(Listed):
 class LastValue(Listed):
     """LAST_VALUE: the value that came last, of those that are not NULL."""
 
-    def add(self, accumulator: list[Any], args: tuple[Any, ...], sign: int) -> list[Any]:
-        if sign < 0 and args in accumulator:
-            position = len(accumulator) - 1 - accumulator[::-1].index(args)
-            del accumulator[position]
-            return accumulator
-        return super().add(accumulator, args, sign)
-
     def value(self, accumulator: list[Any]) -> Any:
         return accumulator[-1][0] if accumulator else None
 

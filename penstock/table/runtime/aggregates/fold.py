@@ -53,6 +53,11 @@ class Fold:
         """The result, as state holds values."""
         raise NotImplementedError
 
+    def values(self, accumulators: Sequence[Any]) -> list[Any]:
+        """The results of many accumulators."""
+        value = self.value
+        return [value(accumulator) for accumulator in accumulators]
+
     def merge(self, accumulator: Any, other: Any) -> Any:
         """Two accumulators of different rows as one; the rows of the second come later."""
         raise NotImplementedError(f"{self.call.function} cannot merge accumulators")
@@ -90,8 +95,12 @@ class VectorFold(Fold):
         """The types of the parts after the first phase."""
         raise NotImplementedError
 
-    def fold(self, accumulator: Any, parts: Sequence[Any]) -> Any:
-        """Fold what the first phase made of some rows into the accumulator."""
+    def functions(self) -> list[str]:
+        """Arrow's functions that put parts of the same group together once more."""
+        return ["sum"] * len(self.part_types())
+
+    def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
+        """Fold what the first phase made, a column for each part, into the accumulators of as many groups."""
         raise NotImplementedError
 
     def argument(self, batch: pa.RecordBatch) -> pa.Array:

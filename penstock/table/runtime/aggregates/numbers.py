@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -58,8 +59,11 @@ class Count(VectorFold):
     def part_types(self) -> list[pa.DataType]:
         return [pa.int64()]
 
-    def fold(self, accumulator: int, parts: Sequence[Any]) -> int:
-        return accumulator + (parts[0] or 0)
+    def fold_all(self, accumulators: Sequence[int], parts: Sequence[Sequence[Any]]) -> list[int]:
+        return list(map(add, accumulators, parts[0]))
+
+    def values(self, accumulators: Sequence[int]) -> list[int]:
+        return list(accumulators)
 
     def add(self, accumulator: int, args: tuple[Any, ...], sign: int) -> int:
         return accumulator if None in args else accumulator + sign
@@ -96,9 +100,11 @@ class Sum(VectorFold):
             return [pa.decimal128(38, kind.scale), pa.int64()]
         return [_wide(kind), pa.int64()]
 
-    def fold(self, accumulator: tuple[Any, int], parts: Sequence[Any]) -> tuple[Any, int]:
-        total, count = parts
-        return (accumulator[0] + total if total is not None else accumulator[0]), accumulator[1] + (count or 0)
+    def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
+        return [
+            (own[0] if total is None else own[0] + total, own[1] + count)
+            for own, total, count in zip(accumulators, *parts, strict=True)
+        ]
 
     def add(self, accumulator: tuple[Any, int], args: tuple[Any, ...], sign: int) -> tuple[Any, int]:
         value = args[0]
@@ -111,9 +117,53 @@ class Sum(VectorFold):
         total, count = accumulator
         if not count:
             return None
-        if is_whole(self.call.type):
-            return wrapped(int(total), self.call.type)
-        return total
+        return wrapped(int(total), self.call.type) if is_whole(self.call.type) else total
+
+    def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
+        found = [own[0] if own[1] else None for own in accumulators]
+        return wrapped_all(found, self.call.type) if is_whole(self.call.type) else found
+
+
+class SumOfInserts(VectorFold):
+    """SUM of rows that stay. The accumulator is the sum, and None as long as no row has a value."""
+
+    def new(self) -> Any:
+        return None
+
+    def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
+        column = self.argument(batch)
+        return [Part(column.cast(pa.int64()) if pa.types.is_duration(column.type) else column, "sum")]
+
+    def part_types(self) -> list[pa.DataType]:
+        kind = arrow_type(self.types[0])
+        return [pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else _wide(kind)]
+
+    def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
+        return [
+            own if part is None else part if own is None else own + part
+            for own, part in zip(accumulators, parts[0], strict=True)
+        ]
+
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        return accumulator if args[0] is None else args[0] if accumulator is None else accumulator + args[0]
+
+    def merge(self, accumulator: Any, other: Any) -> Any:
+        return self.add(accumulator, (other,), 1)
+
+    def value(self, accumulator: Any) -> Any:
+        return self.values([accumulator])[0]
+
+    def values(self, accumulators: Sequence[Any]) -> list[Any]:
+        return wrapped_all(accumulators, self.call.type) if is_whole(self.call.type) else list(accumulators)
+
+
+def wrapped_all(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
+    """Whole numbers or None as a type holds them; most often they fit as they are."""
+    half = 1 << (_BITS[type(declared)] - 1)
+    there = [number for number in numbers if number is not None]
+    if not there or (min(there) >= -half and max(there) < half):
+        return list(numbers)
+    return [None if number is None else wrapped(int(number), declared) for number in numbers]
 
 
 class SumOrZero(Sum):
@@ -123,6 +173,9 @@ class SumOrZero(Sum):
         found = super().value(accumulator)
         return 0 if found is None else found
 
+    def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
+        return [0 if found is None else found for found in super().values(accumulators)]
+
 
 class Avg(Sum):
     """AVG, which keeps the type of its argument: whole numbers are cut off."""
@@ -130,6 +183,9 @@ class Avg(Sum):
     def value(self, accumulator: tuple[Any, int]) -> Any:
         total, count = accumulator
         return None if not count else _quotient(total, count, self.call.type)
+
+    def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
+        return [self.value(accumulator) for accumulator in accumulators]
 
 
 def _quotient(total: Any, count: Any, declared: t.DataType) -> Any:
@@ -203,14 +259,24 @@ class Extreme(VectorFold):
     def part_types(self) -> list[pa.DataType]:
         return [arrow_type(self.types[0])]
 
-    def fold(self, accumulator: Any, parts: Sequence[Any]) -> Any:
-        return self.add(accumulator, (parts[0],), 1)
+    def functions(self) -> list[str]:
+        return [self.call.function.lower()]
+
+    def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
+        better = self._better
+        return [
+            own if part is None else part if own is None else better(own, part)
+            for own, part in zip(accumulators, parts[0], strict=True)
+        ]
 
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
         value = args[0]
         if value is None:
             return accumulator
         return value if accumulator is None else self._better(accumulator, value)
+
+    def values(self, accumulators: Sequence[Any]) -> list[Any]:
+        return list(accumulators)
 
     def merge(self, accumulator: Any, other: Any) -> Any:
         return self.add(accumulator, (other,), 1)

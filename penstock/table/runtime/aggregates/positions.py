@@ -105,8 +105,8 @@ def _percent_rank(call: AggregateCall, places: Places) -> list[Any]:
 
 
 def _cume_dist(call: AggregateCall, places: Places) -> list[Any]:
-    last = {place: index + 1 for index, place in enumerate(places)}
-    return [last[place] / len(places) for place in places]
+    """As in Flink, rows that are equal do not share a value."""
+    return [(index + 1) / len(places) for index in range(len(places))]
 
 
 def _ntile(call: AggregateCall, places: Places) -> list[Any]:
