@@ -40,9 +40,13 @@ for _module in (
     _module.register_all()
 
 
+_INTERNAL = frozenset({"AT", "FIELD", "ITEM", "NEGATE", "POSITIVE", "SINGLE_VALUE", "SUM0"})
+"""Functions that queries have signs for."""
+
+
 def names() -> list[str]:
     """All functions that SHOW FUNCTIONS lists."""
-    return sorted(name.lower() for name in {*scalar_names(), *aggregate_names()})
+    return sorted(name.lower() for name in {*scalar_names(), *aggregate_names()} - _INTERNAL)
 
 
 __all__ = [

@@ -336,8 +336,13 @@ def _or_null(kind: t.DataType) -> Callable[[Any], str]:
     return lambda value: "null" if value is None else write(value)
 
 
+def json_member(key: str, value: str) -> str:
+    """A member of an object, of a value that is JSON already."""
+    return f"{_quoted(key)}:{value}"
+
+
 def _object(members: Any) -> str:
-    return "{" + ",".join(f"{_quoted(key)}:{value}" for key, value in members) + "}"
+    return "{" + ",".join(json_member(key, value) for key, value in members) + "}"
 
 
 def _marked(args: tuple[Rex, ...]) -> tuple[Rex, ...]:

@@ -19,6 +19,7 @@ from penstock.table.runtime.aggregates.collections import (
     ListAgg,
     SingleValue,
 )
+from penstock.table.runtime.aggregates.documents import JsonArrayAgg, JsonObjectAgg, Percentile
 from penstock.table.runtime.aggregates.fold import Fold
 from penstock.table.runtime.aggregates.numbers import (
     Avg,
@@ -39,6 +40,9 @@ _BY_ROW: dict[str, Make] = {
     "STRING_AGG": ListAgg,
     "ARRAY_AGG": ArrayAgg,
     "COLLECT": Collect,
+    "JSON_ARRAYAGG": JsonArrayAgg,
+    "JSON_OBJECTAGG": JsonObjectAgg,
+    "PERCENTILE": Percentile,
     "SINGLE_VALUE": SingleValue,
     **dict.fromkeys(("VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV"), Spread),
 }
