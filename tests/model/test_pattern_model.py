@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.cep import Pattern
+from penstock.cep import Pattern, WithinType
 from penstock.cep.testing import PatternTester
 from penstock.common import Duration
 
@@ -29,9 +29,13 @@ class Element:
     optional: bool = False
     barred: str = ""
     """What must not come between the element before and this one."""
+    until: str = ""
+    """What ends the loop."""
+    wait: int = 0
+    """How long after the event before the element's only event may come; 0 if that does not matter."""
 
     def takes(self, event):
-        return event[0] in self.types
+        return event[0] in self.types and event[0] not in self.until
 
 
 def next_ones(events, after, how, takes):
@@ -51,7 +55,12 @@ def runs(element, events, after, begins):
         if len(run) >= element.least:
             yield run
         if element.most is None or len(run) < element.most:
-            waiting += [(*run, index) for index in next_ones(events, run[-1], element.inner, element.takes)]
+            further = next_ones(events, run[-1], element.inner, element.takes)
+            waiting += [(*run, index) for index in further if not ends_between(element, events, run[-1], index)]
+
+
+def ends_between(element, events, first, last):
+    return any(event[0] in element.until for event in events[first + 1 : last])
 
 
 def all_matches(elements, events, window, chosen=()):
@@ -66,6 +75,7 @@ def all_matches(elements, events, window, chosen=()):
     for run in runs(element, events, taken[-1] if taken else -1, not taken):
         between = events[taken[-1] + 1 : run[0]] if taken else []
         in_time = not window or events[run[-1]][1] - events[(taken or run)[0]][1] < window
+        in_time = in_time and not (taken and element.wait and events[run[0]][1] - events[taken[-1]][1] >= element.wait)
         if in_time and not any(event[0] in element.barred for event in between):
             yield from all_matches(elements, events, window, (*chosen, run))
 
@@ -86,6 +96,10 @@ def pattern_of(elements, window):
             getattr(pattern, INNER[element.inner])()
         if element.optional:
             pattern.optional()
+        if element.until:
+            pattern.until(lambda event, types=element.until: event[0] in types)
+        if element.wait:
+            pattern.within(Duration.of_millis(element.wait), WithinType.PREVIOUS_AND_CURRENT)
     return pattern.within(Duration.of_millis(window)) if window else pattern
 
 
@@ -103,7 +117,12 @@ def patterns(draw):
         looped = number > 0 and elements[-1].most != 1
         may_bar = number > 0 and not optional and not elements[-1].optional and not looped and how != STRICT
         barred = "x" if may_bar and draw(st.booleans()) else ""
-        elements.append(Element(how, draw(types), least, most, draw(contiguity), optional, barred))
+        until = draw(st.sampled_from(["", "c", "x"])) if most is None else ""
+        single = number > 0 and (least, most) == (1, 1) and not optional and not barred
+        wait = (
+            draw(st.sampled_from([0, 0, 2])) if single and not elements[-1].optional and elements[-1].most == 1 else 0
+        )
+        elements.append(Element(how, draw(types), least, most, draw(contiguity), optional, barred, until, wait))
     return elements
 
 
