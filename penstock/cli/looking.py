@@ -44,16 +44,25 @@ def logs(
     job: Job,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends.")] = False,
     stdout: Annotated[bool, typer.Option("-o", "--stdout", help="What the program printed, not its log.")] = False,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--level", metavar="LOGGER=LEVEL", help="Give a logger, or root, another level while the job runs."
+        ),
+    ] = None,
     at: At = None,
     token: Token = None,
     cacert: CaCert = None,
     option: Settings = None,
 ) -> None:
-    """Show a job's log, or what its program printed."""
+    """Show a job's log, or what its program printed; or with --level change what it logs."""
     from penstock.cli.waiting import pauses
 
     client = connect(at, token, cacert, option)
     full = job_id(client, job)
+    if level:
+        set_levels(client, full, level)
+        return
     tail = Tail(client, full, "stdout" if stdout else "log")
     if not follow:
         tail.show()
@@ -67,6 +76,19 @@ def logs(
             return
         if not ended:
             time.sleep(next(waits))
+
+
+def set_levels(client: RestClient, job: str, given: list[str]) -> None:
+    """Change levels, and show those that there are then."""
+    from penstock.cli import output
+    from penstock.errors import ConfigurationError
+
+    for one in given:
+        if "=" not in one:
+            raise ConfigurationError(f"--level takes LOGGER=LEVEL, such as root=DEBUG, and not '{one}'")
+    wanted = {name: level for name, _, level in (one.partition("=") for one in given)}
+    answer = client.patch(f"/jobs/{job}/log-levels", {"levels": wanted})
+    output.table(["logger", "level"], list(answer["levels"].items()))
 
 
 def state(

@@ -59,8 +59,8 @@ class RestClient:
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         return self._request("POST", path, json.dumps(body).encode()).json()
 
-    def patch(self, path: str, **query: Any) -> Any:
-        return self._request("PATCH", _with_query(path, query), b"{}").json()
+    def patch(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        return self._request("PATCH", _with_query(path, query), json.dumps(body or {}).encode()).json()
 
     def upload(self, path: str, file: str | os.PathLike[str]) -> Any:
         """Send a file, which keeps its name, as a form would."""

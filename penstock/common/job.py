@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
@@ -106,6 +107,14 @@ class RunningJob(Protocol):
 
     def query(self, request: Any) -> Future[Any]: ...
 
+    def widget(self, seconds: float) -> Any:
+        """Show the job in a notebook."""
+        ...
+
+    def bundle(self) -> Mapping[str, str]:
+        """What a notebook shows of this moment."""
+        ...
+
 
 class JobClient:
     """Steers one job. Every answer comes as a future, because the job may have to be asked."""
@@ -147,6 +156,18 @@ class JobClient:
     def get_queryable_state_address(self) -> tuple[str, int] | None:
         """The host and port for a QueryableStateClient; None unless queryable-state.enable is set."""
         return self._job.queryable_address
+
+    def widget(self, seconds: float = 1.0) -> Any:
+        """Show the job's graph with live rates below a notebook's cell, drawn anew every so many seconds until the job
+        ends; `stop()` of what is returned ends that sooner. A client that is the value of a cell shows itself so."""
+        return self._job.widget(seconds)
+
+    def _ipython_display_(self) -> None:
+        """IPython calls this for the value of a cell."""
+        self.widget()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
+        return self._job.bundle()
 
     def __repr__(self) -> str:
         return f"JobClient({self._job.job_id})"

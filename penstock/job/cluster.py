@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
+from penstock.runtime.core.watching import Question
 from penstock.runtime.sinks.committing import Begun
 
 
@@ -42,6 +44,9 @@ class Cluster(Protocol):
         self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
     ) -> list[Report]:
         """Both in one: `found` is called when all have answered, which may be while the epoch runs."""
+
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        """Ask all slots something while they work, from any thread; by slot, the answer to come."""
 
     def release(self) -> list[Report]:
         """Close the slots' functions and release their processes. Called once, also after a failure."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any
@@ -23,14 +23,22 @@ from penstock.errors import (
 from penstock.job.accumulators import combined
 from penstock.job.cluster import Cluster
 from penstock.job.driver import Driver
+from penstock.job.picture import bundle
 from penstock.job.rates import Rates
 from penstock.job.record import JobRecord, Settings, StateRecord, record_of
 from penstock.job.view import JobView
+from penstock.job.widget import JobWidget
+from penstock.logs.levels import Levels, apply, checked, current
+from penstock.logs.settings import LogSettings
 from penstock.queryable.requests import QueryAnswer, QueryRequest
+from penstock.runtime.core.profiling import ProfileOrder, Seen
 from penstock.runtime.core.queryables import QueryableState
+from penstock.runtime.core.watching import SetLevels
 from penstock.storage import Storage
 
 STOP_SECONDS = 10
+ANSWER_SECONDS = 10
+"""How long a slot may take to answer beyond what it was asked to take."""
 
 
 class JobHandle:
@@ -54,6 +62,8 @@ class JobHandle:
         self._rates = Rates()
         self.queryable_address: tuple[str, int] | None = None
         """Where clients can look its queryable state up; None if it is not served."""
+        self.logs: LogSettings | None = None
+        """What its slots log; None if nothing is known about it."""
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
@@ -178,6 +188,39 @@ class JobHandle:
         """The states that can be looked up, as far as functions have asked for them."""
         return self._driver.queryable_states()
 
+    # --- watching it ---
+    def log_levels(self) -> Levels:
+        """The levels that loggers have been given, in slots and driver."""
+        levels = self.logs.levels if self.logs is not None else current()
+        return {name: level for name, level in sorted(levels.items()) if level}
+
+    def set_log_levels(self, levels: Mapping[str, str]) -> None:
+        """Give loggers other levels, in this process and in all slots, now and after restarts.
+
+        An empty level leaves a logger to the one above it. Raises ConfigurationError for one that there is not.
+        """
+        wanted = checked(levels)
+        apply(wanted)
+        if self.logs is not None:
+            self.logs.levels = {**self.logs.levels, **wanted}
+        if self._cluster is not None:
+            wait(self._cluster.watch(SetLevels(wanted)).values(), ANSWER_SECONDS)
+
+    def profile(self, order: ProfileOrder) -> list[Seen]:
+        """Where the slots are, looked at again and again for some time. Slots that do not answer are left out."""
+        asked = self._cluster.watch(order) if self._cluster is not None else {}
+        done, _ = wait(asked.values(), order.seconds + ANSWER_SECONDS)
+        return [seen for answer in done if answer.exception() is None for seen in answer.result()]
+
+    def widget(self, seconds: float) -> JobWidget:
+        """Show it in a notebook, drawn anew every so often."""
+        return JobWidget(self.record, seconds)
+
+    def bundle(self) -> Mapping[str, str]:
+        """What a notebook shows of this moment."""
+        return bundle(self.record())
+
+    # --- snapshots ---
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:
         """Write a savepoint below a directory and return its path."""
         below = directory or self._savepoints

@@ -17,10 +17,11 @@ _TABLES = (
     "penstock.rest.settings",
     "penstock.queryable.options",
     "penstock.reporters.options",
+    "penstock.logs.settings",
 )
 """Modules with a list `OPTIONS`. A part that reads options of its own adds its module here."""
 
-FREE = ("spark.", "pipeline.global-job-parameters.", "metrics.reporter.", "traces.reporter.")
+FREE = ("spark.", "pipeline.global-job-parameters.", "metrics.reporter.", "traces.reporter.", "logging.level.")
 """Names that begin like this are passed on as they are, and cannot be judged."""
 
 _SIMILAR = 0.86

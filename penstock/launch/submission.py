@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,8 @@ from penstock.launch.durable_jobs import (
 from penstock.launch.environment_settings import EnvironmentSettings, measuring, savepoint_directory, state_backend
 from penstock.launch.queryable_serving import Serving, serving
 from penstock.launch.recorded_settings import recorded
+from penstock.logs.levels import apply, current
+from penstock.logs.settings import LogSettings, log_settings
 from penstock.reporters.reporting import Place, place_for
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.sink_operators import PrintSink
@@ -170,6 +172,7 @@ def start(
         sort_memory=settings.sort_memory,
         archive=defaults().archive,
         measuring=measuring(settings),
+        logs=logs_of(settings.given.to_dict()),
     )
     deployment.search_path[:0] = dependencies.search_path()
     owner = owned(settings, plan, job_id.hex)
@@ -200,12 +203,20 @@ def start(
         savepoint_directory(settings),
         recorded(settings),
     )
+    handle.logs = deployment.logs
     if served is not None:
         served.add(job_id.hex, handle)
         handle.queryable_address = served.address
     if reported is not None:
         reported.add(job_id.hex, handle.record)
     return _started(handle)
+
+
+def logs_of(configuration: Mapping[str, str]) -> LogSettings:
+    """What slots log: at the levels of this process, which get those of the configuration first."""
+    settings = log_settings(configuration)
+    apply(settings.levels)
+    return replace(settings, levels=current())
 
 
 def _started(handle: JobHandle) -> JobHandle:

@@ -11,16 +11,26 @@ from penstock import __version__
 from penstock.rest.activity_history import ActivityHistory
 from penstock.rest.desk import Desk
 from penstock.rest.door import Door
+from penstock.rest.flame_graphs import FlameGraphs
 from penstock.rest.jobs import Jobs
 from penstock.rest.openapi import described, page
 from penstock.rest.operations import Operations
 from penstock.rest.replies import FORESEEN, Answer, answer_error, answer_http_error, answer_surprise
-from penstock.rest.routes import applications, checkpoints, cluster, programs, queryable, task_managers, vertices
+from penstock.rest.routes import (
+    applications,
+    checkpoints,
+    cluster,
+    programs,
+    queryable,
+    task_managers,
+    vertices,
+    watching,
+)
 from penstock.rest.routes import jobs as job_routes
 from penstock.rest.settings import RestSettings
 from penstock.rest.web_pages import add_pages
 
-_ROUTERS = (cluster, job_routes, applications, checkpoints, vertices, task_managers, programs, queryable)
+_ROUTERS = (cluster, job_routes, applications, checkpoints, vertices, task_managers, programs, queryable, watching)
 
 
 def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
@@ -36,7 +46,7 @@ def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
         default_response_class=Answer,
     )
     app.state.history = ActivityHistory(jobs)
-    app.state.desk = Desk(jobs, settings, Operations(settings.remember / 1000))
+    app.state.desk = Desk(jobs, settings, Operations(settings.remember / 1000), FlameGraphs(jobs, settings.flame))
     for kind in FORESEEN:
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(HTTPException, answer_http_error)

@@ -12,6 +12,7 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.job.record import JobRecord, VertexRecord
+from penstock.rest.flame_graphs import FlameGraphs
 from penstock.rest.jobs import Jobs, UnknownJob
 from penstock.rest.operations import Operations, TooMany
 from penstock.rest.replies import complaints, malformed, missing
@@ -36,6 +37,7 @@ class Desk:
     jobs: Jobs
     settings: RestSettings
     operations: Operations
+    flames: FlameGraphs
     _slots_for_slow: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(MOST_SLOW))
 
     @contextmanager

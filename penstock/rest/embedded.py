@@ -11,16 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.launch.submission import with_defaults
+from penstock.logs.formats import formatter
+from penstock.logs.settings import log_settings
 from penstock.rest.installed import check_installed
 from penstock.rest.jobs import LogFile
 from penstock.rest.local_jobs import LocalJobs
 from penstock.rest.settings import RestSettings, rest_settings
+from penstock.runtime.core.here import origin_here
 
 
 @contextmanager
 def served(configuration: Mapping[str, str]) -> Iterator[None]:
     """Within this block every job that is started here can be seen and steered over REST."""
-    with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _logged_to(Path(folder)) as log_file:
+    shown = formatter(log_settings(configuration).format, origin_here)
+    with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _logged_to(Path(folder), shown) as log_file:
         jobs = LocalJobs(configuration, [log_file])
         # No program but the one that runs here is started by this process, and the address is a server's.
         with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False, address=None)) as url:
@@ -44,22 +48,22 @@ def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
 
 
 @contextmanager
-def _logged_to(folder: Path) -> Iterator[LogFile]:
-    """Keep what Penstock logs in a file, so that REST can show it."""
+def _logged_to(folder: Path, shown: logging.Formatter) -> Iterator[LogFile]:
+    """Keep what Penstock and the functions of jobs log in a file, so that REST can show it."""
     path = folder / "penstock.log"
     handler: logging.Handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s - %(message)s"))
-    logger = logging.getLogger("penstock")
+    handler.setFormatter(shown)
+    root, logger = logging.getLogger(), logging.getLogger("penstock")
     level, added = logger.level, [handler]
-    if not logger.hasHandlers() and logging.lastResort is not None:
+    if not root.hasHandlers() and logging.lastResort is not None:
         added.append(logging.lastResort)  # Python shows warnings by itself only as long as there is no handler at all
     for one in added:
-        logger.addHandler(one)
+        root.addHandler(one)
     logger.setLevel(min(level or logging.INFO, logging.INFO))
     try:
         yield LogFile(path.name, path)
     finally:
         for one in added:
-            logger.removeHandler(one)
+            root.removeHandler(one)
         logger.setLevel(level)
         handler.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.job.record import JobRecord
+from penstock.runtime.core.profiling import ProfileOrder, Seen
 
 QUERY_SECONDS = 30.0
 """How long a lookup of queryable state may take, with all that it waits for."""
@@ -122,6 +123,16 @@ class Jobs(Protocol):
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """What queryable state holds, as JSON. A request names `keys`, or says otherwise what is wanted."""
+
+    # --- watching ---
+    def log_levels(self, job_id: str) -> Mapping[str, str]:
+        """The levels that loggers of a running job have been given."""
+
+    def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
+        """Give loggers other levels, everywhere in the job."""
+
+    def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
+        """Look at what the slots do; returns when that is done."""
 
     # --- programs ---
     def programs(self) -> Sequence[ProgramRecord]: ...

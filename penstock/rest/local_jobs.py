@@ -26,6 +26,7 @@ from penstock.rest.jobs import (
     TaskManagerRecord,
     UnknownJob,
 )
+from penstock.runtime.core.profiling import ProfileOrder, Seen
 
 KEPT = 100
 """How many jobs that have ended are remembered."""
@@ -128,6 +129,16 @@ class LocalJobs:
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return look_up(self._handle(job_id).query, name, request, QUERY_SECONDS)
+
+    # --- watching ---
+    def log_levels(self, job_id: str) -> Mapping[str, str]:
+        return self._handle(job_id).log_levels()
+
+    def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
+        self._handle(job_id).set_log_levels(levels)
+
+    def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
+        return self._handle(job_id).profile(order)
 
     # --- programs: one is running here already ---
     def programs(self) -> Sequence[ProgramRecord]:

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.common.configuration import parse_duration
 from penstock.errors import ConfigurationError
 from penstock.launch.options import parse_memory_size, positive, some_text, truth
+from penstock.runtime.core.profiling import ProfileOrder
 
 LOOPBACK = "127.0.0.1"
 _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
@@ -38,6 +39,25 @@ class Tokens:
 
     def __bool__(self) -> bool:
         return self.read is not None or self.operate is not None
+
+
+@dataclass(frozen=True)
+class FlameSettings:
+    """How flame graphs are made. Times are in milliseconds."""
+
+    enabled: bool = True
+    samples: int = 100
+    delay: int = 50
+    """Between two samples."""
+    depth: int = 100
+    refresh: int = 60_000
+    """How old a graph may be before a request begins a new one."""
+    cleanup: int = 600_000
+    """After how long one that nobody asks for is forgotten."""
+
+    @property
+    def order(self) -> ProfileOrder:
+        return ProfileOrder(self.samples, self.delay, self.depth)
 
 
 @dataclass(frozen=True)
@@ -66,6 +86,7 @@ class RestSettings:
     refresh_millis: int = 3000
     dashboard: Path | None = None
     allow_origin: str | None = None
+    flame: FlameSettings = field(default_factory=FlameSettings)
 
     @property
     def on_loopback(self) -> bool:
@@ -169,6 +190,12 @@ OPTIONS = [
     RestOption("web.refresh-interval", "refresh_millis", _some_time, "3 s"),
     RestOption("web.dashboard.dir", "dashboard", _path),
     RestOption("web.access-control-allow-origin", "allow_origin", str.strip),
+    RestOption("rest.flamegraph.enabled", "flame.enabled", truth, "true"),
+    RestOption("rest.flamegraph.num-samples", "flame.samples", positive, "100"),
+    RestOption("rest.flamegraph.delay-between-samples", "flame.delay", _some_time, "50 ms"),
+    RestOption("rest.flamegraph.stack-depth", "flame.depth", positive, "100"),
+    RestOption("rest.flamegraph.refresh-interval", "flame.refresh", _some_time, "1 min"),
+    RestOption("rest.flamegraph.cleanup-interval", "flame.cleanup", _some_time, "10 min"),
 ]
 """Every option of REST, in the order in which they are applied: `rest.bind-port` wins over `rest.port`."""
 

@@ -21,11 +21,15 @@ from typing import Any
 from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.common.configuration import Configuration
 from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspended, PenstockError, StorageError
-from penstock.job.record import as_json
+from penstock.job.record import as_json, from_json
 from penstock.launch.programs import Program
 from penstock.launch.submission import with_defaults
+from penstock.logs.formats import TEXT_FORMAT, formatter
+from penstock.logs.settings import log_settings
 from penstock.queryable.rest_form import look_up
 from penstock.rest.jobs import QUERY_SECONDS
+from penstock.runtime.core.here import origin_here
+from penstock.runtime.core.profiling import ProfileOrder
 from penstock.server.control import ControlDoor
 from penstock.server.driver_spec import DriverSpec
 from penstock.server.fencing import newest_fence
@@ -57,6 +61,8 @@ class DriverProcess:
         if not self._enter():
             return REFUSED
         door = ControlDoor(self._spec.address, self._spec.key_file, self._handlers())
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(formatter(log_settings(self._configuration().to_dict()).format, origin_here))
         logs = [Path(self._spec.folder) / name for name in ("driver.log", "driver.out")]
         keep_small(logs, self._spec.log_size, self._spec.log_files)
         outcome = self._outcome_of(self._run_program)
@@ -140,6 +146,10 @@ class DriverProcess:
             "savepoint": self._savepoint,
             "checkpoint": lambda asked: self._jobs.handle(asked["job"]).trigger_checkpoint(asked["full"]),
             "query": self._query,
+            "log-levels": self._log_levels,
+            "profile": lambda asked: as_json(
+                self._jobs.handle(asked["job"]).profile(from_json(ProfileOrder, asked["order"]))
+            ),
             "suspend": lambda _: self._suspend(),
             "rescale": self._rescale,
         }
@@ -160,6 +170,13 @@ class DriverProcess:
 
     def _query(self, asked: Mapping[str, Any]) -> Any:
         return look_up(self._jobs.handle(asked["job"]).query, asked["name"], asked["request"], QUERY_SECONDS)
+
+    def _log_levels(self, asked: Mapping[str, Any]) -> dict[str, str]:
+        """Those that there are, after those that are wanted were set."""
+        handle = self._jobs.handle(asked["job"])
+        if asked["levels"]:
+            handle.set_log_levels(asked["levels"])
+        return handle.log_levels()
 
     def _suspend(self) -> None:
         """Stop all jobs, and end without a word from the program: it begins again at the next start."""
@@ -231,7 +248,7 @@ def _stop_spark() -> None:
 
 def main() -> None:
     """The process's entry."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.INFO, format=TEXT_FORMAT)
     code = DriverProcess(DriverSpec.load(sys.argv[1])).run()
     # Threads of the program, or of the libraries that it uses, must not keep a driver whose program has ended.
     last = threading.Timer(LAST_SECONDS, os._exit, (code,))

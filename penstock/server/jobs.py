@@ -15,7 +15,8 @@ from penstock.checkpoint.store import dispose_savepoint
 from penstock.common.job import JobID
 from penstock.common.secrets import masked
 from penstock.errors import AlreadyThere, NotFound, PenstockError, ProgramError, UnsupportedOperation
-from penstock.job.record import JobRecord
+from penstock.job.handle import ANSWER_SECONDS
+from penstock.job.record import JobRecord, as_json, from_json
 from penstock.rest.jobs import (
     QUERY_SECONDS,
     LogFile,
@@ -26,6 +27,7 @@ from penstock.rest.jobs import (
     TaskManagerRecord,
     UnknownJob,
 )
+from penstock.runtime.core.profiling import ProfileOrder, Seen
 from penstock.server.control import DriverUnreachable
 from penstock.server.drivers import Drivers
 from penstock.server.history import History
@@ -125,6 +127,21 @@ class ServerJobs:
         job, ordinal = self._running(job_id, "be queried")
         answer: Mapping[str, Any] = job.ask("query", ordinal, 2 * QUERY_SECONDS, name=name, request=dict(request))
         return answer
+
+    # --- watching ---
+    def log_levels(self, job_id: str) -> Mapping[str, str]:
+        job, ordinal = self._running(job_id, "be asked for its log levels")
+        levels: Mapping[str, str] = job.ask("log-levels", ordinal, levels={})
+        return levels
+
+    def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
+        job, ordinal = self._running(job_id, "be given log levels")
+        job.ask("log-levels", ordinal, levels=dict(levels))
+
+    def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
+        job, ordinal = self._running(job_id, "be profiled")
+        seen = job.ask("profile", ordinal, order.seconds + 2 * ANSWER_SECONDS, order=as_json(order))
+        return [from_json(Seen, one) for one in seen]
 
     def _running(self, job_id: str, what: str) -> tuple[Supervised, int]:
         if self._supervisor.find(job_id) is None and (archived := self._history.record(job_id)) is not None:

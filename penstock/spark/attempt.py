@@ -10,6 +10,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +22,24 @@ from penstock.graph.plan import Plan
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
+from penstock.runtime.core.watching import Question
 from penstock.spark.encryption import Identity, new_identity
 from penstock.spark.lifelines import Lifelines
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, send
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
 from penstock.spark.preloading import needed
-from penstock.spark.worker import COMMAND, DEPLOY, LOOK, LOOK_FIRST, RELEASE, Hello, Invitation
+from penstock.spark.side_links import SideLinks
+from penstock.spark.worker import (
+    COMMAND,
+    CONTROL,
+    DEPLOY,
+    LIFELINE,
+    LOOK,
+    LOOK_FIRST,
+    RELEASE,
+    SIDE,
+    Hello,
+    Invitation,
+)
 
 ENDING_SECONDS = 3.0
 """How long Spark's job may take to end by itself once its slots have ended."""
@@ -59,6 +73,8 @@ class Attempt:
         self._ended = False
         self._failure: str | None = None
         self._links: list[socket.socket] = []
+        self._side_links: list[socket.socket] = []
+        """Those over which slots are watched. They are read to their end, which comes when the slots end."""
         on_network = not is_local(context)
         secret = secrets.token_bytes(32)
         identity = new_identity() if encrypt and on_network else None
@@ -80,20 +96,21 @@ class Attempt:
             self._await_cores(waiting)
             log.debug("attempt %d asks Spark for %d slots", self._number, self._slots)
             self._job.start()
-            hellos, control, lifelines = self._met(waiting)
+            hellos, links = self._met(waiting)
             log.debug("attempt %d has its slots", self._number)
         except BaseException:
             self.end()
             raise
         self._addresses = [hellos[slot].address for slot in range(self._slots)]
-        self._inlets = [Inlet(control[slot]) for slot in range(self._slots)]
+        self._inlets = [Inlet(links[CONTROL][slot]) for slot in range(self._slots)]
         self._selector = selectors.DefaultSelector()
         for slot, inlet in enumerate(self._inlets):
             self._selector.register(inlet.sock, selectors.EVENT_READ, slot)
         self._lifelines = Lifelines(patience, on_wake, self._cut)
         for slot, hello in hellos.items():
-            self._lifelines.add(slot, lifelines[slot], hello.process, hello.machine)
+            self._lifelines.add(slot, links[LIFELINE][slot], hello.process, hello.machine)
         self._lifelines.start()
+        self._side = SideLinks(links[SIDE])
 
     # --- the start ---
     def _run(self, invitation: Invitation) -> None:
@@ -120,25 +137,24 @@ class Attempt:
             return self._slots
         return int(self._context.defaultParallelism) // int(configuration.get("spark.task.cpus", "1") or 1)
 
-    def _met(self, waiting: Waiting) -> tuple[dict[int, Hello], dict[int, socket.socket], dict[int, socket.socket]]:
-        """Wait until every slot has made both of its links."""
+    def _met(self, waiting: Waiting) -> tuple[dict[int, Hello], dict[str, dict[int, socket.socket]]]:
+        """Wait until every slot has made all of its links: these, by kind and slot, and what slots said."""
         hellos: dict[int, Hello] = {}
-        control: dict[int, socket.socket] = {}
-        lifelines: dict[int, socket.socket] = {}
-        while len(control) < self._slots or len(lifelines) < self._slots:
+        links: dict[str, dict[int, socket.socket]] = {CONTROL: {}, LIFELINE: {}, SIDE: {}}
+        while any(len(of_kind) < self._slots for of_kind in links.values()):
             guest = self._door.guest(0.1)
             if guest is not None:
-                self._links.append(guest[1])
                 hello: Hello = pickle.loads(guest[0])
                 log.debug("attempt %d meets slot %d", self._number, hello.slot)
-                (lifelines if hello.lifeline else control)[hello.slot] = guest[1]
-                if not hello.lifeline:
+                links[hello.kind][hello.slot] = guest[1]
+                if hello.kind == CONTROL:
                     hellos[hello.slot] = hello
+                (self._side_links if hello.kind == SIDE else self._links).append(guest[1])
                 continue
             if self._failure is not None:
                 raise SlotLost(f"the slots did not start: {self._failure}")
-            waiting.step(len(control))
-        return hellos, control, lifelines
+            waiting.step(len(links[CONTROL]))
+        return hellos, links
 
     # --- orders ---
     def deploy(self, deployment: Deployment) -> list[Report]:
@@ -176,6 +192,10 @@ class Attempt:
                 if tag == cut and len(answers[cut]) == len(lookups):
                     found(list(answers[cut].values()))
         return [answers[epoch][slot] for slot in sorted(orders)]
+
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        """Ask all slots while they work; from any thread."""
+        return self._side.ask(question)
 
     def release(self) -> list[Report]:
         """Close the slots' functions, and let the processes end."""
@@ -266,6 +286,13 @@ class Attempt:
         self._job.join(ENDING_SECONDS)
         if self._job.is_alive():
             self._context.cancelJobGroup(self._group)
+        self._close_side()
+
+    def _close_side(self) -> None:
+        if hasattr(self, "_side"):
+            self._side.close()
+        else:
+            closed(self._side_links)
 
 
 class Waiting:

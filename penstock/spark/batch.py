@@ -9,6 +9,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,12 +24,14 @@ from penstock.runtime.batch.stage import Assignments, reports_of
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
+from penstock.runtime.core.watching import Question
 from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import door_of, is_local, reason
 from penstock.spark.batch_task import StageTask
 from penstock.spark.encryption import new_identity
 from penstock.spark.links import LinkLost, Tag, send
 from penstock.spark.session import in_session
+from penstock.spark.side_links import SideLinks, Talking
 
 LOOK_SECONDS = 0.05
 PROGRESS_SECONDS = 2.0
@@ -86,6 +89,10 @@ class SparkBatchCluster:
     ) -> list[Report]:
         raise UnsupportedOperation("a BATCH job has no queryable state")
 
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        """Tasks come and go: they know what the deployment said when they began, and are not asked."""
+        return {}
+
     def release(self) -> list[Report]:
         """Functions are closed in the tasks, and tasks end with their work."""
         self._released = True
@@ -125,6 +132,8 @@ class BatchRun:
         self._identity = new_identity() if encrypt and not is_local(context) else None
         self._writers: Counter[str] = Counter()
         """By uid of a sink: how many writers have begun something that would have to be undone."""
+        self._heard: list[SideLinks] = []
+        """The logs of tasks."""
         self._parcels: list[Parcel] | None = None
         self._error = ""
         self._cancelled = False
@@ -138,6 +147,8 @@ class BatchRun:
             failure = self._failure(job)
         finally:
             self._door.close()
+            for side in self._heard:
+                side.close()
         if failure is not None or self._parcels is None or self._has_run_again():
             self._await_tasks()
         if failure is not None:
@@ -149,10 +160,14 @@ class BatchRun:
     def _failure(self, job: InheritableThread) -> Failure | None:
         """Wait for the end of the Spark job, hear what tasks tell, and cancel it as soon as that is a failure."""
         progress = Progress(self._context, self._group, self._plan.job_name, self._plan.stages)
+        heard = self._heard
         while job.is_alive():
             guest = self._door.guest(LOOK_SECONDS)
             if guest is not None:
-                said: Failure | list[Begun] = pickle.loads(guest[0])
+                said: Failure | list[Begun] | Talking = pickle.loads(guest[0])
+                if isinstance(said, Talking):
+                    heard.append(SideLinks({said.slot: guest[1]}))
+                    continue
                 if isinstance(said, Failure):
                     self.cancel()
                     guest[1].close()

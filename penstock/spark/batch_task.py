@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -12,11 +13,13 @@ from typing import Any, NoReturn
 from penstock.pickling import dumps
 from penstock.runtime.batch.stage import Assignments, BatchStage, InputCut, Sent
 from penstock.runtime.core.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.runtime.core.log_capture import captured
 from penstock.runtime.core.messages import Deployment
 from penstock.runtime.sinks.committing import Begun
 from penstock.spark.encryption import Identity
 from penstock.spark.guests import as_guest
 from penstock.spark.links import Address, LinkLost, Tag, connect, receive, send
+from penstock.spark.side_links import LateSideLink
 from penstock.spark.worker import GC_THRESHOLDS, move_in
 
 
@@ -53,7 +56,17 @@ class StageTask:
         gc.set_threshold(*GC_THRESHOLDS)
         assigned = self._assigned(index, elements) if self.stage == 0 else {}
         stage = BatchStage(index, deployment, self.stage, self._announce)
-        yield from stage.run((parcel for _, parcel in elements), assigned)
+        side = LateSideLink(index, self._connected)
+        with captured(index, deployment, side.line):
+            try:
+                yield from stage.run((parcel for _, parcel in elements), assigned)
+            finally:
+                side.finish()
+
+    def _connected(self, hello: bytes) -> socket.socket:
+        driver = connect(self.driver, self.secret, self.identity)
+        send(driver, Tag(0, -1, self.stage), hello)
+        return driver
 
     def _assigned(self, index: int, elements: Iterator[Any]) -> Assignments:
         for _, assigned in elements:

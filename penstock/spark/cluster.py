@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
 
 from pyspark import SparkContext
 
@@ -10,6 +12,7 @@ from penstock.errors import SlotLost
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
+from penstock.runtime.core.watching import Question
 from penstock.runtime.sinks.committing import Begun
 from penstock.spark.attempt import Attempt, check_session
 from penstock.spark.session import in_session
@@ -51,6 +54,10 @@ class SparkCluster:
         self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
     ) -> list[Report]:
         return self._live().look_and_run(lookups, found, command)
+
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        attempt = self._attempt
+        return {} if attempt is None else attempt.watch(question)
 
     def release(self) -> list[Report]:
         self._released = True

@@ -198,6 +198,11 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
         raise LinkLost(str(error)) from None
 
 
+def framed(tag: Tag, body: bytes) -> bytes:
+    """A message as it travels."""
+    return _HEADER.pack(len(body), *tag) + body
+
+
 def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
     """The next message of a blocking socket, and not a byte of the following one. Raises LinkLost."""
     inlet = Inlet(sock, ahead=False)

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from penstock.errors import ConfigurationError
-from penstock.spark.session import active_session
+from penstock.spark.session import java_gateway
 
 _NUMBER, _TEXT, _TRUTH = "java.lang.Number", "java.lang.String", "java.lang.Boolean"
 _TYPES = {bool: _TRUTH, int: _NUMBER, float: _NUMBER}
@@ -58,15 +58,14 @@ class MBeans:
 
     def __init__(self, ports: list[int]) -> None:
         """With ports, the first that is free serves the beans to other processes, over Java's RMI."""
-        session = active_session()
-        java = getattr(getattr(session, "sparkContext", None), "_jvm", None)
-        if java is None:
+        self._gateway = java_gateway()
+        if self._gateway is None:
             raise ConfigurationError(
                 "the JMX reporter keeps its beans in the JVM of the driver's Spark session, and there is none: the job "
                 "runs without Spark, or Spark is behind Spark Connect"
             )
-        self._java: Any = java
-        self._server: Any = java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+        self._java: Any = self._gateway.jvm
+        self._server: Any = self._java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
         self._beans: dict[str, _Bean] = {}
         self._infos: dict[_Types, Any] = {}
         self._methods: dict[str, Any] = {}
@@ -120,12 +119,7 @@ class MBeans:
         )
 
     def _array(self, kind: Any, length: int) -> Any:
-        return self._gateway().new_array(kind, length)
-
-    def _gateway(self) -> Any:
-        session = active_session()
-        assert session is not None
-        return session.sparkContext._gateway
+        return self._gateway.new_array(kind, length)
 
     def _remove(self, name: str) -> None:
         del self._beans[name]
@@ -141,9 +135,9 @@ class MBeans:
         The server's class belongs to a module that is closed to py4j, so that the method is looked up in the interface.
         """
         if method not in self._methods:
-            named = interface_method(self._gateway(), "javax.management.MBeanServer", method, list(arguments))
+            named = interface_method(self._gateway, "javax.management.MBeanServer", method, list(arguments))
             self._methods[method] = named
-        return self._methods[method].invoke(self._server, objects(self._gateway(), list(arguments.values())))
+        return self._methods[method].invoke(self._server, objects(self._gateway, list(arguments.values())))
 
     # --- other processes ---
     def _serve(self, ports: list[int]) -> int:

@@ -87,6 +87,11 @@ def _threads(master: str, slots: int) -> int | None:
     return max(asked, slots) + SPARE_THREADS
 
 
+def java_gateway() -> Any:
+    """py4j's way into the driver's JVM; None if there is no session here, or Spark is behind Spark Connect."""
+    return SparkContext._gateway if active_session() is not None else None
+
+
 def active_session() -> SparkSession | None:
     """The session that is running in this process, whichever thread made it."""
     found: SparkSession | None = SparkSession.getActiveSession()

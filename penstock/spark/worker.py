@@ -24,6 +24,7 @@ from pyspark import BarrierTaskContext
 from penstock import compat
 from penstock.runtime.core.bell import Bell
 from penstock.runtime.core.failures import Failure, OperatorFailed, failure_of
+from penstock.runtime.core.log_capture import capture
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.slot import MACHINE, Slot
@@ -44,7 +45,9 @@ from penstock.spark.links import (
 )
 from penstock.spark.mesh import Mesh, mesh_of
 from penstock.spark.preloading import preload
+from penstock.spark.side_links import SideLink
 
+CONTROL, LIFELINE, SIDE = "control", "lifeline", "side"
 DEPLOY, COMMAND, LOOK, LOOK_FIRST, RELEASE = b"D", b"C", b"L", b"F", b"R"
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
@@ -86,7 +89,8 @@ class Hello:
     """What a slot says when it has connected to the driver."""
 
     slot: int
-    lifeline: bool
+    kind: str
+    """Which of the slot's links this is: CONTROL, LIFELINE or SIDE."""
     process: int
     address: Address | None = None
     machine: str = field(default_factory=this_machine)
@@ -184,8 +188,9 @@ class SlotProcess:
         self._served = pipes.served
         self._index = index
         self._door = Door(Listener(invitation.secret, host, identity=invitation.identity))
-        self._control = self._introduced(Hello(index, False, os.getpid(), self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, True, os.getpid())), pipes.task, invitation.silence)
+        self._control = self._introduced(Hello(index, CONTROL, os.getpid(), self._door.address))
+        self._lifeline = Lifeline(self._introduced(Hello(index, LIFELINE, os.getpid())), pipes.task, invitation.silence)
+        self._side = SideLink(self._introduced(Hello(index, SIDE, os.getpid())), index)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
 
@@ -212,7 +217,9 @@ class SlotProcess:
                 raise LinkLost(f"an order of attempt {tag.attempt}")
             kind, body = bytes(order[:1]), memoryview(order)[1:]
             if kind == RELEASE:
-                self._answer(self._release())
+                released = self._release()
+                self._side.finish()
+                self._answer(released)
                 say_farewell(self._control)
                 return
             self._answer(handlers[kind](body))
@@ -238,6 +245,7 @@ class SlotProcess:
 
     def _open(self, deployment: Deployment) -> None:
         move_in(deployment)
+        capture(self._index, deployment, self._side.line)
         self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake), place=self._place)
         self._slot.open()
         gc.collect()

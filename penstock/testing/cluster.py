@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 import cloudpickle
 
@@ -16,6 +18,7 @@ from penstock.runtime.core.failures import OperatorFailed, failure_of
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.slot import Slot
+from penstock.runtime.core.watching import Question, answer
 from penstock.runtime.sinks.committing import Begun
 
 
@@ -64,6 +67,12 @@ class InProcessCluster:
     ) -> list[Report]:
         found(self.look(lookups))
         return self.run(command)
+
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        """All slots are in this process: one answer is for all of them."""
+        answering: Future[Any] = Future()
+        threading.Thread(target=lambda: answering.set_result(answer(question)), daemon=True).start()
+        return {0: answering} if self.slots else {}
 
     def lose(self) -> None:
         """Forget the slots as if their processes had died. Only their databases are closed: this process lives on."""

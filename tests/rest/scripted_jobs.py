@@ -22,6 +22,7 @@ from penstock.job.record import (
     vertex_id,
 )
 from penstock.job.view import FailureView, StatusChange
+from penstock.logs.levels import checked
 from penstock.rest.jobs import (
     LogFile,
     ProgramRecord,
@@ -31,6 +32,7 @@ from penstock.rest.jobs import (
     TaskManagerRecord,
     UnknownJob,
 )
+from penstock.runtime.core.profiling import ProfileOrder, Seen
 
 RUNNING, FINISHED, FAILED, CANCELED = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
 SOURCE, SINK = vertex_id("source-1"), vertex_id("sink-1")
@@ -101,6 +103,9 @@ class ScriptedJobs:
     uploaded: dict[str, bytes] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=lambda: {"s3.secret-key": "hunter2", "rest.port": "0"})
     hold: threading.Event = field(default_factory=threading.Event)
+    levels: dict[str, str] = field(default_factory=lambda: {"root": "INFO"})
+    profiled: list[ProfileOrder] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=lambda: [Seen("sink-1", 1, True, ("write:1", "flush:2"), 7)])
     answer: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] = lambda name, request: {"state": name, **request}
 
     @classmethod
@@ -149,6 +154,18 @@ class ScriptedJobs:
     def checkpoint(self, job_id: str, full: bool) -> int:
         self.orders.append(("checkpoint", job_id, full))
         return 7
+
+    def log_levels(self, job_id: str) -> Mapping[str, str]:
+        self.record(job_id)
+        return dict(self.levels)
+
+    def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
+        self.record(job_id)
+        self.levels.update(checked(levels))
+
+    def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
+        self.profiled.append(order)
+        return self.seen
 
     def dispose(self, savepoint: str) -> None:
         if savepoint == "gone":

@@ -1,5 +1,6 @@
 """Jobs of a server in driver processes of their own, from submission to their end. Their slots are in the driver."""
 
+import json
 import os
 import signal
 import zipfile
@@ -9,6 +10,7 @@ import pytest
 
 from penstock.errors import PenstockError, ProgramError
 from penstock.rest.jobs import Refused, RunRequest, SavepointOrder, UnknownJob
+from penstock.runtime.core.profiling import ProfileOrder
 from tests.server.helping import (
     ADDRESS,
     HERE,
@@ -215,3 +217,46 @@ def test_options_of_the_server_itself_are_not_told_to_jobs(tmp_path):
         assert "hunter2" not in repr(made.jobs.records())
     finally:
         made.stop(keep_jobs=False)
+
+
+TALKING = """
+import logging
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.testing import in_process
+
+class Talk(MapFunction):
+    def map(self, value):
+        logging.getLogger("shop").debug("saw %d", value)
+        return value
+
+with in_process():
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.generate(rate=100).map(Talk()).name("Talk").uid("talk").discard()
+    env.execute("talking")
+"""
+
+
+def test_a_job_is_watched_through_its_server(jobs, program):
+    """Its functions log as JSON, levels change while it runs, and its slots are profiled."""
+    job = submit(jobs, program(TALKING), configuration={"logging.format": "json"})
+    await_record(jobs, job, lambda record: record.slots)
+    assert "saw" not in logs(jobs, job)
+    jobs.set_log_levels(job, {"shop": "DEBUG"})
+    assert jobs.log_levels(job)["shop"] == "DEBUG"
+    until(lambda: '"saw' in logs(jobs, job))
+    said = [json.loads(line) for line in logs(jobs, job).splitlines() if line.startswith("{")]
+    one = next(line for line in said if line["logger"] == "shop")
+    assert {
+        "level": "DEBUG",
+        "job_id": job,
+        "job_name": "talking",
+        "operator": "Talk",
+        "subtask": 0,
+    }.items() <= one.items()
+    with pytest.raises(PenstockError, match="LOUD"):
+        jobs.set_log_levels(job, {"shop": "LOUD"})
+    assert isinstance(jobs.profile(job, ProfileOrder(samples=3, millis=1)), list)
+    jobs.cancel(job)
+    await_record(jobs, job, lambda record: record.status == "CANCELED")
+    with pytest.raises(Refused, match="CANCELED"):
+        jobs.log_levels(job)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.graph.plan import Plan
+from penstock.logs.settings import LogSettings
 from penstock.metrics.metric import Described
 from penstock.runtime.checkpoints.owner_token import Token
 from penstock.runtime.core.failures import Failure
@@ -66,6 +67,8 @@ class Deployment:
     owner: Token | None = None
     """The right of this attempt to commit; None if no other driver can take it away."""
     measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
+    logs: LogSettings | None = None
+    """What slots log, and how much of it; None leaves logging alone."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def test_a_job_is_reported_from_its_start_to_its_end():
                     "parallelism.default": "2",
                     "metrics.reporter.kept.factory.class": f"{__name__}:Kept",
                     "metrics.reporter.kept.interval": "1 h",
-                    "metrics.reporter.kept.filter.includes": "*:numRecordsIn",
+                    "metrics.reporter.kept.filter.includes": "taskmanager.job.task:numRecordsIn",
                     "traces.reporter.spans.factory.class": f"{__name__}:Kept",
                 }
             )

@@ -274,8 +274,8 @@ def test_an_order_of_an_earlier_attempt_ends_the_slot():
     )
     task = threading.Thread(target=worker._hosted, args=(invitation, 0, None), daemon=True)
     task.start()
-    guests = [door.guest(60) for _ in range(2)]
-    control = next(sock for said, sock in guests if not pickle.loads(said).lifeline)
+    guests = [door.guest(60) for _ in range(3)]
+    control = next(sock for said, sock in guests if pickle.loads(said).kind == worker.CONTROL)
     send(control, Tag(3, 0, -1), worker.RELEASE)
     with pytest.raises(LinkLost, match="closed"):
         receive(control)

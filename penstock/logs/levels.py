@@ -1,0 +1,79 @@
+"""Levels of loggers: as a configuration names them, as a process has them, and as they are changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from penstock.errors import ConfigurationError
+
+PREFIX = "logging.level."
+ROOT = "root"
+OFF = logging.CRITICAL + 10
+_WORDS = {
+    "ALL": 1,
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "WARNING": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "CRITICAL": logging.CRITICAL,
+    "OFF": OFF,
+}
+"""Python's names, and those of Log4j where they differ."""
+_NAMES = {1: "ALL", 5: "TRACE", OFF: "OFF"}
+Levels = dict[str, str]
+"""By the name of a logger: a level; an empty one leaves the logger to the one above it."""
+
+
+def level_of(text: str) -> int:
+    """The number of a level; raises ConfigurationError."""
+    word = text.strip().upper()
+    if word not in _WORDS:
+        allowed = "ALL, TRACE, DEBUG, INFO, WARN, WARNING, ERROR, FATAL, CRITICAL, OFF"
+        raise ConfigurationError(f"there is no log level '{text}': there are {allowed}")
+    return _WORDS[word]
+
+
+def checked(levels: Mapping[str, str]) -> Levels:
+    """The same levels, after a look at each."""
+    for name, level in levels.items():
+        if not name.strip():
+            raise ConfigurationError(f"the level {level} is for no logger: name one, or {ROOT}")
+        if level:
+            level_of(level)
+    return dict(levels)
+
+
+def levels_of(configuration: Mapping[str, str]) -> Levels:
+    """What `logging.level.<logger>` says."""
+    given = {name.removeprefix(PREFIX): level for name, level in configuration.items() if name.startswith(PREFIX)}
+    return checked(given)
+
+
+def apply(levels: Mapping[str, str]) -> None:
+    """Give the loggers of this process these levels; others stay as they are."""
+    for name, level in levels.items():
+        number = level_of(level) if level else logging.WARNING if name == ROOT else logging.NOTSET
+        logging.getLogger(None if name == ROOT else name).setLevel(number)
+
+
+def current() -> Levels:
+    """The levels that loggers of this process have been given."""
+    there = {ROOT: logging.getLogger(), **logging.root.manager.loggerDict}
+    return {
+        name: _name(logger.level)
+        for name, logger in there.items()
+        if isinstance(logger, logging.Logger) and logger.level
+    }
+
+
+def _name(level: int) -> str:
+    return _NAMES.get(level) or next((word for word, number in _WORDS.items() if number == level), _nearest(level))
+
+
+def _nearest(level: int) -> str:
+    """A level between two of those that have names lets through what the higher one lets through, and a little more."""
+    return max((number, word) for word, number in _WORDS.items() if number <= max(level, 1))[1]
