@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.table.explain_detail import ExplainDetail
     from penstock.table.expression import Expression
     from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
+    from penstock.table.module import ModuleEntry
     from penstock.table.resolved_schema import ResolvedSchema, TableSchema
     from penstock.table.result_kind import ResultKind
     from penstock.table.schema import Schema
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
     from penstock.table.udf import (
         AggregateFunction,
+        AsyncScalarFunction,
         FunctionContext,
         ScalarFunction,
         TableAggregateFunction,
@@ -54,7 +56,8 @@ _NAMES = {
     ".table_config": "TableConfig",
     ".table_descriptor": "FormatDescriptor TableDescriptor",
     ".table_result": "TableResult",
-    ".udf": "AggregateFunction FunctionContext ScalarFunction TableAggregateFunction TableFunction",
+    ".module": "ModuleEntry",
+    ".udf": "AggregateFunction AsyncScalarFunction FunctionContext ScalarFunction TableAggregateFunction TableFunction",
     ".catalog": "",
     ".expressions": "",
     ".window": "",
@@ -63,6 +66,7 @@ __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 
 __all__ = [
     "AggregateFunction",
+    "AsyncScalarFunction",
     "ChangelogMode",
     "DataTypes",
     "DataView",
@@ -75,6 +79,7 @@ __all__ = [
     "GroupedTable",
     "ListView",
     "MapView",
+    "ModuleEntry",
     "OverWindowedTable",
     "ResolvedSchema",
     "ResultKind",

@@ -17,6 +17,7 @@ from penstock.table.execution import Execution
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.functions_of_user import as_function
 from penstock.table.inference import as_rows, row_type
+from penstock.table.module import ModuleEntry
 from penstock.table.plan.nodes import Column, Insert, Relation, Values
 from penstock.table.resolving import Resolver
 from penstock.table.schema import Schema
@@ -107,13 +108,18 @@ class TableEnvironment:
         assert relation is not None
         return Table(relation, self)
 
-    def create_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> bool:
+    def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> bool:  # noqa: N803
         """What CREATE TABLE does."""
-        return self._create(path, _entry(descriptor), False, ignore_if_exists)
+        return self._create(path, _entry(descriptor), False, ignoreIfExists)
 
-    def create_temporary_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> None:
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,  # noqa: N803
+    ) -> None:
         """What CREATE TEMPORARY TABLE does."""
-        self._create(path, _entry(descriptor), True, ignore_if_exists)
+        self._create(path, _entry(descriptor), True, ignoreIfExists)
 
     def create_view(self, view_path: str, table: Table | str, ignore_if_exists: bool = False) -> bool:
         """What CREATE VIEW does."""
@@ -198,6 +204,23 @@ class TableEnvironment:
 
     def list_modules(self) -> list[str]:
         return ["core"]
+
+    def list_full_modules(self) -> list[ModuleEntry]:
+        return [ModuleEntry("core", True)]
+
+    def use_modules(self, *module_names: str) -> None:
+        """There is one module."""
+        if module_names != ("core",):
+            raise ValidationException(f"there is one module, core, and not {', '.join(module_names)}")
+
+    def list_materialized_tables(self) -> list[str]:
+        return []
+
+    def list_models(self) -> list[str]:
+        return []
+
+    def list_temporary_models(self) -> list[str]:
+        return []
 
     # --- functions ---
     def create_temporary_system_function(self, name: str, function: Any) -> None:

@@ -13,7 +13,7 @@ from penstock.table.expression import Expression
 from penstock.table.expressions import col, lit
 from penstock.table.functions.binding import bind
 from penstock.table.functions_of_user import of_row
-from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable
+from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
 from penstock.table.plan import building
 from penstock.table.plan.nodes import Column, Columns, Correlate, Relation, Sort
 from penstock.table.plan.rex import Call, InputRef, Rex, SortKey
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
     from penstock.table.window import GroupWindow, OverWindow
 
-__all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table"]
+__all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "WindowGroupedTable"]
 
 
 class Table:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, ClassVar, Self
 
+from penstock.common.types import Row, RowKind
+
 __all__ = [
     "ArrayType",
     "AtomicType",
@@ -32,7 +34,9 @@ __all__ = [
     "NullType",
     "NumericType",
     "Resolution",
+    "Row",
     "RowField",
+    "RowKind",
     "RowType",
     "SmallIntType",
     "TimeType",
@@ -366,6 +370,12 @@ class RowType(DataType):
     def summary(self) -> str:
         fields = ", ".join(f"`{field.name}` {field.data_type.as_sql()}" for field in self.fields)
         return f"ROW<{fields}>"
+
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
+        """Add a field at the end, as PyFlink's does: this changes the type itself."""
+        added = field if isinstance(field, RowField) else RowField(field, data_type or NullType())
+        self.fields = (*self.fields, added)
+        return self
 
     def field_names(self) -> list[str]:
         return [field.name for field in self.fields]

@@ -86,6 +86,8 @@ def missing_in(module: str) -> Iterator[str]:
         found = attribute_of(ours, name)
         if found is NOTHING:
             yield f"{module}.{name}"
+        elif "members" not in entry and entry["kind"] != "function":
+            continue
         elif entry["kind"] == "function":
             yield from missing_parameters(f"{module}.{name}", found, entry["parameters"])
         else:

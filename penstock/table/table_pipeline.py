@@ -1,0 +1,5 @@
+"""TablePipeline, under the name of PyFlink's module."""
+
+from penstock.table.statement_set import TablePipeline
+
+__all__ = ["TablePipeline"]
