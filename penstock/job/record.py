@@ -287,8 +287,13 @@ def _plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --- as JSON ---
+_AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
+
+
 def as_json(value: Any) -> Any:
     """Dataclasses become objects, enumerations their names, tuples lists."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {part.name: as_json(getattr(value, part.name)) for part in dataclasses.fields(value)}
     if isinstance(value, Enum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from functools import reduce
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.metrics.metric import Metric
@@ -44,45 +44,42 @@ class HistogramState(NamedTuple):
 
     def readings(self) -> dict[str, Any]:
         """Count, extremes, mean, standard deviation and quantiles; only the count if there are no values."""
-        if not self.kept:
-            return {"count": self.seen}
-        sketch = _sketch(self)
-        spread = math.sqrt(self.squares / (self.kept - 1)) if self.kept > 1 else 0.0
-        quantiles = {name: self._within(sketch.get_quantile_value(share)) for name, share in QUANTILES.items()}
-        return {
-            "count": self.seen,
-            "min": self.min,
-            "max": self.max,
-            "mean": self.mean,
-            "stddev": spread,
-            **quantiles,
-        }
+        return dict(_readings(self))
 
-    def _within(self, value: float) -> float:
-        """A bin may reach beyond the values that are in it."""
-        return min(max(value, self.min), self.max)
+
+@lru_cache(maxsize=4096)
+def _readings(state: HistogramState) -> dict[str, Any]:
+    """Worked out once for each state: many look at the same one, and most do not change between two looks."""
+    if not state.kept:
+        return {"count": state.seen}
+    spread = math.sqrt(state.squares / (state.kept - 1)) if state.kept > 1 else 0.0
+    found = _sketch(state).quantiles(list(QUANTILES.values()))
+    # A bin may reach beyond the values that are in it.
+    within = [min(max(value, state.min), state.max) for value in found]
+    moments = {"count": state.seen, "min": state.min, "max": state.max, "mean": state.mean, "stddev": spread}
+    return moments | dict(zip(QUANTILES, within, strict=True))
 
 
 def merged(states: Iterable[HistogramState]) -> HistogramState:
     """The histogram of all values of several."""
-    return reduce(_merged, states, HistogramState())
-
-
-def _merged(left: HistogramState, right: HistogramState) -> HistogramState:
-    if not left.kept or not right.kept:
-        full = left if left.kept else right
-        return full._replace(seen=left.seen + right.seen)
-    count, apart = left.kept + right.kept, right.mean - left.mean
-    sketch = _sketch(left)
-    sketch.merge(_sketch(right))
+    given = list(states)
+    seen = sum(state.seen for state in given)
+    full = [state for state in given if state.kept]
+    if len(full) < 2:
+        return (full[0] if full else HistogramState())._replace(seen=seen)
+    sketch = _sketch(full[0])
+    for state in full[1:]:
+        sketch.merge(_sketch(state))
+    kept = sum(state.kept for state in full)
+    mean = math.fsum(state.mean * state.kept for state in full) / kept
     return HistogramState(
-        left.seen + right.seen,
-        count,
-        left.mean + apart * right.kept / count,
-        left.squares + right.squares + apart * apart * left.kept * right.kept / count,
-        min(left.min, right.min),
-        max(left.max, right.max),
-        left.zeros + right.zeros,
+        seen,
+        kept,
+        mean,
+        math.fsum(state.squares + state.kept * (state.mean - mean) ** 2 for state in full),
+        min(state.min for state in full),
+        max(state.max for state in full),
+        sum(state.zeros for state in full),
         *sketch.bins(),
     )
 

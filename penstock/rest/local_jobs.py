@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +29,8 @@ from penstock.rest.jobs import (
 )
 from penstock.runtime.core.profiling import ProfileOrder, Seen
 
+FRESH_SECONDS = 0.25
+"""How long the record of a running job is good."""
 KEPT = 100
 """How many jobs that have ended are remembered."""
 
@@ -41,6 +44,8 @@ class LocalJobs:
         self._handles: dict[str, JobHandle] = {}
         self._ended: dict[str, JobRecord] = {}
         self._order: list[str] = []
+        self._seen: dict[str, tuple[float, JobRecord]] = {}
+        """When each running job was looked at last, and what was seen."""
         self._lock = threading.Lock()
 
     def add(self, handle: JobHandle) -> None:
@@ -59,6 +64,7 @@ class LocalJobs:
         with self._lock:
             for job_id, record in records.items():
                 self._ended[job_id] = record
+                self._seen.pop(job_id, None)
                 self._handles.pop(job_id, None)
             for job_id in [known for known in self._order if known in self._ended][:-KEPT]:
                 del self._ended[job_id]
@@ -69,13 +75,20 @@ class LocalJobs:
         with self._lock:
             known = [(job_id, self._handles.get(job_id)) for job_id in self._order]
             ended = dict(self._ended)
-        return [handle.record() if handle is not None else ended[job_id] for job_id, handle in known]
+        return [self._look(job_id, handle) if handle is not None else ended[job_id] for job_id, handle in known]
+
+    def _look(self, job_id: str, handle: JobHandle) -> JobRecord:
+        """A page asks for many things at once: they come from one record, unless the job has come to another status."""
+        now, known = time.monotonic(), self._seen.get(job_id)
+        if known is None or now - known[0] > FRESH_SECONDS or known[1].status != handle.view.status.name:
+            known = self._seen[job_id] = (now, handle.record())
+        return known[1]
 
     def record(self, job_id: str) -> JobRecord:
         with self._lock:
             handle, ended = self._handles.get(job_id), self._ended.get(job_id)
         if handle is not None:
-            return handle.record()
+            return self._look(job_id, handle)
         if ended is None:
             raise UnknownJob(f"Job {job_id} not found.")
         return ended

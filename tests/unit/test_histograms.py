@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.job.accumulators import combined
 from penstock.metrics import Histogram, MetricGroup
 from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merged
+from penstock.metrics.sketch import Sketch
 from penstock.runtime.core.messages import Report
 
 VALUES = st.lists(
@@ -110,3 +111,10 @@ def test_only_what_changed_is_reported():
     counter.inc()
     histogram.update(4)
     assert set(group.changes(last)) == {"op.c", "op.h", "op.growing"}
+
+
+@given(VALUES.filter(bool))
+def test_quantiles_are_those_of_the_library(values):
+    sketch = Sketch(*of(values).state()[-3:])
+    shares = [0.0, 0.001, *QUANTILES.values(), 1.0]
+    assert sketch.quantiles(shares) == [sketch.get_quantile_value(share) for share in shares]

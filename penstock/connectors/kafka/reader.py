@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -14,6 +14,7 @@ from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.base import Fetched, ReaderContext, SourceReader
 from penstock.connectors.kafka.client import Client, is_transient, library
 from penstock.connectors.kafka.offsets import EARLIEST, LATEST, KafkaTopicPartition, OffsetFinder
+from penstock.connectors.kafka.reader_metrics import ReaderMetrics
 from penstock.connectors.kafka.source import (
     ONE_TRY,
     KafkaRecord,
@@ -46,11 +47,14 @@ class KafkaReader(SourceReader):
         self._ended: list[Fetched] = []
         self._snapshots: dict[int | None, dict[Key, int]] = {}
         self._outage = _Outage(source.retries)
+        self._measured = ReaderMetrics(context.runtime.get_metrics_group(), self._next_offsets)
+        self._measured.ends_of = self._ends_of
 
     # --- splits ---
     def add_splits(self, splits: Sequence[KafkaSplit]) -> None:
         if self._client is None:
-            self._client = self._source.connect(str(self._index))
+            self._client = self._source.connect(str(self._index), self._measured.committed)
+        self._measured.add((split.topic, split.partition) for split in splits)
         topics = {split.topic for split in splits} | {topic for topic, _ in self._splits}
         self._only_topic = topics.pop() if len(topics) == 1 else None
         for split in splits:
@@ -60,6 +64,23 @@ class KafkaReader(SourceReader):
                 self._end(key)
             else:
                 self._start(self._client, split)
+
+    def _next_offsets(self) -> dict[Key, int]:
+        return {**self._finished, **{key: split.offset for key, split in list(self._splits.items())}}
+
+    def _ends_of(self, keys: Iterable[Key]) -> dict[Key, int]:
+        """Where partitions end, as far as the client has heard; it is not asked if it has been closed."""
+        client, found = self._client, {}
+        for key in keys:
+            if client is None or key not in self._splits:
+                continue
+            try:
+                _, end = client.client.get_watermark_offsets(library().TopicPartition(*key), cached=True)
+            except (library().KafkaException, RuntimeError):
+                continue
+            if end >= 0:
+                found[key] = end
+        return found
 
     def _start(self, client: Client, split: KafkaSplit) -> None:
         where = library().TopicPartition(split.topic, split.partition, split.offset)
@@ -126,6 +147,7 @@ class KafkaReader(SourceReader):
         behind = messages[-1].offset() + 1
         if split.stop is not None and behind > split.stop:
             messages = [message for message in messages if message.offset() < split.stop]
+        self._measured.consumed.inc(len(messages))
         values, timestamps, ended = self._decoding.decode(messages, split.split_id, message_type)
         fetched = Fetched(split.split_id, values, timestamps)
         if ended or (split.stop is not None and behind >= split.stop):
@@ -225,6 +247,7 @@ class KafkaReader(SourceReader):
         try:
             self._client.client.commit(offsets=offsets, asynchronous=True)
         except library().KafkaException as error:
+            self._measured.not_committed()
             log.warning("offsets were not committed to group %r: %s", self._source.group, error)
 
     def close(self) -> None:

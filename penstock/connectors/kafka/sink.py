@@ -142,7 +142,7 @@ class KafkaSink(Sink, SupportsPreprocessing):
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return KafkaPreparingWriter(self, context)
-        return KafkaWriter(self)
+        return KafkaWriter(self, context)
 
     def create_committer(self) -> Committer | None:
         if self.guarantee is not DeliveryGuarantee.EXACTLY_ONCE:
@@ -185,6 +185,8 @@ class Sending:
 
     def __init__(self, sink: KafkaSink, **more: Any) -> None:
         self.errors: list[tuple[Any, str]] = []
+        self.lost: Callable[[], None] = lambda: None
+        """Called for every record that is given up with nothing but a line in the log."""
         self._logs_only = sink.logs_failures_only
         self.client = sink.producer(on_delivery=self._undelivered, **more)
         self.producer: Any = self.client.client
@@ -197,6 +199,7 @@ class Sending:
             return
         if self._logs_only:
             log.error("a record for topic %r was not delivered: %s", message.topic(), error.str())
+            self.lost()
         else:
             self.errors.append((error, message.topic()))
 
@@ -277,9 +280,10 @@ class Sending:
 class KafkaWriter(SinkWriter):
     """Sends records as they come. At least once, it waits for all of them before a checkpoint."""
 
-    def __init__(self, sink: KafkaSink) -> None:
+    def __init__(self, sink: KafkaSink, context: WriterContext) -> None:
         self._waits = sink.guarantee is not DeliveryGuarantee.NONE
         self._sending = Sending(sink)
+        self._sending.lost = context.runtime.get_metrics_group().counter("numRecordsSendErrors").inc
         self._serializer = Serializer(sink.serializer, self._sending.partitions)
         if isinstance(sink.serializer.topic, str):
             self._sending.partitions(sink.serializer.topic)

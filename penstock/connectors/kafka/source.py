@@ -143,8 +143,8 @@ class KafkaSource(Source):
     def get_produced_type(self) -> TypeInformation | None:
         return self.deserializer.get_produced_type()
 
-    def connect(self, role: str) -> Client:
-        """A consumer; `role` tells its logs from others."""
+    def connect(self, role: str, on_commit: Callable[[Any, list[Any]], None] | None = None) -> Client:
+        """A consumer; `role` tells its logs from others. `on_commit` hears what became of offsets that it commits."""
         given = client_settings(self.properties)
         prefix = self.properties.get("client.id.prefix") or given.get("client.id") or self.group or NO_GROUP
         settings = {
@@ -160,6 +160,7 @@ class KafkaSource(Source):
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "allow.auto.create.topics": False,
+            **({} if on_commit is None else {"on_commit": on_commit}),
         }
         return Client("Consumer", settings, self.retries)
 

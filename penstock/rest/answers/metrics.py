@@ -30,30 +30,40 @@ def task_metric_names(vertex: VertexRecord) -> dict[str, str]:
 
 def subtask_metrics(record: JobRecord, vertex: VertexRecord) -> dict[int, dict[str, Any]]:
     """By subtask: the metrics of the subtask and, under the names of its operators, theirs."""
-    slots = {slot.slot: slot for slot in record.slots}
-    return {index: _subtask(record, vertex, slots.get(index)) for index in range(vertex.parallelism)}
+    slots, names = {slot.slot: slot for slot in record.slots}, _Names(record, vertex)
+    return {index: _subtask(vertex, slots.get(index), names) for index in range(vertex.parallelism)}
 
 
-def _subtask(record: JobRecord, vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
+def _subtask(vertex: VertexRecord, slot: SlotRecord | None, names: _Names) -> dict[str, Any]:
     metrics = task_metrics(vertex, slot) | {"currentInputWatermark": input_watermark(vertex, slot)}
     if slot is None:
         return metrics
-    names = {operator.uid: (operator.name or operator.uid).replace(" ", "_") for operator in vertex.operators}
-    for uid, name in names.items():
-        metrics[f"{name}.currentOutputWatermark"] = slot.watermarks.get(uid, LOWEST_WATERMARK)
-    of_the_task = set(task_metric_names(vertex).values()) if slot.operators else set()
     for full, value in slot.metrics.items():
-        owner = owner_of(full, vertex)
-        if owner is not None and full not in of_the_task:
-            metrics[f"{names[owner]}.{_shown_as(record, full, owner)}"] = value
-    for uid, name in names.items():
-        metrics.update({f"{name}.{short}": value for short, value in slot.operators.get(uid, {}).items()})
+        name = names[full]
+        if name is not None:
+            metrics[name] = value
+    for uid, operator in names.operators.items():
+        metrics[f"{operator}.currentOutputWatermark"] = slot.watermarks.get(uid, LOWEST_WATERMARK)
+        metrics.update({f"{operator}.{short}": value for short, value in slot.operators.get(uid, {}).items()})
     return metrics
 
 
-def _shown_as(record: JobRecord, full: str, uid: str) -> str:
-    """A metric's name inside its operator."""
-    return _flinks_name(record, full).removeprefix(f"{uid}.")
+class _Names(dict[str, str | None]):
+    """By the full name of a metric: under which a vertex shows it, or None; worked out once for all subtasks."""
+
+    def __init__(self, record: JobRecord, vertex: VertexRecord) -> None:
+        super().__init__()
+        self._record, self._vertex = record, vertex
+        self.operators = {one.uid: (one.name or one.uid).replace(" ", "_") for one in vertex.operators}
+        if any(slot.operators for slot in record.slots):
+            # The subtask has them already, and operators have their own.
+            self.update(dict.fromkeys(task_metric_names(vertex).values()))
+
+    def __missing__(self, full: str) -> str | None:
+        uid = owner_of(full, self._vertex)
+        own = None if uid is None else _flinks_name(self._record, full).removeprefix(f"{uid}.")
+        shown = self[full] = None if uid is None else f"{self.operators[uid]}.{own}"
+        return shown
 
 
 def _flinks_name(record: JobRecord, full: str) -> str:

@@ -17,6 +17,7 @@ from penstock.runtime.core.elements import Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.operator import Operator, OperatorContext
 from penstock.runtime.functions.slot_contexts import SlotRuntimeContext
+from penstock.runtime.sinks.sink_metrics import SinkMetrics
 from penstock.runtime.sinks.sink_operators import SinkContext
 from penstock.vocabulary.functions.contexts import RuntimeContext
 
@@ -46,6 +47,7 @@ class CommittingSink(Operator):
         super().open(context)
         self._pending: Pending = {}
         self._sink_context = SinkContext(self)
+        self._measured = SinkMetrics(context.metrics, lambda: sum(map(len, self._pending.values())))
         self._writer: SinkWriter | None = None
         self._committer = None
         before = context.restored.all_own() if context.restored is not None else []
@@ -70,12 +72,17 @@ class CommittingSink(Operator):
             if not pending[number]:
                 continue
             if self._committer is not None and not self.context.batch:
-                self._committer.commit(pending[number])
+                with self._measured.committing(len(pending[number])):
+                    self._committer.commit(pending[number])
             if self.sink.commits_globally or self.context.batch:
                 assert self.context.to_global_committer is not None
                 self.context.to_global_committer(number, pending[number])
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
+        with self._measured.sending(len(values)):
+            self._write(values, timestamps)
+
+    def _write(self, values: Values, timestamps: Timestamps) -> None:
         assert self._writer is not None
         feed, write, context = iter(values), self._writer.write, self._sink_context
         try:

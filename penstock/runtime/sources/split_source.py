@@ -202,6 +202,7 @@ class _SlotReaderContext(ReaderContext):
         self._context = context
         self._aside: list[BadRecord] = []
         self._count = context.metrics.counter("numBadRecords")
+        context.metrics.counter("numRecordsInErrors", self._count)
 
     @property
     def runtime(self) -> RuntimeContext:

@@ -15,6 +15,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
 )
 from penstock.errors import UndecodableRecord
+from penstock.metrics import MetricGroup
 from penstock.testing import in_process
 from tests.services.kafka import Kafka
 from tests.waiting import Patience
@@ -63,6 +64,9 @@ class Runtime:
 
     def get_job_id(self) -> str:
         return "job"
+
+    def get_metrics_group(self) -> MetricGroup:
+        return MetricGroup()
 
 
 class Reading(ReaderContext):
