@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.graph.plan import Node, Plan
@@ -12,7 +13,7 @@ from penstock.runtime.core.activity import Activity
 from penstock.runtime.core.elements import Receiver
 from penstock.runtime.core.latency import Latencies, Markers
 from penstock.runtime.core.messages import MeasuringSettings
-from penstock.runtime.core.tallies import Tallies
+from penstock.runtime.core.tallies import Tallies, Told, Watermarked
 from penstock.state.tables import Tables
 
 OF_THE_JOB = ""
@@ -64,9 +65,9 @@ class Measures:
         known, self._described = self._described, len(self.metrics.described)
         return dict(self.metrics.described) if self._described != known else {}
 
-    def operators(self, nodes: list[Node], watermarks: dict[int, int]) -> dict[str, tuple[int | None, ...]]:
-        """The figures of operators that changed."""
-        return {} if self.tallies is None else self.tallies.changes(nodes, watermarks)
+    def operators(self, nodes: Sequence[Node], gates: Mapping[int, Watermarked]) -> dict[str, Told]:
+        """The figures of operators that changed. The gates are what is in front of them, by node."""
+        return {} if self.tallies is None else self.tallies.changes(nodes, gates)
 
     def usage(self, tables: Tables) -> dict[str, float | int]:
         """Processor time and memory of this process, and what its database says of itself, every now and then."""

@@ -466,7 +466,7 @@ class Slot:
             alignment=dict(self.alignment.reached),
             metrics=metrics,
             activity=self.activity.figures(),
-            operators=self.measures.operators(self._nodes, {id: gate.watermark for id, gate in self.gates.items()}),
+            operators=self.measures.operators(self._nodes, self.gates),
             usage=self.measures.usage(self.tables),
             described=self.measures.described(),
             acknowledgements=answers,

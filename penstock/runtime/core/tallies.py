@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from penstock.graph.plan import Edge, Node, Plan
+from penstock.graph.plan import Node, Plan
 from penstock.runtime.core.elements import MIN_TIMESTAMP, Chunk, Receiver
 
 
@@ -20,6 +21,16 @@ class OperatorFigures(NamedTuple):
     """Of a source: when it last emitted something."""
     event_time: int | None = None
     """Of a source: the event time of what it emitted then; None if it is not known."""
+
+
+Told = tuple[int | None, ...]
+"""Values of OperatorFigures."""
+
+
+class Watermarked(Protocol):
+    """What is in front of an operator and knows how far event time has come there."""
+
+    watermark: int
 
 
 class Tally:
@@ -58,6 +69,36 @@ class SourceTally(Tally):
             self.event_time = last.columns.latest() if last.columns is not None else (last.timestamps or (None,))[-1]
 
 
+class _Counted:
+    """What is asked about one operator at the end of every epoch."""
+
+    __slots__ = ("edges", "entered", "gate", "sent", "source", "told", "uid")
+
+    def __init__(self, uid: str, gate: Watermarked | None, sent: list[Tally]) -> None:
+        self.uid = uid
+        self.gate = gate
+        self.sent = sent
+        self.source = next((tally for tally in sent if isinstance(tally, SourceTally)), None)
+        self.entered: list[Tally] = []
+        """Outputs in the same slot that end here: what was sent has arrived."""
+        self.edges: list[int] = []
+        self.told: Told = ()
+
+    def figures(self, arrived: Mapping[int, int]) -> Told:
+        """The values of OperatorFigures. Idle epochs come here, too: loops are the quickest for one or two items."""
+        sent = entered = 0
+        for tally in self.sent:
+            sent += tally.records
+        if self.source is not None:
+            self.source.settle()
+            return sent, sent, MIN_TIMESTAMP, self.source.emitted, self.source.event_time
+        for tally in self.entered:
+            entered += tally.records
+        for edge in self.edges:
+            entered += arrived[edge]
+        return entered, sent, MIN_TIMESTAMP if self.gate is None else self.gate.watermark
+
+
 class Tallies:
     """The counters of all operators of a slot."""
 
@@ -67,7 +108,7 @@ class Tallies:
         """By operator and side output."""
         self.arrived: Counter[int] = Counter()
         """By edge: what came over an exchange."""
-        self._told: dict[str, OperatorFigures] = {}
+        self._operators: list[_Counted] = []
 
     def counted(self, node: Node, tag: str | None, receiver: Receiver) -> Receiver:
         """A receiver that counts what an operator sends to this one."""
@@ -75,25 +116,24 @@ class Tallies:
         tally = self._sent[node.id, tag] = kind(receiver)
         return tally
 
-    def changes(self, nodes: list[Node], watermarks: dict[int, int]) -> dict[str, tuple[int | None, ...]]:
+    def changes(self, nodes: Sequence[Node], gates: Mapping[int, Watermarked]) -> dict[str, Told]:
         """By uid: the figures that differ from those of the last call, as plain tuples, which are pickled faster."""
+        if not self._operators:
+            self._operators = [self._sorted_out(node, gates.get(node.id)) for node in nodes]
         changed = {}
-        for node in nodes:
-            figures = self._figures(node, watermarks.get(node.id, MIN_TIMESTAMP))
-            if self._told.get(node.uid) != figures:
-                self._told[node.uid] = figures
-                changed[node.uid] = tuple(figures)
+        for operator in self._operators:
+            figures = operator.figures(self.arrived)
+            if figures != operator.told:
+                operator.told = changed[operator.uid] = figures
         return changed
 
-    def _figures(self, node: Node, watermark: int) -> OperatorFigures:
-        sent = sum(tally.records for (sender, _), tally in self._sent.items() if sender == node.id)
-        main = self._sent.get((node.id, None))
-        if isinstance(main, SourceTally):
-            main.settle()
-            return OperatorFigures(sent, sent, watermark, main.emitted, main.event_time)
-        return OperatorFigures(sum(map(self._entered, self._plan.incoming[node.id])), sent, watermark)
-
-    def _entered(self, edge: Edge) -> int:
-        """An edge inside a slot has no counter of its own: what was sent has arrived."""
-        sent = self._sent.get((edge.source, edge.tag)) if edge.local else None
-        return sent.records if sent is not None else self.arrived[edge.id]
+    def _sorted_out(self, node: Node, gate: Watermarked | None) -> _Counted:
+        sent = [tally for (sender, _), tally in self._sent.items() if sender == node.id]
+        counted = _Counted(node.uid, gate, sent)
+        for edge in self._plan.incoming[node.id]:
+            tally = self._sent.get((edge.source, edge.tag)) if edge.local else None
+            if tally is not None:
+                counted.entered.append(tally)
+            else:
+                counted.edges.append(edge.id)
+        return counted
