@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 TWO_BY_TWO := -n 2 --dist loadfile
 
-.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -123,6 +123,10 @@ bench-epochs: $(STAMP)  ## what an epoch costs in which nothing happens, and an 
 bench-queryable: $(STAMP)  ## what lookups in queryable state cost a job, and how long they take; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/queryable.py $(QUERYABLE)
+
+bench-metrics: $(STAMP)  ## what measuring costs a job, and how quickly REST answers for a large one (METRICS="--quick" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/metrics.py $(METRICS)
 
 bench-rest: $(STAMP)  ## 200 requests a second on a server for a minute, while a job runs (REST="--quick" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'

@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.job.record import JobRecord
 
-_STATUS_TIMES = ("CREATED", "DEPLOYING", "INITIALIZING")
-"""States that Flink's clients ask the time of, and in which a job here is never seen for long."""
+_STATUSES = ("CREATED", "DEPLOYING", "INITIALIZING", "RUNNING", "RESTARTING", "CANCELLING", "FAILING")
+"""Those before the end. Clients ask for the time in all of them; in some a job here never is."""
 
 
 def job_metrics(record: JobRecord) -> dict[str, Any]:
@@ -23,16 +23,23 @@ def _times(record: JobRecord) -> dict[str, int]:
         when = record.entered(status)
         return max(0, record.taken - when) if record.status == status and when is not None else 0
 
-    up = since("RUNNING")
     return {
-        "uptime": up,
-        "runningTime": up,
+        "uptime": since("RUNNING"),
         "downtime": since("RESTARTING"),
-        "restartingTime": since("RESTARTING"),
-        "cancellingTime": since("CANCELLING"),
-        "failingTime": since("FAILING"),
-        **{f"{state.lower()}Time": 0 for state in _STATUS_TIMES},
+        **{f"{status.lower()}Time": since(status) for status in _STATUSES},
+        **{f"{status.lower()}TimeTotal": spent for status, spent in _totals(record).items()},
+        **{f"{status.lower()}State": int(record.status == status) for status in _STATUSES},
     }
+
+
+def _totals(record: JobRecord) -> dict[str, int]:
+    """How long the job was in each status, as far as its changes are remembered."""
+    totals = dict.fromkeys(_STATUSES, 0)
+    ends = [*(change.when for change in record.changes[1:]), record.taken]
+    for change, end in zip(record.changes, ends, strict=False):
+        if change.status.name in totals:
+            totals[change.status.name] += max(0, end - change.when)
+    return totals
 
 
 def _checkpoints(record: JobRecord) -> dict[str, Any]:

@@ -87,10 +87,12 @@ def operator_metrics(now: OperatorFigures, before: OperatorFigures, seconds: flo
         "numRecordsInPerSecond": (now.records_in - before.records_in) / seconds,
         "numRecordsOutPerSecond": (now.records_out - before.records_out) / seconds,
     }
-    if now.emitted is None:
+    if now.input_watermark is not None:
         found["currentInputWatermark"] = now.input_watermark
+    if now.emitted is None:
         return found
-    found["sourceIdleTime"] = max(0, taken - now.emitted)
+    if now.input_watermark is None:
+        found["sourceIdleTime"] = max(0, taken - now.emitted)
     if now.event_time is not None and now.event_time > LOWEST_WATERMARK:
         # What a reader fetches, it emits in the same call: the two moments are one.
         found["currentEmitEventTimeLag"] = found["currentFetchEventTimeLag"] = now.emitted - now.event_time

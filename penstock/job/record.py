@@ -201,6 +201,7 @@ def vertex_id(uid: str) -> str:
 def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> JobRecord:
     """What a view says, as plain data."""
     plan, built_in, operators = view.plan, rates.metrics(view.reports), rates.operators(view.reports, taken)
+    _add_state_sizes(operators, view.checkpoints)
     return JobRecord(
         job_id=view.job_id,
         name=plan.job_name if plan is not None else "",
@@ -222,6 +223,14 @@ def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> Jo
         host=gethostname(),
         usage=process_metrics(),
     )
+
+
+def _add_state_sizes(operators: Mapping[int, Mapping[str, dict[str, Any]]], checkpoints: CheckpointsView) -> None:
+    """How much state each operator of each slot has put into the last checkpoint."""
+    for share in checkpoints.completed[-1].slots if checkpoints.completed else ():
+        for uid, size in share.operators.items():
+            if uid in operators.get(share.slot, {}):
+                operators[share.slot][uid]["lastCheckpointStateSize"] = size
 
 
 def _described(reports: Sequence[Report]) -> dict[str, MetricRecord]:

@@ -34,9 +34,9 @@ class Measures:
         self._told: dict[str, Any] = {}
         self._described = 0
 
-    def counted(self, node: Node, tag: str | None, receiver: Receiver) -> Receiver:
-        """What an operator writes into in place of this receiver."""
-        return receiver if self.tallies is None else self.tallies.counted(node, tag, receiver)
+    def counted(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
+        """What an operator writes into in place of this receiver; `aged` if the age of records is to be told, too."""
+        return receiver if self.tallies is None else self.tallies.counted(node, tag, receiver, aged and tag is None)
 
     def arrived(self, edge: int, records: int) -> None:
         """Records came over an exchange."""

@@ -118,6 +118,8 @@ class Operator:
     """Whether records reach it in the form of their declared type even if they come from its own chain."""
     commits = False
     """Whether it prepares something at a checkpoint that is committed when the checkpoint is complete."""
+    gives_event_time = False
+    """Whether records get their event time here, so that their age can be told."""
     is_source = False
     """Whether it reads, and has no inputs; the attributes below and the methods for reading are of use only then."""
     finished = True

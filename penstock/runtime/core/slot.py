@@ -146,7 +146,8 @@ class Slot:
 
     def _open(self, node: Node, operator: Operator) -> None:
         outputs = {tag: joined(receivers) for tag, receivers in self._outputs(node, operator).items()}
-        outputs = {tag: self.measures.counted(node, tag, to) for tag, to in {None: NOBODY, **outputs}.items()}
+        aged = operator.is_source or operator.gives_event_time
+        outputs = {tag: self.measures.counted(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()}
         deployment = self.deployment
         # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
         self.operators[node.id] = operator

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from penstock.graph.plan import Node, Plan
-from penstock.runtime.core.elements import MIN_TIMESTAMP, Chunk, Receiver
+from penstock.runtime.core.elements import Chunk, Receiver
 
 
 class OperatorFigures(NamedTuple):
@@ -16,11 +16,12 @@ class OperatorFigures(NamedTuple):
 
     records_in: int = 0
     records_out: int = 0
-    input_watermark: int = MIN_TIMESTAMP
+    input_watermark: int | None = None
+    """None for a source, which has no input."""
     emitted: int | None = None
-    """Of a source: when it last emitted something."""
+    """Of a source, or where records get their event time: when it last emitted something."""
     event_time: int | None = None
-    """Of a source: the event time of what it emitted then; None if it is not known."""
+    """Of such an operator: the event time of what it emitted then; None if it is not known."""
 
 
 Told = tuple[int | None, ...]
@@ -49,8 +50,8 @@ class Tally:
         self._chunk(chunk)
 
 
-class SourceTally(Tally):
-    """Counts what a source emits, and remembers when that was and the last chunk, until someone asks."""
+class AgedTally(Tally):
+    """Counts what is emitted, and remembers when that was and the last chunk, until someone asks."""
 
     emitted: int | None = None
     event_time: int | None = None
@@ -72,13 +73,13 @@ class SourceTally(Tally):
 class _Counted:
     """What is asked about one operator at the end of every epoch."""
 
-    __slots__ = ("edges", "entered", "gate", "sent", "source", "told", "uid")
+    __slots__ = ("aged", "edges", "entered", "gate", "sent", "told", "uid")
 
     def __init__(self, uid: str, gate: Watermarked | None, sent: list[Tally]) -> None:
         self.uid = uid
         self.gate = gate
         self.sent = sent
-        self.source = next((tally for tally in sent if isinstance(tally, SourceTally)), None)
+        self.aged = next((tally for tally in sent if isinstance(tally, AgedTally)), None)
         self.entered: list[Tally] = []
         """Outputs in the same slot that end here: what was sent has arrived."""
         self.edges: list[int] = []
@@ -89,14 +90,15 @@ class _Counted:
         sent = entered = 0
         for tally in self.sent:
             sent += tally.records
-        if self.source is not None:
-            self.source.settle()
-            return sent, sent, MIN_TIMESTAMP, self.source.emitted, self.source.event_time
         for tally in self.entered:
             entered += tally.records
         for edge in self.edges:
             entered += arrived[edge]
-        return entered, sent, MIN_TIMESTAMP if self.gate is None else self.gate.watermark
+        watermark = None if self.gate is None else self.gate.watermark
+        if self.aged is None:
+            return entered, sent, watermark
+        self.aged.settle()
+        return sent if self.gate is None else entered, sent, watermark, self.aged.emitted, self.aged.event_time
 
 
 class Tallies:
@@ -110,9 +112,9 @@ class Tallies:
         """By edge: what came over an exchange."""
         self._operators: list[_Counted] = []
 
-    def counted(self, node: Node, tag: str | None, receiver: Receiver) -> Receiver:
-        """A receiver that counts what an operator sends to this one."""
-        kind = SourceTally if node.kind == "source" and tag is None else Tally
+    def counted(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
+        """A receiver that counts what an operator sends to this one; `aged` if it is also asked how old that is."""
+        kind = AgedTally if aged else Tally
         tally = self._sent[node.id, tag] = kind(receiver)
         return tally
 

@@ -60,6 +60,8 @@ class TimestampsAndWatermarksOperator(Operator):
 
     wants_declared_form = True
 
+    gives_event_time = True
+
     def __init__(self, strategy: WatermarkStrategy) -> None:
         super().__init__()
         self.strategy = strategy
