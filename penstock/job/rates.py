@@ -32,6 +32,7 @@ class Rates:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._older = self._newer = Measured({}, {})
+        self._sorted: tuple[Sequence[Report], Measured] = ((), self._newer)
 
     def metrics(self, reports: Sequence[Report]) -> dict[int, dict[str, float | int]]:
         """For every slot: its built-in metrics, under names that begin with the uid of a chain's first operator."""
@@ -59,13 +60,17 @@ class Rates:
         return found
 
     def _look(self, reports: Sequence[Report]) -> tuple[Measured, Measured]:
-        """What is measured now, and what was some seconds ago."""
+        """What is measured now, and what was some seconds ago. The reports of the last look are not sorted again."""
+        with self._lock:
+            if reports is self._sorted[0] and reports:
+                return self._sorted[1], self._older
         now = Measured(
             {(report.slot, uid): Figures(*values) for report in reports for uid, values in report.activity.items()},
             {(report.slot, uid): _counts(values) for report in reports for uid, values in report.operators.items()},
         )
         with self._lock:
             self._remember(now)
+            self._sorted = reports, now
             return now, self._older
 
     def _remember(self, now: Measured) -> None:

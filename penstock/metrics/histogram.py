@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import add
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.metrics.metric import Metric
@@ -56,8 +57,10 @@ def _readings(state: HistogramState) -> dict[str, Any]:
     found = _sketch(state).quantiles(list(QUANTILES.values()))
     # A bin may reach beyond the values that are in it.
     within = [min(max(value, state.min), state.max) for value in found]
-    moments = {"count": state.seen, "min": state.min, "max": state.max, "mean": state.mean, "stddev": spread}
-    return moments | dict(zip(QUANTILES, within, strict=True))
+    moments = {"count": state.seen, "min": state.min, "max": state.max, "mean": state.mean}
+    # Squares of very large numbers are beyond what a float can hold.
+    known = {"stddev": spread} if math.isfinite(spread) else {}
+    return moments | known | dict(zip(QUANTILES, within, strict=True))
 
 
 def merged(states: Iterable[HistogramState]) -> HistogramState:
@@ -67,21 +70,50 @@ def merged(states: Iterable[HistogramState]) -> HistogramState:
     full = [state for state in given if state.kept]
     if len(full) < 2:
         return (full[0] if full else HistogramState())._replace(seen=seen)
-    sketch = _sketch(full[0])
-    for state in full[1:]:
-        sketch.merge(_sketch(state))
-    kept = sum(state.kept for state in full)
-    mean = math.fsum(state.mean * state.kept for state in full) / kept
+    kept, mean, squares = 0, 0.0, 0.0
+    for state in full:
+        kept, apart = kept + state.kept, state.mean - mean
+        mean += apart * state.kept / kept
+        squares += state.squares + apart * (state.mean - mean) * state.kept
     return HistogramState(
         seen,
         kept,
         mean,
-        math.fsum(state.squares + state.kept * (state.mean - mean) ** 2 for state in full),
+        squares,
         min(state.min for state in full),
         max(state.max for state in full),
         sum(state.zeros for state in full),
-        *sketch.bins(),
+        *_merged_bins(full),
     )
+
+
+def _merged_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
+    """The library merges bin by bin in Python, which takes a while; but it knows how to collapse too many of them."""
+    positive = _added([state.positive for state in states])
+    negative = _added([state.negative for state in states])
+    if positive is not None and negative is not None:
+        return positive, negative
+    sketch = _sketch(states[0])
+    for state in states[1:]:
+        sketch.merge(_sketch(state))
+    bins: tuple[Bins, Bins] = sketch.bins()
+    return bins
+
+
+def _added(parts: list[Bins]) -> Bins | None:
+    """Bins with the counts of all of them; None if they are too many."""
+    lists = [unpacked(part) for part in parts if part[1]]
+    if not lists:
+        return _NO_BINS
+    first = min(start for start, _ in lists)
+    length = max(start + len(bins) for start, bins in lists) - first
+    if length > _MOST_BINS:
+        return None
+    total = [0.0] * length
+    for start, bins in lists:
+        place = slice(start - first, start - first + len(bins))
+        total[place] = map(add, total[place], bins)
+    return packed(first, total)
 
 
 class Histogram(Metric):

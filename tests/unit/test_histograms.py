@@ -118,3 +118,13 @@ def test_quantiles_are_those_of_the_library(values):
     sketch = Sketch(*of(values).state()[-3:])
     shares = [0.0, 0.001, *QUANTILES.values(), 1.0]
     assert sketch.quantiles(shares) == [sketch.get_quantile_value(share) for share in shares]
+
+
+@given(st.lists(st.lists(st.floats(1e-300, 1e300), max_size=5), max_size=5))
+def test_histograms_of_values_far_apart_are_merged_as_the_library_does(parts):
+    apart = merged(of(part).state() for part in parts)
+    sketch = Sketch(0, (0, b""), (0, b""))
+    for part in parts:
+        sketch.merge(Sketch(*of(part).state()[-3:]))
+    assert (apart.positive, apart.negative) == sketch.bins()
+    assert all(map(math.isfinite, apart.readings().values()))

@@ -1,13 +1,22 @@
 """Latency markers travel with the records, through chains and exchanges, and leave histograms behind."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from penstock.common import Row, Types
+from penstock.common.composite_types import RowTypeInfo
 from penstock.common.configuration import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction
+from penstock.errors import JobFailed
 from penstock.graph.plan import operator_id
 from penstock.metrics import MetricGroup
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk
 from penstock.runtime.core.latency import Latencies, Markers
+from penstock.runtime.exchange.frames import deliver
+from penstock.runtime.exchange.writers import Owner, SingleWriter
 from penstock.testing import in_process
 from penstock.vocabulary.latency_marker import LatencyMarker
 
@@ -92,3 +101,33 @@ def test_a_clock_that_is_behind_gives_no_negative_latency():
     Latencies(group, "sink", 0, "single", clock=lambda: 50.0).record(LatencyMarker(90.0, "s", 0))
     (histogram,) = group.changes({}).values()
     assert (histogram.min, histogram.max) == (0.0, 0.0)
+
+
+def test_markers_keep_their_place_between_chunks_of_columns():
+    """What the source of columns sends behind a marker comes behind it, whatever the exchange does."""
+    rows = RowTypeInfo([Types.LONG()], ["n"])
+    writer = SingleWriter(Owner("sink", "sink"), 0, [0])
+    marker = LatencyMarker(1.0, "source", 0)
+    for first in (0, 10):
+        writer.chunk(Chunk.of(Columns.of_rows([Row(n=n) for n in range(first, first + 10)], None, rows)))
+        if not first:
+            writer.marker(marker)
+    seen: list[object] = []
+    receiver = SimpleNamespace(chunk=lambda chunk: seen.extend(row[0] for row in chunk.values), marker=seen.append)
+    for frame in writer.take()[0]:
+        deliver(frame, receiver)
+    assert seen == [*range(10), marker, *range(10, 20)]
+
+
+def test_a_function_that_fails_at_a_marker_is_named():
+    class Failing(Listening):
+        def process_latency_marker(self, marker):
+            raise ValueError("no marker, please")
+
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.get_config().set_latency_tracking_interval(1)
+        env.set_parallelism(1)
+        env.from_collection(range(10)).map(Failing()).name("listening").print()
+        with pytest.raises(JobFailed, match=r"listening.*(\n.*)*no marker, please"):
+            env.execute()
