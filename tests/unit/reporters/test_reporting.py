@@ -155,7 +155,9 @@ def test_a_job_is_reported_from_its_start_to_its_end():
     assert {one.name for one in metrics} == {"numRecordsIn"}
     assert {one.variables["<job_name>"] for one in metrics} == {"numbers"}
     received = [one for one in metrics if "Source" not in one.variables["<task_name>"]]
-    assert sum(one.value for one in received) == 20
+    assert sum(one.value for one in received if one.logical_scope[-1] == "task") == 20
+    # The map and the sink behind it.
+    assert sum(one.value for one in received if one.logical_scope[-1] == "operator") == 2 * 20
     assert [one.name for kept in Kept.made for one in kept.spans] == ["JobInitialization"]
 
 
