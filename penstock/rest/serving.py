@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -132,7 +133,8 @@ class RestServer:
         self._settings = settings
         self._socket = bind(settings)
         self._server = uvicorn.Server(_config(app, settings))
-        self._history: ActivityHistory = app.state.history
+        self._history: ActivityHistory | None = getattr(app.state, "history", None)
+        """What the pages of jobs plot; an application without jobs has none."""
         self._thread: threading.Thread | None = None
 
     @property
@@ -148,7 +150,7 @@ class RestServer:
     def run(self) -> None:
         """Serve until the process is told to end; in the main thread Ctrl-C and SIGTERM are heard."""
         log.info("REST listens at %s", self.url)
-        with self._history.watching():
+        with nullcontext() if self._history is None else self._history.watching():
             self._server.run(sockets=[self._socket])
 
     def start(self) -> RestServer:
