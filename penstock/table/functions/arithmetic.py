@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from penstock.table import types as t
 from penstock.table.arrow import arrow_type
 from penstock.table.functions.coercion import APPROXIMATE, as_decimal, decimal_of
-from penstock.table.functions.decimals import DIVISION, WIDE, decimal_rows, exact, into
+from penstock.table.functions.decimals import WIDE, decimal_rows, exact, into
+from penstock.table.functions.decimals import quotient as decimal_quotient
 from penstock.table.functions.inference import (
     EXACT,
     NUMBER,
@@ -111,15 +112,9 @@ def _whole_quotient(one: Value, other: Value) -> Value:
 
 def _divide(call: Call) -> Kernel:
     if isinstance(call.type, t.DecimalType):
-        return decimal_rows(_decimal_quotient)(call)
+        return decimal_quotient(call)
     quotient: Kernel = pc.divide if isinstance(call.type, APPROXIMATE) else _whole_quotient
     return quotient
-
-
-def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal:
-    if not other:
-        raise BadValue(f"/: division of {one} by zero")
-    return DIVISION.divide(one, other)
 
 
 def _decimal_remainder(one: Decimal, other: Decimal) -> Decimal:

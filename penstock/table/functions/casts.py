@@ -17,6 +17,7 @@ from penstock.table import types as t
 from penstock.table.arrow import array_of, arrow_type, values_of
 from penstock.table.functions.coercion import APPROXIMATE, BYTES, TEXTS, TIMESTAMPS
 from penstock.table.functions.decimals import fitted, rescaled
+from penstock.table.functions.fast_texts import fast_text
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import parser
 from penstock.table.functions.registry import BadValue, Kernel, Value, of_distinct, register
@@ -111,11 +112,15 @@ def _cut(precision: int) -> Kernel:
 
 # --- row by row ---
 def _slow(kind: t.DataType, aim: t.DataType, safe: bool) -> Kernel:
-    zoned = _through_zone(kind, aim)
+    zoned, fast = _through_zone(kind, aim), fast_text(kind, aim)
 
     def kernel(rows: int, moment: Moment, value: Value) -> Value:
         if zoned is not None and isinstance(value, pa.Array):
             return zoned(value, moment.zone)
+        if fast is not None and isinstance(value, pa.Array):
+            found = fast(value, moment.zone)
+            if found is not None:
+                return found
         convert = conversion(kind, aim, moment.zone)
 
         def every(column: Value) -> Value:

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from penstock.table import types as t
 from penstock.table.arrow import arrow_type
 from penstock.table.functions.coercion import TEXTS, TIMESTAMPS
-from penstock.table.functions.date_patterns import DEFAULT, formatted, parsed
+from penstock.table.functions.date_patterns import DEFAULT, finest, formatted, parsed
+from penstock.table.functions.fast_texts import fast_text
 from penstock.table.functions.inference import (
     INTEGER,
     NUMBER,
@@ -58,6 +59,36 @@ def _date_format(there: ZoneInfo, value: Any, pattern: str) -> str | None:
         moment = _read(value, None)
         return None if moment is None else formatted(moment, pattern)
     return formatted(value if value.tzinfo is None else value.astimezone(there), pattern)
+
+
+def _date_format_kernel(call: Call) -> Kernel:
+    """Moments are cut to the unit that the pattern shows, since then many are the same."""
+    slow, pattern = zoned(_date_format)(call), call.args[1]
+    unit = finest(pattern.value) if isinstance(pattern, Literal) and pattern.value is not None else None
+
+    def kernel(rows: int, moment: Moment, value: Value, form: Value) -> Value:
+        if unit is None or not isinstance(value, pa.Array) or not pa.types.is_timestamp(value.type):
+            return slow(rows, moment, value, form)
+        local = value if value.type.tz is None else pc.local_timestamp(value.cast(pa.timestamp("us", moment.zone)))
+        return slow(rows, moment, pc.floor_temporal(local, unit=unit), form)
+
+    return kernel
+
+
+def _to_timestamp_kernel(call: Call) -> Kernel:
+    """In whole columns, if the texts have the usual form and no other pattern."""
+    slow = zoned(_to_timestamp)(call)
+    fast = fast_text(_STRING, call.type)
+    pattern = call.args[1] if len(call.args) > 1 else None
+    usual = pattern is None or (isinstance(pattern, Literal) and pattern.value == DEFAULT)
+    if fast is None or not usual:
+        return slow
+
+    def kernel(rows: int, moment: Moment, value: Value, *others: Value) -> Value:
+        found = fast(value, moment.zone) if isinstance(value, pa.Array) else None
+        return slow(rows, moment, value, *others) if found is None else found
+
+    return kernel
 
 
 def _read(text: str, pattern: str | None) -> datetime.datetime | None:
@@ -208,12 +239,12 @@ _FORMATTED: Check = ("TIMESTAMP or text", lambda kind: isinstance(kind, (*TIMEST
 
 
 def register_all() -> None:
-    register("DATE_FORMAT", signature(_FORMATTED, TEXT, result=_STRING, nulls=True), zoned(_date_format), moment=True)
+    register("DATE_FORMAT", signature(_FORMATTED, TEXT, result=_STRING, nulls=True), _date_format_kernel, moment=True)
     register(
         "TO_DATE", signature(TEXT, TEXT, result=t.DateType(), optional=1, nulls=True), zoned(_to_date), moment=True
     )
     moment = signature(TEXT, TEXT, result=t.TimestampType(3), optional=1, nulls=True)
-    register("TO_TIMESTAMP", moment, zoned(_to_timestamp), moment=True)
+    register("TO_TIMESTAMP", moment, _to_timestamp_kernel, moment=True)
     register("TO_TIMESTAMP_LTZ", _ltz_types, _ltz_kernel, moment=True, raises=True)
     text = signature(INTEGER, TEXT, result=_STRING, optional=1, nulls=True)
     register("FROM_UNIXTIME", text, zoned(_from_unixtime), moment=True, deterministic=False)

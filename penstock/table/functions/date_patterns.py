@@ -58,6 +58,19 @@ def parts(pattern: str) -> tuple[Part, ...]:
     return tuple(found)
 
 
+def finest(pattern: str) -> str | None:
+    """The smallest unit that a pattern shows, day at most; None if it shows parts of a second.
+
+    >>> finest("yyyy-MM-dd HH")
+    'hour'
+    """
+    letters = {part.letter for part in parts(pattern)}
+    if letters & set("SnNA"):
+        return None
+    units = (("s", "second"), ("m", "minute"), ("HhkKa", "hour"))
+    return next((unit for known, unit in units if letters & set(known)), "day")
+
+
 # --- formatting ---
 def formatted(value: datetime.datetime, pattern: str) -> str:
     """A moment as a pattern says."""

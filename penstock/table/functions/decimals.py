@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -10,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.table import types as t
-from penstock.table.functions.registry import Kernel, Value, rowwise
+from penstock.table.functions.registry import BadValue, Kernel, Value, rowwise
+from penstock.table.functions.unscaled import half_up, numbers_of, of_unscaled, unscaled
 from penstock.table.plan.rex import Call
 
 WIDE = Context(prec=160, rounding=ROUND_HALF_UP)
 """Exact for sums and products of the longest decimals."""
-DIVISION = Context(prec=38, rounding=ROUND_HALF_UP)
 
 
 def fitted(value: Decimal, precision: int, scale: int) -> Decimal | None:
@@ -52,29 +53,26 @@ def rescaled(column: Value, kind: t.DecimalType) -> Value:
     source, aim = column.type, pa.decimal128(kind.precision, kind.scale)
     if source == aim:
         return column
-    if pa.types.is_integer(source):
-        digits = {8: 3, 16: 5, 32: 10, 64: 19}[source.bit_width]
-        if digits + kind.scale <= 38:
-            column = column.cast(pa.decimal128(max(digits, 1), 0))
-            source = column.type
     widens = pa.types.is_decimal(source) and source.scale <= kind.scale
     if widens and kind.precision - kind.scale >= source.precision - source.scale:
         return column.cast(aim)
-    return _slowly(column, kind, aim)
-
-
-def _slowly(column: Value, kind: t.DecimalType, aim: pa.DataType) -> Value:
-    fit = into(kind)
     if isinstance(column, pa.Scalar):
-        value = column.as_py()
-        return pa.scalar(None if value is None else fit(Decimal(value)), aim)
-    return pa.array([None if value is None else fit(Decimal(value)) for value in column.to_pylist()], aim)
+        return rescaled(pa.array([column.as_py()], source), kind)[0]
+    if pa.types.is_integer(source):
+        return of_unscaled([None if one is None else one * 10**kind.scale for one in column.to_pylist()], aim)
+    return of_unscaled([_scaled(one, source.scale, kind.scale) for one in unscaled(column)], aim)
+
+
+def _scaled(number: int | None, scale: int, aim: int) -> int | None:
+    if number is None:
+        return None
+    return number * 10 ** (aim - scale) if aim >= scale else half_up(number, 10 ** (scale - aim))
 
 
 def exact(name: str) -> Callable[[Call], Kernel]:
     """+, - and * of decimals: in Arrow if no digit can be lost, else row by row."""
     compute: Kernel = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[name]
-    slow: Callable[[Decimal, Decimal], Decimal] = {"+": WIDE.add, "-": WIDE.subtract, "*": WIDE.multiply}[name]
+    slow: Callable[[int, int], int] = {"+": operator.add, "-": operator.sub, "*": operator.mul}[name]
 
     def make(call: Call) -> Kernel:
         assert isinstance(call.type, t.DecimalType)
@@ -88,7 +86,46 @@ def exact(name: str) -> Callable[[Call], Kernel]:
             scale = max(left.scale, right.scale)
             digits = max(left.precision - left.scale, right.precision - right.scale) + scale + 1
         if digits > 38 or scale != call.type.scale:
-            return decimal_rows(slow)(call)
+            return _by_numbers(slow, left.scale, right.scale, scale, aim, name)
         return lambda one, other: compute(one, other).cast(aim)
 
     return make
+
+
+def _by_numbers(
+    compute: Callable[[int, int], int], left: int, right: int, scale: int, aim: pa.DataType, name: str
+) -> Kernel:
+    """Arithmetic with the numbers behind decimals; `scale` is that of the exact result."""
+    raised = (1, 1) if name == "*" else (10 ** (scale - left), 10 ** (scale - right))
+
+    def kernel(one: Value, other: Value) -> Value:
+        pairs = _pairs(one, other)
+        exactly = [None if a is None or b is None else compute(a * raised[0], b * raised[1]) for a, b in pairs]
+        return of_unscaled([_scaled(number, scale, aim.scale) for number in exactly], aim)
+
+    return kernel
+
+
+def quotient(call: Call) -> Kernel:
+    """Division of decimals, rounded half up."""
+    assert isinstance(call.type, t.DecimalType)
+    left, right = (arg.type for arg in call.args)
+    assert isinstance(left, t.DecimalType)
+    assert isinstance(right, t.DecimalType)
+    aim = pa.decimal128(call.type.precision, call.type.scale)
+    shift = call.type.scale + right.scale - left.scale
+    up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
+
+    def divided(one: int | None, other: int | None) -> int | None:
+        if one is None or other is None:
+            return None
+        if not other:
+            raise BadValue(f"/: division of {Decimal(one).scaleb(-left.scale, WIDE)} by zero")
+        return half_up(one * up, other * down)
+
+    return lambda one, other: of_unscaled([divided(a, b) for a, b in _pairs(one, other)], aim)
+
+
+def _pairs(one: Value, other: Value) -> Iterator[tuple[int | None, int | None]]:
+    rows = len(one) if isinstance(one, pa.Array) else len(other)
+    return zip(numbers_of(one, rows), numbers_of(other, rows), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from penstock.table.functions import user_functions
 from penstock.table.functions.casts import can_fail
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import FUNCTIONS, Value
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, walk
+from penstock.table.plan.rex import Call, InputRef, Literal, Rex, refs, rewritten, walk
 from penstock.table.types import DataType, NullType
 
 Evaluate = Callable[[pa.RecordBatch, Moment], Value]
@@ -152,20 +153,23 @@ def _can_fail(call: Call) -> bool:
 
 def _where(rex: Rex) -> Callable[[pa.RecordBatch, Moment, pa.Array], Value]:
     """Evaluates for the rows of a mask alone, if it must; the other rows are NULL."""
-    column = _evaluate_column(rex)
     whole = _evaluate(rex)
     if not may_raise(rex):
         return lambda batch, moment, mask: whole(batch, moment)
+    needed = sorted(refs(rex)) or [0]
+    places = {index: place for place, index in enumerate(needed)}
+    column = _evaluate_column(
+        rewritten(rex, lambda one: replace(one, index=places[one.index]) if isinstance(one, InputRef) else None)
+    )
 
     def evaluate(batch: pa.RecordBatch, moment: Moment, mask: pa.Array) -> Value:
         wanted = pc.sum(mask).as_py() or 0
         if wanted == batch.num_rows:
-            return column(batch, moment)
+            return whole(batch, moment)
         if not wanted:
             return pa.nulls(batch.num_rows, arrow_type(rex.type))
-        chosen = column(batch.filter(mask), moment)
-        places = pc.if_else(mask, pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1), None)
-        return chosen.take(places)
+        chosen = column(batch.select(needed).filter(mask), moment)
+        return chosen.take(pc.if_else(mask, pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1), None))
 
     return evaluate
 

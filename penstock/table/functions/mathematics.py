@@ -108,7 +108,10 @@ def _rounded(rounding: str) -> Callable[[Call], Kernel]:
             return rowwise(lambda value, places=0: fit(_at(value, places, rounding)))(call)
         if isinstance(kind, APPROXIMATE):
             text: Callable[[float], str] = float_text if isinstance(kind, t.FloatType) else repr
-            return rowwise(lambda value, places=0: _float_at(value, places, rounding, text))(call)
+            slow = rowwise(lambda value, places=0: _float_at(value, places, rounding, text))(call)
+            places = _places(call.args[1]) if len(call.args) > 1 else 0
+            plain = isinstance(kind, t.DoubleType) and places is not None and 0 <= places <= 9
+            return _fast_round(places or 0, rounding, slow) if plain else slow
         form = arrow_type(kind)
         whole = rowwise(lambda value, places=0: int(_at(Decimal(value), min(places, 0), rounding)))
         if len(call.args) == 1 or (_places(call.args[1]) or -1) >= 0:
@@ -116,6 +119,27 @@ def _rounded(rounding: str) -> Callable[[Call], Kernel]:
         return whole(call)
 
     return make
+
+
+def _fast_round(places: int, rounding: str, slow: Kernel) -> Kernel:
+    """Rounding in whole columns, if no value is so near to a half, or so large, that its digits must be looked at."""
+    factor = 10.0**places
+
+    def kernel(value: Value, *others: Value) -> Value:
+        numbers = value.fill_null(0.0).to_numpy(zero_copy_only=False) if isinstance(value, pa.Array) else None
+        if numbers is None:
+            return slow(value, *others)
+        with np.errstate(all="ignore"):
+            scaled = np.abs(numbers) * factor
+            rest = scaled - np.floor(scaled)
+        edge = (rest < 1e-6) | (rest > 1 - 1e-6) if rounding == ROUND_DOWN else np.abs(rest - 0.5) < 1e-6
+        if not np.all(scaled < 2.0**46) or (edge & (scaled != np.floor(scaled))).any():
+            return slow(value, *others)
+        whole = np.floor(scaled) if rounding == ROUND_DOWN else np.floor(scaled + 0.5)
+        result = pa.array(np.copysign(whole / factor, numbers), pa.float64())
+        return pc.if_else(pc.is_null(value), pa.scalar(None, pa.float64()), result)
+
+    return kernel
 
 
 def _at(value: Decimal, places: int, rounding: str) -> Decimal:

@@ -255,6 +255,10 @@ def _plus(sign: int) -> Callable[[Call], Kernel]:
 def shifted(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
     """A moment later (or earlier) by milliseconds or months; the 31st becomes the last day of a shorter month."""
     form = value.type
+    if pa.types.is_timestamp(form) and not months:
+        return (pc.add if sign > 0 else pc.subtract)(
+            value, pc.cast(pc.cast(span, pa.duration("ms")), pa.duration("us"))
+        )
     if isinstance(value, pa.Scalar):
         value = pa.repeat(value, len(span)) if isinstance(span, pa.Array) else pa.array([value.as_py()], form)
     if isinstance(span, pa.Scalar):
