@@ -109,6 +109,7 @@ _AGGREGATES: dict[str, Callable[[Types], t.DataType]] = {
     "VAR_POP": _average,
     "VAR_SAMP": _average,
     "VARIANCE": _average,
+    "APPROX_COUNT_DISTINCT": _count,
     "COLLECT": _collect,
     "FIRST_VALUE": _one,
     "LAST_VALUE": _one,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.errors import TableException
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import PROCTIME, Aggregate, Expand, WindowTable
+from penstock.table.plan.nodes import PROCTIME, Aggregate, Expand, GroupWindow, WindowTable
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.aggregates import Fold, VectorFold, folds_for
+from penstock.table.runtime.count_windows import CountWindows
 from penstock.table.runtime.expand import ExpandOperator
 from penstock.table.runtime.group_aggregate import GroupAggregate, LocalAggregate, part_schema
 from penstock.table.runtime.window_aggregate import WindowAggregate, WindowKeys
@@ -100,4 +102,21 @@ def window_table(builder: Builder, relation: WindowTable) -> Physical:
     return Physical(stream, relation.columns, input.changelog, label, (input,))
 
 
-BUILDERS: dict[type, Build] = {Aggregate: aggregate, Expand: expand, WindowTable: window_table}
+def count_windows(builder: Builder, relation: GroupWindow) -> Physical:
+    """Windows of numbers of rows; all other group windows have become window tables."""
+    input = builder.build(relation.input)
+    if input.changelog:
+        raise TableException("windows of numbers of rows need rows that stay, and this input changes rows")
+    folds = folds_for(relation.calls, relation.input.columns, False)
+    sizes = relation.size, relation.slide or relation.size
+    operator = CountWindows(relation.keys, sizes, folds, arrow_schema(relation.columns))
+    stream = builder.keyed(input, relation.keys, relation, "Count Windows", operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "GroupWindowAggregate"), (input,))
+
+
+BUILDERS: dict[type, Build] = {
+    Aggregate: aggregate,
+    Expand: expand,
+    WindowTable: window_table,
+    GroupWindow: count_windows,
+}

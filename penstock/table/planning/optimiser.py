@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from penstock.errors import TableException, ValidationException
 from penstock.table.plan.building import aggregate, set_operation
-from penstock.table.plan.nodes import GroupWindow, Join, Relation, SetOperation, rewritten_plan
+from penstock.table.plan.nodes import (
+    GroupWindow,
+    Join,
+    Relation,
+    SetOperation,
+    WindowTable,
+    rewritten_plan,
+    walk_plan,
+)
 from penstock.table.planning.calcs import fused
 from penstock.table.planning.group_windows import window_table_of
 from penstock.table.planning.join_conditions import with_computed_keys
@@ -15,8 +24,25 @@ from penstock.table.planning.ranks import ranked
 
 def optimised(relation: Relation, batch: bool) -> Relation:
     """The plan that is run."""
+    for part in walk_plan(relation):
+        if isinstance(part, WindowTable):
+            _check_window(part)
     smaller = pruned(with_filters_down(relation))
     return rewritten_plan(smaller, lambda one: _changed(one, batch))
+
+
+def _check_window(relation: WindowTable) -> None:
+    size, slide = relation.size, relation.slide
+    if relation.kind == "HOP" and size % slide:
+        raise TableException(
+            f"HOP table function based aggregate requires size must be an integral multiple of slide, but got size "
+            f"{size} ms and slide {slide} ms"
+        )
+    if relation.kind == "CUMULATE" and size % slide:
+        raise ValidationException(
+            f"CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, but got "
+            f"maxSize {size} ms and step {slide} ms"
+        )
 
 
 def _changed(relation: Relation, batch: bool) -> Relation:

@@ -123,6 +123,15 @@ class IntervalJoin(TwoInputTableOperator):
             self.gather(INSERT, self._pair(side, row, self._nulls[1 - side]))
 
     # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """What is joined may be as old as the interval is long, so that event time goes on with that delay."""
+        self.current_watermark = self.timers.watermark = timestamp
+        self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
+        delay = max(self.interval.upper, -self.interval.lower, 0)
+        late = timestamp if timestamp == MAX_TIMESTAMP or self.interval.processing_time else timestamp - delay
+        if late > MIN_TIMESTAMP:
+            self.output.watermark(late)
+
     def _now(self) -> int:
         if self.interval.processing_time:
             return self.context.clock.now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from penstock.errors import TableException
 from penstock.table import types as t
@@ -56,6 +57,8 @@ def folds_for(calls: Sequence[AggregateCall], columns: Columns, signed: bool) ->
 
 
 def fold_for(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fold:
+    if call.function == "APPROX_COUNT_DISTINCT":
+        call = replace(call, function="COUNT", distinct=True)
     made = _plain(call, types, signed)
     return Distinct(made) if call.distinct and call.function not in _WITHOUT_EFFECT else made
 

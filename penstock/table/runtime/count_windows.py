@@ -1,0 +1,71 @@
+"""Group windows that are numbers of rows: each is complete when it has its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.operator import OperatorContext
+from penstock.table.runtime.aggregates.fold import Fold
+from penstock.table.runtime.frames import Arguments, arguments_of
+from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.group_aggregate import key_columns
+from penstock.table.runtime.state import store
+from penstock.table.runtime.table_operator import KeyedTableOperator
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
+
+
+class CountWindows(KeyedTableOperator):
+    """A window of `size` rows of a key begins every `slide` rows. State of a key: [rows that came, the last ones]."""
+
+    def __init__(self, keys: Sequence[int], sizes: tuple[int, int], folds: Sequence[Fold], schema: pa.Schema) -> None:
+        super().__init__(keys, schema)
+        self.size, self.slide = sizes
+        self.folds = list(folds)
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self._counted = store(self.keyed, "rows")
+        self._complete: list[tuple[Any, list[Any]]] = []
+        for fold in self.folds:
+            fold.open(function_context(context))
+
+    def close(self) -> None:
+        for fold in self.folds:
+            fold.close()
+        super().close()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        assert found is not None
+        rows = arguments_of(self.folds, batch)
+        for position, code in enumerate(found.which.to_pylist()):
+            self._add(found.distinct[code], rows[position] if rows else ())
+
+    def _add(self, key: Any, row: Arguments) -> None:
+        count, rows = self._counted.get(key) or (0, [])
+        count, rows = count + 1, [*rows, row][-self.size :]
+        if count >= self.size and (count - self.size) % self.slide == 0:
+            self._complete.append((key, [self._folded(fold, rows, number) for number, fold in enumerate(self.folds)]))
+        self._counted.put(key, (count, rows))
+
+    def _folded(self, fold: Fold, rows: list[Arguments], number: int) -> Any:
+        accumulator = fold.new()
+        for row in rows:
+            if row[number] is not None:
+                accumulator = fold.add(accumulator, row[number], 1)
+        return fold.value(accumulator)
+
+    def flush(self) -> None:
+        if not self._complete:
+            return
+        complete, self._complete = self._complete, []
+        assert isinstance(self.key_selector, ColumnKeys)
+        arrays = key_columns([key for key, _ in complete], list(self.schema)[: len(self.key_selector.positions)])
+        for number, fold in enumerate(self.folds):
+            arrays.append(fold.column([values[number] for _, values in complete]))
+        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
