@@ -12,8 +12,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class WebPages(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        # Who works on the sources builds with make; an archive of the sources brings built pages along.
+        # Who works on the sources builds with make. Pages without a stamp were built elsewhere and brought along.
         root = Path(self.root)
-        if version == "editable" or not (root / ".git").exists():
+        pages = root / "penstock" / "rest" / "web"
+        brought_along = (pages / "index.html").is_file() and not (pages / ".stamp").is_file()
+        if version == "editable" or brought_along:
             return
         subprocess.run([sys.executable, str(root / "web" / "build.py"), "--if-possible"], check=False)

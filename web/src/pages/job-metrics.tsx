@@ -70,7 +70,14 @@ function Throughput({ job }: { job: Job }) {
       {plots
         .filter(([kind]) => shown[kind]!.length > 0)
         .map(([kind, title, format]) => (
-          <Plot key={kind} title={title} times={samples.times} lines={shown[kind]!} format={format} />
+          <Plot
+            key={kind}
+            title={title}
+            times={samples.times}
+            lines={shown[kind]!}
+            format={format}
+            full={format === percent ? 1 : 0}
+          />
         ))}
     </div>
   );

@@ -148,7 +148,13 @@ function Pinned(props: PinnedProps) {
         </button>
       </div>
       {lines.length > 0 ? (
-        <Plot title={name} times={history.times} lines={lines} format={value => metric(name, value)} />
+        <Plot
+          title={name}
+          times={history.times}
+          lines={lines}
+          format={value => metric(name, value)}
+          full={/TimeMsPerSecond/.test(name) ? 1000 : 0}
+        />
       ) : (
         <figure class="plot">
           <figcaption>{name}</figcaption>

@@ -15,6 +15,8 @@ interface Props {
   lines: Line[];
   format: (value: number) => string;
   height?: number;
+  /** A value up to which the plot reaches at least. */
+  full?: number;
 }
 
 const COLOURS = 8;
@@ -40,7 +42,7 @@ function options(props: Props, width: number): uPlot.Options {
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
       x: { range: plot => span(plot.data[0]) },
-      y: { range: (_, low, high) => scale(low, high) },
+      y: { range: (_, low, high) => scale(low, high, props.full ?? 0) },
     },
     axes: [
       { ...axis, values: (_, ticks) => ticks.map(value => clock(value * 1000)), space: 80, size: 26 },
@@ -67,11 +69,11 @@ function span(times: ArrayLike<number>): [number, number] {
 }
 
 /** From nothing to a little above the greatest value; event time does not begin at nothing. */
-function scale(low: number, high: number): [number, number] {
-  if (low == null || high == null) return [0, 1];
+function scale(low: number, high: number, full: number): [number, number] {
+  if (low == null || high == null) return [0, full || 1];
   if (low > 1e11) return [low - 1, high + 1];
   const least = Math.min(0, low);
-  return high <= least ? [least, least + 1] : [least, high * 1.08];
+  return high <= least && full === 0 ? [least, least + 1] : [least, Math.max(full, high) * 1.08];
 }
 
 export function Plot(props: Props) {
