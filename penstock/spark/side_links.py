@@ -41,16 +41,18 @@ class SideLink:
         self._driving = threading.main_thread().ident
         self._lock = threading.Lock()
         self._waiting = bytearray()
+        self._ended = False
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
-        threading.Thread(target=self._serve, name="penstock side link", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="penstock side link", daemon=True)
+        self._thread.start()
 
     # --- lines ---
     def line(self, line: Line) -> bool:
         """Send a line without waiting; whether there was room for it."""
         said = framed(_TAG, _LINE + pickle.dumps(line, pickle.HIGHEST_PROTOCOL))
         with self._lock:
-            if len(self._waiting) + len(said) > MOST_WAITING:
+            if self._ended or len(self._waiting) + len(said) > MOST_WAITING:
                 return False
             self._waiting += said
             self._flush_soon()
@@ -59,8 +61,11 @@ class SideLink:
     def _flush_soon(self) -> None:
         """Now if that is possible, else as soon as the driver reads. With the lock."""
         if not self._flush():
-            with suppress(BlockingIOError):
-                os.write(self._wake, b"1")
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._wake, b"1")
 
     def _flush(self) -> bool:
         """Hand over what the system takes; whether that was all. With the lock."""
@@ -75,8 +80,18 @@ class SideLink:
 
     # --- questions ---
     def _serve(self) -> None:
+        try:
+            self._hear()
+        finally:
+            with self._lock:
+                self._ended = True
+                os.close(self._woken)
+                os.close(self._wake)
+
+    def _hear(self) -> None:
+        """Take questions until the link ends."""
         questions = Inlet(self._sock)
-        while True:
+        while not self._ended:
             with self._lock:
                 late = [] if self._flush() else [self._sock]
             try:
@@ -95,8 +110,9 @@ class SideLink:
         found = answer(question, self._slot, self._driving)
         said = framed(_TAG, _ANSWER + pickle.dumps((number, found), pickle.HIGHEST_PROTOCOL))
         with self._lock:
-            self._waiting += said
-            self._flush_soon()
+            if not self._ended:
+                self._waiting += said
+                self._flush_soon()
 
     # --- the end ---
     def finish(self) -> None:
@@ -107,6 +123,11 @@ class SideLink:
                 if self._flush():
                     break
             time.sleep(0.01)
+        with self._lock:
+            if not self._ended:
+                self._ended = True
+                self._wake_up()
+        self._thread.join(LAST_SECONDS)
         say_farewell(self._sock)
 
 

@@ -1,11 +1,13 @@
 """The link over which a slot is watched: lines out, questions in, and neither waits for the other side."""
 
 import logging
+import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +15,7 @@ from penstock.logs.levels import apply
 from penstock.logs.lines import Line, Origin
 from penstock.runtime.core.profiling import ProfileOrder
 from penstock.runtime.core.watching import SetLevels
+from penstock.spark.encryption import encrypted, new_identity
 from penstock.spark.links import LinkLost
 from penstock.spark.side_links import MOST_WAITING, SideLink, SideLinks
 from tests.waiting import until
@@ -31,10 +34,20 @@ class Shown(list):
         self.append(said.text)
 
 
-@pytest.fixture
-def ends():
-    """A slot's end, the driver's end, and what was shown."""
+def pair(kind: str) -> tuple[socket.socket, socket.socket]:
     ours, theirs = socket.socketpair()
+    if kind == "plain":
+        return ours, theirs
+    identity = new_identity()
+    with ThreadPoolExecutor(1) as other_side:
+        far = other_side.submit(encrypted, theirs, identity, True, 60)
+        return encrypted(ours, identity, False, 60), far.result()
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def ends(request):
+    """A slot's end, the driver's end, and what was shown."""
+    ours, theirs = pair(request.param)
     shown = Shown()
     slot, driver = SideLink(theirs, 0), SideLinks({0: ours}, shown)
     yield slot, driver, shown
@@ -73,6 +86,22 @@ def test_a_driver_that_does_not_read_costs_lines_and_no_time():
     until(lambda: shown[-1] == "again")
     slot.finish()
     driver.close()
+
+
+def test_an_end_leaves_no_thread_and_no_file_behind():
+    def open_files():
+        return len(os.listdir("/proc/self/fd"))
+
+    files, threads = open_files(), threading.active_count()
+    for _ in range(5):
+        ours, theirs = socket.socketpair()
+        slot, driver = SideLink(theirs, 0), SideLinks({0: ours}, Shown())
+        slot.line(line("x"))
+        slot.finish()
+        assert not slot.line(line("too late"))
+        driver.close()
+    until(lambda: threading.active_count() == threads)
+    assert open_files() == files
 
 
 def test_levels_can_be_changed(ends):
