@@ -110,7 +110,7 @@ def measure(place: str, record, jobs: int) -> dict:
                 "empty": before,
                 "listed": with_lists,
                 "visited": server.megabytes(),
-                "kilobytes": 1024 * (server.megabytes() - before) / jobs,
+                "kilobytes": 1024 * (with_lists - before) / jobs,
                 "list_millis": 1000 * listing,
                 "page_millis": 1000 * pages,
             }
@@ -131,7 +131,8 @@ def page(results: dict) -> str:
     text = (
         f"{results['jobs']:,} jobs that have ended, each with {results['checkpoints']} checkpoints and "
         f"{results['record_kilobytes']:.0f} KB as JSON: the memory of the server's process (RSS) without any, once all "
-        "are listed, and after the page of each was asked for.\n"
+        "are listed, and after the page of each was asked for: of those, the last 32 are held as a whole. A job's "
+        "share is that of the list.\n"
     )
     return joined(
         [

@@ -48,6 +48,9 @@ class Cluster(Protocol):
     def watch(self, question: Question) -> dict[int, Future[Any]]:
         """Ask all slots something while they work, from any thread; by slot, the answer to come."""
 
+    def stacks(self, seconds: float) -> Mapping[int, str]:
+        """By slot: where its threads are, as `faulthandler` tells it, of those that answer in time. From any thread."""
+
     def release(self) -> list[Report]:
         """Close the slots' functions and release their processes. Called once, also after a failure."""
 

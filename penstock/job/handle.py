@@ -26,6 +26,7 @@ from penstock.job.driver import Driver
 from penstock.job.picture import bundle
 from penstock.job.rates import Rates
 from penstock.job.record import JobRecord, Settings, StateRecord, record_of
+from penstock.job.stacks import threads_in
 from penstock.job.view import JobView
 from penstock.job.widget import JobWidget
 from penstock.logs.levels import Levels, apply, checked, current
@@ -39,6 +40,7 @@ from penstock.storage import Storage
 STOP_SECONDS = 10
 ANSWER_SECONDS = 10
 """How long a slot may take to answer beyond what it was asked to take."""
+STACK_SECONDS = 3.0
 
 
 class JobHandle:
@@ -219,6 +221,19 @@ class JobHandle:
     def bundle(self) -> Mapping[str, str]:
         """What a notebook shows of this moment."""
         return bundle(self.record())
+
+    def stacks(self, place: str | None = None) -> list[tuple[str, str]]:
+        """Where the threads of the slots are, those at one place or all: by the names of slots and threads."""
+        if self._cluster is None or self._ended.is_set():
+            return []
+        at = {report.slot: report.place for report in self.view.reports}
+        found = self._cluster.stacks(STACK_SECONDS)
+        return [
+            (f"slot {slot}: {name}", text)
+            for slot, told in sorted(found.items())
+            if place is None or at.get(slot) in (None, place)
+            for name, text in threads_in(told)
+        ]
 
     # --- snapshots ---
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:

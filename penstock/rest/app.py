@@ -22,6 +22,7 @@ from penstock.rest.routes import (
     cluster,
     programs,
     queryable,
+    requirements,
     task_managers,
     vertices,
     watching,
@@ -30,7 +31,18 @@ from penstock.rest.routes import jobs as job_routes
 from penstock.rest.settings import RestSettings
 from penstock.rest.web_pages import add_pages
 
-_ROUTERS = (cluster, job_routes, applications, checkpoints, vertices, task_managers, programs, queryable, watching)
+_ROUTERS = (
+    cluster,
+    job_routes,
+    applications,
+    checkpoints,
+    vertices,
+    requirements,
+    task_managers,
+    programs,
+    queryable,
+    watching,
+)
 
 
 def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:

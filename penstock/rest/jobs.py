@@ -105,6 +105,9 @@ class Jobs(Protocol):
         The first one is the log; the one whose name ends in `.out` is the standard output.
         """
 
+    def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
+        """The threads of a task manager's processes, or with None of the process that answers: names and stacks."""
+
     # --- orders: each returns when it is done, and raises PenstockError, UnknownJob or Refused if it cannot be ---
     def cancel(self, job_id: str) -> None:
         """Ask a job to end; returns at once."""

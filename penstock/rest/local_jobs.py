@@ -14,6 +14,7 @@ from penstock.checkpoint.store import dispose_savepoint
 from penstock.common.secrets import masked
 from penstock.job.handle import JobHandle
 from penstock.job.record import JobRecord
+from penstock.job.stacks import own_threads
 from penstock.job.usage import usage_by_place
 from penstock.metrics.process import free_memory, physical_memory, process_metrics
 from penstock.queryable.rest_form import look_up
@@ -117,6 +118,13 @@ class LocalJobs:
 
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
         return self._logs
+
+    def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
+        if of is None:
+            return own_threads()
+        with self._lock:
+            handles = list(self._handles.values())
+        return [*own_threads(), *(stack for handle in handles for stack in handle.stacks(of))]
 
     # --- orders ---
     def cancel(self, job_id: str) -> None:

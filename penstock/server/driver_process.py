@@ -22,6 +22,7 @@ from penstock.checkpoint.whereabouts import Whereabouts
 from penstock.common.configuration import Configuration
 from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspended, PenstockError, StorageError
 from penstock.job.record import as_json, from_json
+from penstock.job.stacks import own_threads
 from penstock.launch.programs import Program
 from penstock.launch.submission import with_defaults
 from penstock.logs.formats import TEXT_FORMAT, formatter
@@ -150,6 +151,7 @@ class DriverProcess:
             "profile": lambda asked: as_json(
                 self._jobs.handle(asked["job"]).profile(from_json(ProfileOrder, asked["order"]))
             ),
+            "threads": lambda asked: [*own_threads(), *self._jobs.handle(asked["job"]).stacks(asked["place"])],
             "suspend": lambda _: self._suspend(),
             "rescale": self._rescale,
         }

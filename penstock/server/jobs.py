@@ -17,6 +17,7 @@ from penstock.common.secrets import masked
 from penstock.errors import AlreadyThere, NotFound, PenstockError, ProgramError, UnsupportedOperation
 from penstock.job.handle import ANSWER_SECONDS
 from penstock.job.record import JobRecord, as_json, from_json
+from penstock.job.stacks import own_threads
 from penstock.rest.jobs import (
     QUERY_SECONDS,
     LogFile,
@@ -42,6 +43,7 @@ from penstock.server.task_managers import FREE, placed, task_managers
 
 _CLAIMS = {"CLAIM": True, "NO_CLAIM": False, "LEGACY": False}
 POLL_SECONDS = 0.05
+THREAD_SECONDS = 10.0
 
 
 class ServerJobs:
@@ -103,6 +105,17 @@ class ServerJobs:
         job = next((record.job_id for record in self._supervised() if _hosts(of, record)), of)
         found = self._supervisor.find(job)
         return self._drivers.folder(found[0].job_id if found else of), ("driver.log", "driver.out")
+
+    def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
+        """Of a task manager: the driver of its job, and the slots that it hosts."""
+        if of is None or of.endswith(FREE):
+            return own_threads()
+        record = next((record for record in self._supervised() if _hosts(of, placed(record))), None)
+        if record is None:
+            raise UnknownJob(f"there is no task manager {of}")
+        job, ordinal = self._running(record.job_id, "tell where its threads are")
+        place = None if of.startswith(record.job_id) else of
+        return [(name, text) for name, text in job.ask("threads", ordinal, THREAD_SECONDS, place=place)]
 
     # --- orders ---
     def cancel(self, job_id: str) -> None:

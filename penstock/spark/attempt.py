@@ -197,6 +197,10 @@ class Attempt:
         """Ask all slots while they work; from any thread."""
         return self._side.ask(question)
 
+    def stacks(self, seconds: float) -> dict[int, str]:
+        """Where the threads of the slots are; whatever they do, their lifelines tell it."""
+        return self._lifelines.stacks(seconds)
+
     def release(self) -> list[Report]:
         """Close the slots' functions, and let the processes end."""
         return self._ordered(-1, RELEASE)

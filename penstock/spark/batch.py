@@ -93,6 +93,10 @@ class SparkBatchCluster:
         """Tasks come and go: they know what the deployment said when they began, and are not asked."""
         return {}
 
+    def stacks(self, seconds: float) -> Mapping[int, str]:
+        """None: tasks have no link to the driver."""
+        return {}
+
     def release(self) -> list[Report]:
         """Functions are closed in the tasks, and tasks end with their work."""
         self._released = True

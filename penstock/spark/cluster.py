@@ -59,6 +59,10 @@ class SparkCluster:
         attempt = self._attempt
         return {} if attempt is None else attempt.watch(question)
 
+    def stacks(self, seconds: float) -> Mapping[int, str]:
+        attempt = self._attempt
+        return {} if attempt is None else attempt.stacks(seconds)
+
     def release(self) -> list[Report]:
         self._released = True
         if self._attempt is None:

@@ -113,6 +113,10 @@ class Lifelines:
         self._on_silent = on_silent
         self._closing = False
         self._lost = threading.Event()
+        self._one_asks = threading.Lock()
+        self._heard = threading.Condition()
+        self._stacks: dict[int, str] | None = None
+        """What slots said since somebody asked for their stacks; None if nobody does."""
         self._selector = selectors.DefaultSelector()
 
     def add(self, slot: int, sock: socket.socket, process: int, machine: str) -> None:
@@ -147,7 +151,7 @@ class Lifelines:
             # Its other link ends by itself, after what it may still have sent there.
             self._lose(slot, f"the process of slot {slot} died, and its state with it")
             return
-        line.hear(said, lambda text: _tell(slot, text, self._timeout))
+        line.hear(said, lambda text: self._told(slot, text))
         if WAKE in said:
             self._on_wake(False)
 
@@ -174,6 +178,27 @@ class Lifelines:
             if line is not None:
                 with suppress(OSError):
                     line.sock.send(ASK, socket.MSG_DONTWAIT)
+
+    def stacks(self, seconds: float) -> dict[int, str]:
+        """Where the threads of all slots are, of those that answer in time; from any thread."""
+        with self._one_asks:
+            with self._heard:
+                self._stacks = {}
+            asked = list(self._lines)
+            self.ask(asked)
+            with self._heard:
+                self._heard.wait_for(lambda: len(self._stacks or ()) >= len(asked), seconds)
+                found, self._stacks = self._stacks or {}, None
+        return found
+
+    def _told(self, slot: int, text: str) -> None:
+        """A slot says where it is: to whoever asked, and otherwise to the log."""
+        with self._heard:
+            if self._stacks is not None:
+                self._stacks[slot] = text
+                self._heard.notify_all()
+                return
+        _tell(slot, text, self._timeout)
 
     def _lose(self, slot: int, cause: str) -> None:
         line = self._lines.pop(slot)

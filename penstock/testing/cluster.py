@@ -74,6 +74,10 @@ class InProcessCluster:
         threading.Thread(target=lambda: answering.set_result(answer(question)), daemon=True).start()
         return {0: answering} if self.slots else {}
 
+    def stacks(self, seconds: float) -> Mapping[int, str]:
+        """None: the slots are in the thread of the driver."""
+        return {}
+
     def lose(self) -> None:
         """Forget the slots as if their processes had died. Only their databases are closed: this process lives on."""
         slots, self.slots = self.slots, []

@@ -135,6 +135,9 @@ class ScriptedJobs:
     def task_managers(self) -> Sequence[TaskManagerRecord]:
         return [TaskManagerRecord("worker-1", "host-1", 4, 2, {RUNNING: 2}, 4, 1 << 30, 1 << 29)]
 
+    def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
+        return [("main", f'"main" of {of}')]
+
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
         return self.files
 

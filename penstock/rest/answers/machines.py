@@ -117,6 +117,10 @@ def _resource(slots: int, memory: int) -> Json:
 
 
 # --- logs ---
+def threads(stacks: Sequence[tuple[str, str]]) -> Json:
+    return {"threadInfos": [{"threadName": name, "stringifiedThreadInfo": text} for name, text in stacks]}
+
+
 def log_files(files: Sequence[LogFile]) -> Json:
     """Names, sizes and times of files; those that have gone are left out."""
     rows = []

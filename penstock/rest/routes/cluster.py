@@ -58,6 +58,12 @@ def metrics(desk: AtDesk, wanted: Wanted) -> Answer:
     return Answer(listed(cluster_metrics(running, desk.jobs.task_managers(), process_metrics()), wanted))
 
 
+@router.get("/jobmanager/thread-dump")
+def threads(desk: AtDesk) -> Answer:
+    """Where the threads of the process are."""
+    return Answer(machines.threads(desk.jobs.threads()))
+
+
 @router.get("/jobmanager/logs")
 def logs(desk: AtDesk) -> Answer:
     """The files that the process has written."""

@@ -49,6 +49,14 @@ def metrics(desk: AtDesk, manager_id: str, wanted: Wanted) -> Answer:
     return Answer(listed(machine_metrics(known[0]), wanted) if known else [])
 
 
+@router.get("/{manager_id}/thread-dump")
+def threads(desk: AtDesk, manager_id: str) -> Answer:
+    """Where the threads of its processes are: of slots, and on a local master of the driver."""
+    known = _known(desk, manager_id)
+    with desk.slowly():
+        return Answer(machines.threads(desk.jobs.threads(known.id)))
+
+
 @router.get("/{manager_id}/logs")
 def logs(desk: AtDesk, manager_id: str) -> Answer:
     """The files that it has written."""

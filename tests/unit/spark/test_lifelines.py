@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -95,6 +96,20 @@ def test_who_is_asked_tells_the_log_where_it_is(line, caplog):
         until(lambda: caplog.records)
     assert caplog.records[0].message == "slot 7 has been busy with one epoch for 200 s, in\n" + SPINS
     assert lines.cause is None
+
+
+def test_whoever_asks_for_stacks_gets_them_and_the_log_does_not(line, caplog):
+    lines, slot = line
+    found = []
+    asking = threading.Thread(target=lambda: found.append(lines.stacks(60)))
+    asking.start()
+    while slot.recv(1) != ASK:
+        slot.send(PING)
+    slot.send(DUMP.encode() + TOLD)
+    asking.join(60)
+    assert [set(stacks) for stacks in found] == [{7}] and "in spin" in found[0][7]
+    assert not caplog.records
+    assert lines.stacks(0.01) == {}, "it does not answer in time"
 
 
 def test_who_waits_for_others_is_not_the_one_to_look_at(line, caplog):
