@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Relation
 from penstock.table.plan.rex import Call, Literal, Rex, Subquery
 from penstock.table.sql import aggregate_calls, quantified
 from penstock.table.sql.placeholders import Grouping, WindowProperty
-from penstock.table.sql.problems import invalid, placed, unsupported
+from penstock.table.sql.problems import invalid, placed, suggestion, unsupported
 from penstock.table.sql.scope import Scope, named_field
 from penstock.table.sql.session import Functions, Session
 from penstock.table.sql.syntax import (
@@ -141,10 +142,20 @@ class ExpressionBinder:
 
     def _built_in(self, node: Invoke, name: str) -> Rex:
         self._plain(node)
-        return self.resolve(node.at, name, self.all(node.args))
+        args = self.all(node.args)
+        try:
+            return self.resolve(node.at, name, args)
+        except ValidationException as problem:
+            unknown = "there is no function" in str(problem) and "did you mean" not in str(problem)
+            hint = suggestion(node.name.lower(), self.session.suggestions("function")) if unknown else ""
+            if hint:
+                raise ValidationException(f"{problem}{hint}") from problem
+            raise
 
     def _plain(self, node: Invoke) -> None:
-        """Refuses what belongs to aggregates."""
+        """Refuses what belongs to aggregates and to table functions."""
+        if node.names:
+            raise invalid(node.at, f"{node.name.upper()} takes no named arguments; window functions in FROM do")
         if node.distinct or node.star or node.filter or node.order:
             raise invalid(
                 node.at, f"{node.name.upper()} is no aggregate: DISTINCT, *, FILTER, ORDER BY do not belong to it"
@@ -206,6 +217,21 @@ class ExpressionBinder:
         for test in tests[1:]:
             whole = self.resolve(node.at, "OR", (whole, test))
         return whole
+
+    def _chain(self, node: Invoke) -> Rex:
+        """AND and OR of many conditions: halved again and again, so that a long list does not become a deep tree."""
+        parts: list[Node] = []
+        rest: Node = node
+        while isinstance(rest, Invoke) and rest.name == node.name:
+            parts.append(rest.args[1])
+            rest = rest.args[0]
+        return self._halved(node, self.all([rest, *reversed(parts)]))
+
+    def _halved(self, node: Invoke, parts: Sequence[Rex]) -> Rex:
+        if len(parts) == 1:
+            return parts[0]
+        half = (len(parts) + 1) // 2
+        return self.resolve(node.at, node.name, (self._halved(node, parts[:half]), self._halved(node, parts[half:])))
 
     def _positive(self, node: Invoke) -> Rex:
         value = self.bind(node.args[0])
@@ -278,6 +304,8 @@ _SPECIAL_CALLS: dict[str, Callable[[ExpressionBinder, Invoke], Rex]] = {
     "GROUPING": ExpressionBinder._grouping,
     "GROUPING_ID": ExpressionBinder._grouping,
     "GROUP_ID": lambda binder, node: Literal(BigIntType(False), 0),
+    "AND": ExpressionBinder._chain,
+    "OR": ExpressionBinder._chain,
     "=": ExpressionBinder._comparison,
     "<>": ExpressionBinder._comparison,
     "IN": ExpressionBinder._membership,

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.errors import SqlParserException, TableException, ValidationException
-from penstock.table.sql import parse
-from tests.table.sql.sessions import bound
+from penstock.table.sql import Binder, parse
+from tests.table.sql.sessions import bound, tables
 
 UNREADABLE = [
     ("SELEC 1", "line 1, column 1", "did you mean SELECT"),
@@ -45,6 +45,7 @@ SENSELESS = [
     ("SELECT c.id FROM a", "line 1, column 8: Table 'c' not found"),
     ("SELECT id FROM a JOIN b ON a.id = b.id", "line 1, column 8: Column 'id' is ambiguous"),
     ("SELECT upperr(k) FROM a", "line 1, column 8: there is no function UPPERR; did you mean UPPER?"),
+    ("SELECT UPPER(x => k) FROM a", "line 1, column 8: UPPER takes no named arguments"),
     ("SELECT k + 1 FROM a", "line 1, column 10: + cannot be applied"),
     ("SELECT id FROM a WHERE id", "line 1, column 24: WHERE clause must be a condition"),
     ("SELECT SUM(id) FROM a WHERE SUM(id) > 1", "line 1, column 29: Aggregate expression SUM is illegal in WHERE"),
@@ -98,3 +99,15 @@ def test_what_is_understood_but_not_offered_is_told() -> None:
         bound("SELECT * FROM a MATCH_RECOGNIZE (ORDER BY ts ALL ROWS PER MATCH PATTERN (A) DEFINE A AS x > 1)")
     with pytest.raises(TableException, match="right side of a join"):
         bound("SELECT * FROM a FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01 00:00:00'")
+
+
+def test_functions_of_the_user_are_suggested_too() -> None:
+    session = tables()
+    session.functions["my_own_function"] = object()
+    with pytest.raises(ValidationException, match="did you mean 'my_own_function'"):
+        Binder(session).query("SELECT my_own_functoin(k) FROM a")
+
+
+def test_a_very_long_condition_is_bound() -> None:
+    long = " OR ".join(f"x = {number} AND id = {number}" for number in range(2000))
+    assert bound(f"SELECT id FROM a WHERE {long}").names() == ["id"]
