@@ -92,5 +92,14 @@ def test_a_job_that_is_not_there(penstock, verb: str, arguments: list[str]) -> N
     assert penstock(verb, *arguments, "f" * 32, code=4 if verb in ("cancel", "logs") else 1).startswith("error: ")
 
 
+def test_levels_of_loggers(job, penstock) -> None:
+    shown = penstock("logs", "--level", "cli.test=DEBUG", "--level", "cli.other=OFF", job.job_id.hex)
+    assert {("cli.test", "DEBUG"), ("cli.other", "OFF")} <= {tuple(line.split()) for line in shown.splitlines()}
+    assert job.log_levels()["cli.test"] == "DEBUG"
+    assert "cli.test" not in penstock("logs", "--level", "cli.test=", "--level", "cli.other=", job.job_id.hex)
+    assert "LOUD" in penstock("logs", "--level", "cli.test=LOUD", job.job_id.hex, code=1)
+    assert "LOGGER=LEVEL" in penstock("logs", "--level", "DEBUG", job.job_id.hex, code=1)
+
+
 def test_logs(served: Served, penstock) -> None:
     assert penstock("logs", "-f", served.ended[0].job_id.hex) == ""  # such a process keeps no log of a single job
