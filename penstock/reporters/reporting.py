@@ -136,8 +136,13 @@ class Reporting:
         return [read() for read in jobs]
 
     def samples(self) -> list[Sample]:
-        """The metrics of all jobs at this moment."""
-        return [sample for record in self._records() for sample in samples_of(record, self._formats)]
+        """The metrics of all jobs at this moment. What jobs have in common, as the driver's memory, is there once."""
+        records = self._records()
+        found = [sample for record in records for sample in samples_of(record, self._formats)]
+        if len(records) < 2:
+            return found
+        alone = {(*one.logical_scope, one.name, *sorted(one.variables.items())): one for one in reversed(found)}
+        return list(reversed(alone.values()))
 
     def _span_reader(self) -> Callable[[], list[Span]]:
         """Each reporter has its own memory of what it was told."""

@@ -123,11 +123,14 @@ def test_a_slow_one_leaves_turns_out_and_holds_nobody_up():
 
 def test_jobs_with_the_same_options_share_their_reporters():
     first, second = place(Kept), place(Kept)
-    first.add("a", lambda: scripted_jobs.job(job_id="a" * 32))
-    second.add("b", lambda: scripted_jobs.job(job_id="b" * 32))
+    load = {"Status.JVM.CPU.Load": 0.5}
+    first.add("a", lambda: scripted_jobs.job(job_id="a" * 32, usage=load))
+    second.add("b", lambda: scripted_jobs.job(job_id="b" * 32, usage=load))
     both = {"a" * 32, "b" * 32}
     until(lambda: any(both <= {one.variables.get("<job_id>") for one in turn} for k in Kept.made for turn in k.turns))
     assert len(Kept.made) == 1
+    # The load of the driver, which they have in common, is told once.
+    assert {sum(one.name == "Load" for one in turn) for turn in Kept.made[0].turns} == {1}
     first.leave()
     assert not Kept.made[0].closed
     second.leave()
