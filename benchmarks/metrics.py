@@ -234,7 +234,8 @@ def page(results: dict) -> str:
     text = (
         "Records per second of processor time, with nothing measured but what chains count, and with everything: "
         "counts at every operator, processes, latency markers once a second, RocksDB's figures where it is used, and a "
-        "record of the job taken once a second. Both run in turn in one process; of each the quicker half of the rounds counts.\n"
+        "record of the job taken once a second. Both run in turn in one process; of each the quicker half of the "
+        "rounds counts.\n"
     )
     return joined(
         [
