@@ -241,6 +241,9 @@ def _extent(size: Any) -> tuple[int, bool]:
     """Milliseconds, or a number of rows and True."""
     if size is None:
         return 0, False
+    node = getattr(size, "node", None)
+    if isinstance(node, tuple) and node[0] == "rows":
+        return int(node[1]), True
     rex = bind(size, ())
     if isinstance(rex, Literal) and isinstance(rex.type, DayTimeIntervalType):
         return int(rex.value), False

@@ -165,6 +165,8 @@ def _check_frame(window: OverSpec) -> None:
         raise TableException(
             "Over Agg: The window rank function without order by. Please re-check the over window statement."
         )
+    if window.order[0].descending:
+        raise TableException("The window can only be ordered in ASCENDING mode.")
     if any(call.function == "LEAD" for call in window.calls):
         raise TableException("LEAD looks at rows that have not come yet: it is not supported in streaming mode")
     if window.frame.end is None or window.frame.end > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.datastream.data_stream import DataStream
+from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.sources.source_operator import SourceOperator
 from penstock.table.arrow import arrow_schema
@@ -32,6 +33,11 @@ def _plain(value: object) -> object:
 
 
 def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
+    if builder.batch and relation.changelog:
+        raise TableException(
+            "Querying a table in batch mode is currently only possible for INSERT-only table sources. But the source "
+            f"for table '{relation.name}' produces other changelog messages than just INSERT."
+        )
     operator = FromValues(relation.columns, relation.metadata, relation.changelog)
     source = Physical(relation.stream, relation.columns, False)
     stream = builder.then(source, relation, "Table From Stream", operator)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pyarrow as pa
 from penstock.runtime.core.operator import OperatorContext
 from penstock.state.tables import Layout
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
+from penstock.table.runtime.due import Due
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.group_aggregate import fold_groups, key_columns, row_folds, with_counter
-from penstock.table.runtime.grouping import grouped, regrouped, signs_of
+from penstock.table.runtime.grouping import Groups, grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
 from penstock.table.runtime.windows import MICROS, instant_of
@@ -33,10 +35,6 @@ class WindowKeys:
     processing_time: bool = False
     shifted: bool = False
     """Whether bounds are times of a zone's clock."""
-
-    def last_moment(self, key: tuple[Any, ...], zone: str) -> int:
-        """The last millisecond of a window."""
-        return instant_of(key[self.end] // MICROS, zone, self.shifted) - 1
 
 
 class WindowAggregate(HoldingTableOperator):
@@ -62,6 +60,13 @@ class WindowAggregate(HoldingTableOperator):
         self._panes = store(self.keyed, "panes", layout=Layout.PANE)
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._complete: list[tuple[Any, tuple[Any, ...]]] = []
+        windows = self.windows
+        self._key_of: Callable[[Any], Any] = itemgetter(*windows.plain) if windows.plain else lambda whole: ()
+        self._window_of = itemgetter(*windows.window)
+        self._end = windows.window.index(windows.end)
+        self._due = Due()
+        for address in self._panes.table.addresses():
+            self._due.add(self._last_moment(address[1]), address)
         for fold in self.folds:
             fold.open(function_context(context))
 
@@ -80,54 +85,74 @@ class WindowAggregate(HoldingTableOperator):
             signs = signs_of(batch, self.signed)
             found = grouped(batch, self.all_keys, self.folds, signs)
             rows = None if found.positions is None else row_folds(self.folds, batch, signs)
-        addresses = [self._address(self._as_tuple(key)) for key in found.keys]
-        entries = [None if address is None else self._panes.get(address) for address in addresses]
+        self._fold(found, rows)
+
+    def _fold(self, found: Groups, rows: list[Any] | None) -> None:
+        namespaces = [self._window_of(key) for key in found.keys]
+        open_until = self._open_windows(namespaces)
+        addresses = [
+            (key_of_whole, namespace)
+            for key_of_whole, namespace in zip(map(self._key_of, found.keys), namespaces, strict=True)
+        ]
+        entries = self._panes.get_all(addresses)
         before = [
             [fold.new() if entry is None else entry[number] for entry in entries]
             for number, fold in enumerate(self.folds)
         ]
         now = fold_groups(self.folds, before, found, rows)
         accumulators = list(zip(*now, strict=True)) if now else [()] * len(entries)
-        kept = [index for index, address in enumerate(addresses) if address is not None]
-        self._panes.put_all([addresses[index] for index in kept], [accumulators[index] for index in kept])
-        for index in kept:
-            if entries[index] is None:
-                self._register(addresses[index])
+        if len(open_until) < len(set(namespaces)):
+            kept = [index for index, namespace in enumerate(namespaces) if namespace in open_until]
+            self._late.inc(len(namespaces) - len(kept))
+            addresses = [addresses[index] for index in kept]
+            entries = [entries[index] for index in kept]
+            accumulators = [accumulators[index] for index in kept]
+        self._panes.put_all(addresses, accumulators)
+        new: dict[int, list[Any]] = {}
+        for address, entry in zip(addresses, entries, strict=True):
+            if entry is None:
+                new.setdefault(open_until[address[1]], []).append(address)
+        for time, own in new.items():
+            self._due.extend(time, own)
 
-    def _as_tuple(self, key: Any) -> tuple[Any, ...]:
-        return key if len(self.all_keys.positions) != 1 else (key,)
+    def _open_windows(self, namespaces: list[Any]) -> dict[Any, int]:
+        """The windows among these that are not over, with their last moments."""
+        found = {}
+        for namespace in set(namespaces):
+            if namespace[self._end] is not None:
+                last = self._last_moment(namespace)
+                if self.windows.processing_time or last > self.current_watermark:
+                    found[namespace] = last
+        return found
 
-    def _address(self, whole: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]] | None:
-        """Where the accumulators of a key and window are; None if the window is over."""
-        windows = self.windows
-        if whole[windows.end] is None:
-            return None
-        if not windows.processing_time and windows.last_moment(whole, self.zone) <= self.current_watermark:
-            self._late.inc()
-            return None
-        return self._key(whole), tuple([whole[position] for position in windows.window])
+    def _last_moment(self, namespace: tuple[Any, ...]) -> int:
+        """The last millisecond of a window."""
+        return instant_of(namespace[self._end] // MICROS, self.zone, self.windows.shifted) - 1
 
-    def _register(self, address: Any) -> None:
-        """Wake up when a window is over."""
-        key, namespace = address
-        windows = self.windows
-        end = namespace[windows.window.index(windows.end)]
-        queue = self.timers.processing_time if windows.processing_time else self.timers.event_time
-        queue.register(instant_of(end // MICROS, self.zone, windows.shifted) - 1, key, namespace)
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        self.do(self.release)
+        self.current_watermark = self.timers.watermark = timestamp
+        if not self.windows.processing_time:
+            self.do(self._close, timestamp)
+        self.output.watermark(timestamp)
 
-    def _key(self, whole: tuple[Any, ...]) -> Any:
-        plain = self.windows.plain
-        return whole[plain[0]] if len(plain) == 1 else tuple([whole[position] for position in plain])
+    def advance_processing_time(self, now: int) -> None:
+        if self.windows.processing_time:
+            self.do(self._close, now)
+
+    def next_due(self) -> int | None:
+        return self._due.next_time() if self.windows.processing_time else None
+
+    def _close(self, until: int) -> None:
+        """Windows that are over come out, in the order of their ends."""
+        for _, addresses in self._due.pop(until):
+            for address, accumulators in zip(addresses, self._panes.get_all(addresses), strict=True):
+                self._panes.remove(address)
+                if accumulators is not None and not (self.signed and accumulators[-1] <= 0):
+                    self._complete.append((self._whole_key(*address), accumulators))
 
     # --- output ---
-    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        accumulators = self._panes.get((key, namespace))
-        self._panes.remove((key, namespace))
-        if accumulators is not None and not (self.signed and accumulators[-1] <= 0):
-            self._complete.append((self._whole_key(key, namespace), accumulators))
-
-    on_processing_time = on_event_time
-
     def _whole_key(self, key: Any, namespace: tuple[Any, ...]) -> tuple[Any, ...]:
         windows = self.windows
         parts = dict(zip(windows.window, namespace, strict=True))

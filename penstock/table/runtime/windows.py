@@ -143,13 +143,14 @@ class SessionTableOperator(KeyedTableOperator):
 
     def _add(self, key: Any, time: int, row: Held) -> None:
         sessions: list[Any] = self._sessions.get(key) or []
-        start, end, rows = time, time + self.gap, [row]
+        start, end, rows = time, time + self.gap, list[Held]()
         apart = []
         for session in sessions:
-            if session[0] <= end and start <= session[1]:
-                start, end, rows = min(start, session[0]), max(end, session[1]), session[2] + rows
+            if session[0] <= time + self.gap and time <= session[1]:
+                start, end, rows = min(start, session[0]), max(end, session[1]), rows + session[2]
             else:
                 apart.append(session)
+        rows.append(row)
         if self.time is not None and end - 1 <= self.current_watermark:
             self._late.inc()
             return
