@@ -458,6 +458,10 @@ _QUERYABLE = [
     Option("queryable-state.proxy.ports", _keep("queryable.ports", _ports), "9069"),
     Option("queryable-state.bind-host", _keep("queryable.host", some_text), "127.0.0.1"),
     Option("queryable-state.token", _keep("queryable.token", some_text)),
+    Option("queryable-state.ssl.enabled", _keep("queryable.tls.enabled", truth), "false"),
+    Option("queryable-state.ssl.certificate", _keep("queryable.tls.certificate", some_text)),
+    Option("queryable-state.ssl.key", _keep("queryable.tls.key", some_text)),
+    Option("queryable-state.ssl.key-password", _keep("queryable.tls.key_password", some_text)),
 ]
 
 _RESTARTS = [

@@ -6,9 +6,10 @@ import ipaddress
 import logging
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import ConfigurationError
+from penstock.queryable.encrypted import Certificate
 from penstock.queryable.server import Queryable, QueryServer
 
 log = logging.getLogger("penstock.queryable")
@@ -22,17 +23,18 @@ class QueryableOptions:
     ports: tuple[int, ...] = (9069,)
     host: str = "127.0.0.1"
     token: str | None = field(default=None, repr=False)
+    tls: Certificate = field(default_factory=Certificate)
 
 
 class Serving:
     """A job's place at the server that it shares with others; the last one to leave closes it."""
 
     def __init__(self, options: QueryableOptions) -> None:
-        self._key = (options.ports, options.host, options.token)
+        self._key = (options.ports, options.host, options.token, replace(options.tls))
         self._job_id = ""
         with _lock:
             if self._key not in _servers:
-                _servers[self._key] = QueryServer(options.host, options.ports, options.token)
+                _servers[self._key] = QueryServer(options.host, options.ports, options.token, options.tls.context())
             self._server = _servers[self._key]
             _members[self._key] += 1
 
@@ -56,7 +58,7 @@ class Serving:
                 _servers.pop(self._key).close()
 
 
-_Key = tuple[tuple[int, ...], str, str | None]
+_Key = tuple[tuple[int, ...], str, str | None, Certificate]
 _lock = threading.Lock()
 _servers: dict[_Key, QueryServer] = {}
 _members: Counter[_Key] = Counter()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.common.typeinfo import TypeInformation
@@ -24,6 +26,7 @@ from penstock.errors import (
     UnknownKey,
 )
 from penstock.queryable import wire
+from penstock.queryable.encrypted import EncryptedSocket, trusting
 from penstock.queryable.read_only import check_kind, read_only
 from penstock.queryable.requests import QueryAnswer, QueryRequest
 from penstock.state.key_groups import shortened
@@ -46,8 +49,14 @@ class QueryableStateClient:
         *,
         token: str | None = None,
         timeout: float = 10.0,
+        tls: bool | str | Path | ssl.SSLContext = False,
     ) -> None:
-        """Connects with the first question. `timeout` is how many seconds an answer may take."""
+        """Connects with the first question. `timeout` is how many seconds an answer may take.
+
+        With `tls` the connection is encrypted, and the server has to show a certificate that is trusted: by this
+        machine (True), by a file with authorities, or by a context.
+        """
+        self._tls = trusting(tls)
         self._address = (remote_hostname, int(remote_port))
         self._token = token
         self._timeout = timeout
@@ -129,7 +138,7 @@ class QueryableStateClient:
         data = wire.packed({"id": number, **message}, wire.MOST_REQUEST_BYTES)
         with self._lock:
             if self._link is None or self._link.is_over:
-                self._link = _Link(self._address, self._token, self._timeout)
+                self._link = _Link(self._address, self._token, self._timeout, self._tls)
             link = self._link
         return link.ask(number, data, part)
 
@@ -196,7 +205,7 @@ class _Waiting(NamedTuple):
 class _Link:
     """One connection, and the thread that reads the answers."""
 
-    def __init__(self, address: tuple[str, int], token: str | None, timeout: float) -> None:
+    def __init__(self, address: tuple[str, int], token: str | None, timeout: float, tls: ssl.SSLContext | None) -> None:
         self._address = address
         self._waiting: dict[int, _Waiting] = {}
         self._timeout = timeout
@@ -206,10 +215,13 @@ class _Link:
         self._next_look = 0.0
         self.is_over = False
         try:
-            self._socket = socket.create_connection(address, timeout=timeout)
+            plain = socket.create_connection(address, timeout=timeout)
         except OSError as error:
             raise StateUnavailable(f"there is no server of queryable state at {self._where}: {error}") from error
         try:
+            self._socket: socket.socket | EncryptedSocket = plain
+            if tls is not None:
+                self._socket = EncryptedSocket(plain, tls, address[0])
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._greet(token)
             self._socket.settimeout(None)
@@ -268,11 +280,14 @@ class _Link:
             ready = select.poll()
             ready.register(self._socket, select.POLLIN)
             while True:
-                if self._ahead or ready.poll(LOOK_MILLIS):
+                if self._ahead or self._has_decrypted() or ready.poll(LOOK_MILLIS):
                     self._take(self._message())
                 self._give_up_late()
         except (OSError, ValueError, PenstockError) as error:  # ValueError: the socket was closed meanwhile
             self._fail(StateUnavailable(f"the connection to {self._where} was lost: {error}"))
+
+    def _has_decrypted(self) -> bool:
+        return isinstance(self._socket, EncryptedSocket) and self._socket.pending() > 0
 
     def _take(self, message: dict[str, Any]) -> None:
         with self._lock:

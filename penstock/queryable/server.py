@@ -7,6 +7,7 @@ import hmac
 import logging
 import secrets
 import socket
+import ssl
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -41,8 +42,11 @@ class Queryable(Protocol):
 class QueryServer:
     """Listens on one port for clients of all jobs that are added."""
 
-    def __init__(self, host: str, ports: Sequence[int], token: str | None = None) -> None:
-        """Listens on the first port that is free; 0 stands for any."""
+    def __init__(
+        self, host: str, ports: Sequence[int], token: str | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Listens on the first port that is free; 0 stands for any. With `tls`, nothing else is spoken."""
+        self._tls = tls
         self.token = token
         self.jobs: dict[str, Queryable] = {}
         self.connections: set[Connection] = set()
@@ -54,7 +58,10 @@ class QueryServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        listening = self._loop.create_server(lambda: Connection(self), sock=self._socket)
+        patience = GREETING_SECONDS if self._tls is not None else None
+        listening = self._loop.create_server(
+            lambda: Connection(self), sock=self._socket, ssl=self._tls, ssl_handshake_timeout=patience
+        )
         server = self._loop.run_until_complete(listening)
         try:
             self._loop.run_forever()

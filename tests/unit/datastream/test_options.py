@@ -301,6 +301,10 @@ CASES = [
     ),
     ("queryable-state.bind-host", [], {"0.0.0.0": "0.0.0.0"}, lambda s: s.queryable.host, [" "]),
     ("queryable-state.token", [], {"abc": "abc"}, lambda s: s.queryable.token, [" "]),
+    ("queryable-state.ssl.enabled", [], {"true": True}, lambda s: s.queryable.tls.enabled, ["maybe"]),
+    ("queryable-state.ssl.certificate", [], {"/c.pem": "/c.pem"}, lambda s: s.queryable.tls.certificate, [" "]),
+    ("queryable-state.ssl.key", [], {"/k.pem": "/k.pem"}, lambda s: s.queryable.tls.key, [" "]),
+    ("queryable-state.ssl.key-password", [], {"abc": "abc"}, lambda s: s.queryable.tls.key_password, [" "]),
     (
         "restart-strategy.type",
         ["restart-strategy"],
