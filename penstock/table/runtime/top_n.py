@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import SortKey
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, held_rows
-from penstock.table.runtime.sorting import order_of
+from penstock.table.runtime.sorting import order_of, sort_positions
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
+
+MANY = 64
+"""From so many rows on, those that cannot come out are sorted out in columns."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,17 @@ class TopNSpec:
     rank_column: bool
     signed: bool
     """Whether rows can be taken back."""
+
+
+def first_of_each(batch: pa.RecordBatch, which: pa.Array, order: Sequence[SortKey], count: int) -> pa.Array:
+    """The positions, as they came, of the rows that are among the first `count` of their key in this batch."""
+    in_order = sort_positions(batch, order).to_numpy()
+    codes = which.to_numpy()[in_order]
+    by_key = np.argsort(codes, kind="stable")
+    grouped = codes[by_key]
+    starts = np.flatnonzero(np.concatenate(([True], grouped[1:] != grouped[:-1])))
+    ranks = np.arange(len(grouped)) - np.repeat(starts, np.diff(np.append(starts, len(grouped))))
+    return pa.array(np.sort(in_order[by_key[ranks < count]]))
 
 
 class TopN(HoldingTableOperator):
@@ -50,6 +65,10 @@ class TopN(HoldingTableOperator):
     def whole(self, batch: pa.RecordBatch) -> None:
         found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
         assert found is not None
+        if not self.spec.signed and self.spec.last is not None and batch.num_rows > MANY:
+            batch = batch.take(first_of_each(batch, found.which, self.spec.order, self.spec.last))
+            found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+            assert found is not None
         width = batch.num_columns - (1 if self.spec.signed else 0)
         rows = held_rows(batch, range(width))
         kinds = batch.column(width).to_pylist() if self.spec.signed else None
