@@ -16,7 +16,7 @@ from penstock.table.functions.casts import can_fail
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import FUNCTIONS, Value
 from penstock.table.plan.rex import Call, InputRef, Literal, Rex, refs, rewritten, walk
-from penstock.table.types import DataType, NullType
+from penstock.table.types import DataType, LocalZonedTimestampType, NullType
 
 Evaluate = Callable[[pa.RecordBatch, Moment], Value]
 Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
@@ -65,7 +65,15 @@ _ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0], pa.int8())], ["row"])
 def _foldable(rex: Rex) -> bool:
     if isinstance(rex, Literal):
         return True
-    return isinstance(rex, Call) and rex.udf is None and FUNCTIONS[rex.function].deterministic and _portable(rex.type)
+    if not isinstance(rex, Call) or rex.udf is not None or not _portable(rex.type):
+        return False
+    found = FUNCTIONS[rex.function]
+    return found.deterministic and not (found.moment and _has_zone(rex))
+
+
+def _has_zone(rex: Call) -> bool:
+    """Whether the zone of the session, which is not known before the query runs, may decide the value."""
+    return any(isinstance(one.type, LocalZonedTimestampType) for one in (rex, *rex.args))
 
 
 def _portable(kind: DataType) -> bool:

@@ -253,16 +253,19 @@ def _is_decimal(value: Any) -> bool:
 
 
 def _json_quote(text: str) -> str:
-    return json.dumps(text)
+    return json.dumps(text).replace("/", "\\/")
 
 
 def _json_unquote(text: str) -> str:
-    """What the quotes hold, if it is a JSON text; anything else as it is."""
+    """What the quotes hold, with its escapes undone; anything else as it is."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return text
+    inner = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', text[1:-1])
     try:
-        value = json.loads(text)
+        value: str = json.loads(f'"{inner}"', strict=False)
     except ValueError:
         return text
-    return value if isinstance(value, str) else text
+    return value
 
 
 def register_all() -> None:
