@@ -81,21 +81,17 @@ def _digest(names: list[str] | tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
-def build() -> None:
-    stamp, wanted = BUILT / ".stamp", _digest(SOURCES)
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return
-    print("building the web pages ...", flush=True)
-    command = npm()
-    install(command)
-    run(command, "run", "--silent", "build")
-    stamp.write_text(wanted)
+def is_built() -> bool:
+    """Whether what is there was built from the sources as they are."""
+    stamp = BUILT / ".stamp"
+    return stamp.is_file() and stamp.read_text() == _digest(SOURCES)
 
 
-def with_tools(script: str) -> None:
+def tools() -> list[str]:
+    """npm, with everything installed that a build needs."""
     command = npm()
     install(command)
-    run(command, "run", "--silent", script)
+    return command
 
 
 def main() -> None:
@@ -103,12 +99,23 @@ def main() -> None:
     parser.add_argument("what", nargs="?", choices=("build", "check", "format"), default="build")
     parser.add_argument("--if-possible", action="store_true")
     options = parser.parse_args()
+    if options.what == "build":
+        if is_built():
+            return
+        print("building the web pages ...", flush=True)
     try:
-        build() if options.what == "build" else with_tools(options.what)
+        command = tools()
     except (OSError, subprocess.CalledProcessError) as error:
         if not options.if_possible or os.environ.get("PENSTOCK_REQUIRE_SERVICES"):
-            sys.exit(f"the web pages: {error}")
-        print(f"the web pages were not built, and the server goes without them: {error}", file=sys.stderr)
+            sys.exit(f"what the web pages are built with cannot be had: {error}")
+        print(f"the web pages are left as they are, since what they are built with cannot be had: {error}")
+        return
+    try:
+        run(command, "run", "--silent", options.what)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"the web pages: {error}")
+    if options.what == "build":
+        (BUILT / ".stamp").write_text(_digest(SOURCES))
 
 
 if __name__ == "__main__":

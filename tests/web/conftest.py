@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from penstock.rest import activity_history
 from penstock.rest.app import create_app
@@ -31,6 +31,8 @@ LOG = """\
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PATIENCE_MILLIS = 60_000
+"""How long a page may take to show something. A test that hits the limit has failed: nothing depends on the figure."""
+expect.set_options(timeout=PATIENCE_MILLIS)
 
 
 def _needed(what: str, there: bool) -> None:
