@@ -21,6 +21,12 @@ function change(id: number, changes: Partial<Operation>): void {
   operations.set(operations.value.map(one => (one.id === id ? { ...one, ...changes } : one)));
 }
 
+const STAYS = 8000;
+
+function dismiss(id: number): void {
+  operations.set(operations.value.filter(one => one.id !== id));
+}
+
 /** Carry out an order and tell how it goes. */
 export function operate(title: string, work: () => Promise<{ text: string; result?: string }>): void {
   const id = ++numbers;
@@ -29,6 +35,8 @@ export function operate(title: string, work: () => Promise<{ text: string; resul
   work().then(
     ({ text, result }) => {
       change(id, { state: "done", text, result: result ?? null });
+      // What went well and leaves nothing to take along does not stay in the way.
+      if (!result) setTimeout(() => dismiss(id), STAYS);
       refreshAll();
     },
     (error: unknown) => change(id, { state: "failed", text: error instanceof Error ? error.message : String(error) }),
@@ -76,12 +84,7 @@ export function Operations() {
             {one.state === "running" ? (
               <span class="muted">{duration(Date.now() - one.began)}</span>
             ) : (
-              <button
-                type="button"
-                class="quiet"
-                aria-label={`Dismiss: ${one.title}`}
-                onClick={() => operations.set(operations.value.filter(other => other.id !== one.id))}
-              >
+              <button type="button" class="quiet" aria-label={`Dismiss: ${one.title}`} onClick={() => dismiss(one.id)}>
                 ✕
               </button>
             )}
