@@ -57,16 +57,20 @@ class KeepLast(DeduplicateOperator):
     """State of a key: (time, row). A row that is not older replaces it, however late it is."""
 
     def whole(self, batch: pa.RecordBatch) -> None:
-        for key, time, row in self.chosen(batch, last=True):
-            held = self._kept.get(key)
+        chosen = list(self.chosen(batch, last=True))
+        before = self._kept.get_all([key for key, _, _ in chosen])
+        keys, entries, gathered = list[Any](), list[Any](), self.gathered
+        for (key, time, row), held in zip(chosen, before, strict=True):
             if held is None:
-                self.gather(INSERT, row + self.rank)
+                gathered.append((*row, *self.rank, INSERT))
             elif held[0] > time:
                 continue
             elif held[1] != row:
-                self.gather(UPDATE_BEFORE, held[1] + self.rank)
-                self.gather(UPDATE_AFTER, row + self.rank)
-            self._kept.put(key, (time, row))
+                gathered.append((*held[1], *self.rank, UPDATE_BEFORE))
+                gathered.append((*row, *self.rank, UPDATE_AFTER))
+            keys.append(key)
+            entries.append((time, row))
+        self._kept.put_all(keys, entries)
 
 
 class KeepFirst(DeduplicateOperator):

@@ -10,7 +10,8 @@ import pyarrow as pa
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.runtime.core.operator import OperatorContext
-from penstock.table.runtime.batches import INSERT, Held, held_rows
+from penstock.table.runtime.batches import INSERT, Held, batch_of, held_rows
+from penstock.table.runtime.due import Due
 from penstock.table.runtime.join import JoinSpec
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.scans import millis_of
@@ -59,6 +60,12 @@ class IntervalJoin(TwoInputTableOperator):
         self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
         self._nulls = ((None,) * len(spec.schemas[0]), (None,) * len(spec.schemas[1]))
         self._slack = max((self.interval.upper - self.interval.lower) // 2, 0)
+        self._due = Due()
+        for side, kept in enumerate(self._sides):
+            reach = self.interval.reach(side) + self._slack + 1
+            for key, entries in kept.items():
+                for entry in entries:
+                    self._due.add(entry[0] + reach, (side, key))
 
     def left(self, batch: pa.RecordBatch) -> None:
         self._take(0, batch)
@@ -76,44 +83,63 @@ class IntervalJoin(TwoInputTableOperator):
         else:
             times = millis_of(batch.column(self.interval.times[side])).to_pylist()
         keys = [found.distinct[code] for code in found.which.to_pylist()]
-        candidates = [self._candidates(side, key, time) for key, time in zip(keys, times, strict=True)]
-        accepted = iter(self._accepted(side, rows, candidates))
-        for key, time, row, others in zip(keys, times, rows, candidates, strict=True):
-            matched = [other for other in others if next(accepted)]
-            self._join(side, key, time, row, matched)
+        positions, others = self._matches(side, keys, times)
+        if self._condition and others:
+            pairs = [self._pair(side, rows[own], other[1]) for own, other in zip(positions, others, strict=True)]
+            accepted = self._condition.accepted(pairs, self)
+            positions = [own for own, kept in zip(positions, accepted, strict=True) if kept]
+            others = [other for other, kept in zip(others, accepted, strict=True) if kept]
+        self._send_pairs(side, batch, positions, [other[1] for other in others])
+        if self.spec.outer(1 - side):
+            for own, other in zip(positions, others, strict=True):
+                other[2] = True
+                self._sides[1 - side].put(keys[own], self._sides[1 - side].get(keys[own]))
+        self._keep_all(side, list(zip(keys, times, rows, strict=True)), set(positions))
 
-    def _candidates(self, side: int, key: Any, time: int | None) -> list[Kept]:
-        if time is None or not self._matchable(key):
-            return []
-        low, high = self.interval.around(side, time)
-        return [other for other in self._sides[1 - side].get(key) or () if low <= other[0] <= high]
+    def _matches(self, side: int, keys: list[Any], times: list[int]) -> tuple[list[int], list[Kept]]:
+        """Pairs of a position and a row of the other side that is near enough."""
+        get, (lower, upper) = self._sides[1 - side].get, self.interval.around(side, 0)
+        positions, others = list[int](), list[Kept]()
+        for position, key in enumerate(keys):
+            kept = get(key)
+            if kept and self._matchable(key) and times[position] is not None:
+                low, high = times[position] + lower, times[position] + upper
+                for other in kept:
+                    if low <= other[0] <= high:
+                        positions.append(position)
+                        others.append(other)
+        return positions, others
 
     def _matchable(self, key: Any) -> bool:
         if len(self.spec.null_safe) == 1:
             return key is not None or self.spec.null_safe[0]
         return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
 
-    def _accepted(self, side: int, rows: list[Held], candidates: list[list[Kept]]) -> list[bool]:
-        if not self._condition:
-            return [True] * sum(map(len, candidates))
-        pairs = [
-            self._pair(side, row, other[1]) for row, others in zip(rows, candidates, strict=True) for other in others
-        ]
-        return self._condition.accepted(pairs, self)
+    def _send_pairs(self, side: int, batch: pa.RecordBatch, positions: list[int], others: list[Held]) -> None:
+        """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
+        if not positions:
+            return
+        own = batch.take(pa.array(positions)).columns[: len(self.spec.schemas[side])]
+        other = list(batch_of(others, self.spec.schemas[1 - side]).columns)
+        self.send(pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema))
 
-    def _join(self, side: int, key: Any, time: int | None, row: Held, matched: list[Kept]) -> None:
-        for other in matched:
-            self.gather(INSERT, self._pair(side, row, other[1]))
-            other[2] = True
-        if matched and self.spec.outer(1 - side):
-            self._sides[1 - side].put(key, self._sides[1 - side].get(key))
-        if time is not None and self._matchable(key) and self._now() < time + self.interval.reach(side):
-            kept = self._sides[side].get(key) or []
-            kept.append([time, row, bool(matched)])
-            self._sides[side].put(key, kept)
-            self._queue().register(time + self.interval.reach(side) + self._slack + 1, key, side)
-        elif not matched:
-            self._pad(side, row)
+    def _keep_all(self, side: int, arrived: list[tuple[Any, int | None, Held]], matched: set[int]) -> None:
+        store_of, now, reach = self._sides[side], self._now(), self.interval.reach(side)
+        get, put, due = store_of.get, store_of.put, dict[int, list[Any]]()
+        for position, (key, time, row) in enumerate(arrived):
+            if time is not None and now < time + reach and self._matchable(key):
+                kept = get(key)
+                entry = [time, row, position in matched]
+                if kept is None:
+                    put(key, [entry])
+                else:
+                    kept.append(entry)
+                    put(key, kept)
+                due.setdefault(time + reach + self._slack + 1, []).append((side, key))
+            elif position not in matched:
+                self._pad(side, row)
+        for time_due, addresses in due.items():
+            self._due.extend(time_due, addresses)
 
     def _pair(self, side: int, row: Held, other: Held) -> Held:
         return row + other if side == 0 else other + row
@@ -126,35 +152,41 @@ class IntervalJoin(TwoInputTableOperator):
     def watermark(self, timestamp: int) -> None:
         """What is joined may be as old as the interval is long, so that event time goes on with that delay."""
         self.current_watermark = self.timers.watermark = timestamp
-        self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
+        if not self.interval.processing_time:
+            self.do(self._expire_all, timestamp)
         delay = max(self.interval.upper, -self.interval.lower, 0)
         late = timestamp if timestamp == MAX_TIMESTAMP or self.interval.processing_time else timestamp - delay
         if late > MIN_TIMESTAMP:
             self.output.watermark(late)
+
+    def advance_processing_time(self, now: int) -> None:
+        if self.interval.processing_time:
+            self.do(self._expire_all, now)
+
+    def next_due(self) -> int | None:
+        return self._due.next_time() if self.interval.processing_time else None
 
     def _now(self) -> int:
         if self.interval.processing_time:
             return self.context.clock.now
         return MIN_TIMESTAMP if self.context.batch else self.current_watermark
 
-    def _queue(self) -> Any:
-        return self.timers.processing_time if self.interval.processing_time else self.timers.event_time
-
-    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        self._expire(namespace, key, self.current_watermark)
-
-    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
-        self._expire(namespace, key, self.context.clock.now)
+    def _expire_all(self, now: int) -> None:
+        for _, addresses in self._due.pop(now):
+            for side, key in addresses:
+                self._expire(side, key, now)
 
     def _expire(self, side: int, key: Any, now: int) -> None:
         """Forget the rows whose time for matches has passed."""
+        kept = self._sides[side].get(key)
+        if kept is None:
+            return
         limit = MAX_TIMESTAMP if now == MAX_TIMESTAMP else now - self.interval.reach(side) - 1
-        left = []
-        for kept in self._sides[side].get(key) or ():
-            if kept[0] > limit:
-                left.append(kept)
-            elif not kept[2]:
-                self._pad(side, kept[1])
+        left = [entry for entry in kept if entry[0] > limit]
+        if self.spec.outer(side):
+            for entry in kept:
+                if entry[0] <= limit and not entry[2]:
+                    self._pad(side, entry[1])
         if left:
             self._sides[side].put(key, left)
         else:
