@@ -156,10 +156,12 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
 
 
 def _described(operation: Operation, row_format: str) -> dict[str, Any]:
+    """A result without its rows. Flink's clients take a job id of null for a text, so it is left out."""
     assert operation.schema is not None
+    job = {} if operation.job_id is None else {"jobID": operation.job_id}
     return {
         "isQueryResult": operation.is_query,
-        "jobID": operation.job_id,
+        **job,
         "resultKind": _KINDS[operation.kind],
         "results": {"columns": shapes.columns(operation.schema), "rowFormat": row_format, "data": []},
     }

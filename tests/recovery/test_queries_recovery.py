@@ -118,9 +118,9 @@ def oracle() -> dict[str, Counter[tuple[Any, ...]]]:
     of_max: dict[int, list[int]] = {}
     for values in groups.values():
         of_max.setdefault(max(values), []).append(len(values))
-    joined = [a + b for a in one for b in two if a[1] == b[1] is not None and a[2] == b[2]]
-    joined += [(*a, None, None, None, None) for a in one if not any(a[1] == b[1] is not None and a[2] == b[2] for b in two)]
-    joined += [(None, None, None, None, *b) for b in two if not any(a[1] == b[1] is not None and a[2] == b[2] for a in one)]
+    joined = [a + b for a in one for b in two if _equal(a, b)]
+    joined += [(*a, None, None, None, None) for a in one if not any(_equal(a, b) for b in two)]
+    joined += [(None, None, None, None, *b) for b in two if not any(_equal(a, b) for a in one)]
     near = [a + b for a in one for b in two if _near(a, b)]
     near += [(*a, None, None, None, None) for a in one if not any(_near(a, b) for b in two)]
     top: list[tuple[Any, ...]] = []
@@ -138,6 +138,10 @@ def oracle() -> dict[str, Counter[tuple[Any, ...]]]:
         "top": Counter(top),
         "over": Counter(over_rows),
     }
+
+
+def _equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return a[1] is not None and a[1:3] == b[1:3]
 
 
 def _near(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
