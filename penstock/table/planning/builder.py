@@ -14,7 +14,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.core.operator import Operator
-from penstock.table.plan.nodes import Columns, Relation
+from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import conjuncts
 from penstock.table.planning.calcs import is_plain
 from penstock.table.planning.nodes import Calc
@@ -119,7 +119,12 @@ class Builder:
 
 
 def shared_key(relation: Relation) -> Any:
-    """Equal for relations that are the same, so that one operator does for all of them; else an id of its own."""
+    """Equal for relations that are the same, so that one operator does for all of them; else an id of its own.
+
+    Two INSERTs are two, even if they write the same rows.
+    """
+    if isinstance(relation, Insert):
+        return id(relation)
     try:
         key = _structure(relation)
         hash(key)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.errors import TableException, ValidationException
+from penstock.table.functions import folded
 from penstock.table.plan.building import aggregate, set_operation
 from penstock.table.plan.nodes import (
+    Filter,
     GroupWindow,
     Join,
+    Project,
     Relation,
     SetOperation,
     WindowTable,
@@ -27,8 +32,20 @@ def optimised(relation: Relation, batch: bool) -> Relation:
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
             _check_window(part)
-    smaller = pruned(with_filters_down(relation))
+    smaller = pruned(with_filters_down(rewritten_plan(relation, _with_constants)))
     return rewritten_plan(smaller, lambda one: _changed(one, batch))
+
+
+def _with_constants(relation: Relation) -> Relation:
+    """A relation whose expressions have their constant parts computed."""
+    match relation:
+        case Filter():
+            return replace(relation, condition=folded(relation.condition))
+        case Project():
+            return replace(relation, exprs=tuple(map(folded, relation.exprs)))
+        case Join() if relation.condition is not None:
+            return replace(relation, condition=folded(relation.condition))
+    return relation
 
 
 def _check_window(relation: WindowTable) -> None:
