@@ -22,6 +22,7 @@ from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import parser
 from penstock.table.functions.registry import BadValue, Kernel, Value, of_distinct, register
 from penstock.table.functions.text_forms import text_form
+from penstock.table.functions.zones import instant, local
 from penstock.table.plan.rex import Call, Rex
 
 Convert = Callable[[Any], Any]
@@ -138,12 +139,10 @@ def _through_zone(kind: t.DataType, aim: t.DataType) -> Callable[[pa.Array, str]
     match kind, aim:
         case t.LocalZonedTimestampType(), t.TimestampType():
             cut = _cut(aim.precision)
-            return lambda value, zone: cut(pc.local_timestamp(value.cast(pa.timestamp("us", zone))))
+            return lambda value, zone: cut(local(value, zone))
         case t.TimestampType(), t.LocalZonedTimestampType():
             cut = _cut(aim.precision)
-            return lambda value, zone: cut(
-                pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="earliest").cast(arrow_type(aim))
-            )
+            return lambda value, zone: cut(instant(value, zone))
     return None
 
 

@@ -23,6 +23,7 @@ from penstock.table.functions.inference import (
 )
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import FUNCTIONS, REWRITES, Kernel, Unfit, Value, register, resolve
+from penstock.table.functions.zones import instant, local
 from penstock.table.plan.rex import Call, Literal, Rex
 
 Inferred = tuple[tuple[Rex, ...], t.DataType]
@@ -30,20 +31,6 @@ DAY = 86_400_000
 MILLIS = {"WEEK": 7 * DAY, "DAY": DAY, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000, "MILLISECOND": 1}
 MONTHS = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MICROS = pa.timestamp("us")
-
-
-# --- zones ---
-def local(value: Value, zone: str) -> Value:
-    """A timestamp as it is read on a clock of the zone."""
-    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
-        return pc.local_timestamp(pc.cast(value, pa.timestamp("us", zone)))
-    return value
-
-
-def instant(value: Value, zone: str) -> Value:
-    """The moment at which a clock of the zone shows it; the first of two, and the next one if there is none."""
-    found = pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="latest")
-    return pc.cast(found, pa.timestamp("us", "UTC"))
 
 
 def _word(rex: Rex) -> str:
