@@ -56,9 +56,7 @@ export function JobTable({ label, jobs, empty }: Props) {
                 title: "Checkpoint",
                 cell: (job: JobRow) => {
                   const activity = of(job);
-                  return activity?.["last-checkpoint"]
-                    ? `${duration(Math.max(0, activity.now - activity["last-checkpoint"]))} ago`
-                    : "–";
+                  return activity?.["last-checkpoint"] ? since(activity.now - activity["last-checkpoint"]) : "–";
                 },
                 by: (job: JobRow) => of(job)?.["last-checkpoint"] ?? -1,
                 number: true,
@@ -84,6 +82,10 @@ export function JobTable({ label, jobs, empty }: Props) {
       ]}
     />
   );
+}
+
+function since(millis: number): string {
+  return millis < 1000 ? "just now" : `${duration(millis)} ago`;
 }
 
 /** How many subtasks are in which state. */
