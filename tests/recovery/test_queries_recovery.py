@@ -13,12 +13,14 @@ import pytest
 
 from penstock.common import Row
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import StateNotRestored
 from penstock.table.plan.building import aggregate, join, over, where
 from penstock.table.plan.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
 from penstock.table.plan.rex import AggregateCall, Call, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
 from penstock.table.planning import Planner
 from penstock.table.types import BigIntType, BooleanType, DayTimeIntervalType, IntType, TimestampType
 from penstock.testing.crashes import Outcome, StoreSink, simulate
+from tests.recovery.conftest import Stage
 from tests.table.runtime.table_programs import INT, STRING, TS, Options, call, columns
 
 SEEDS = 8
@@ -31,6 +33,10 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
+
+
+def from_path(path: str) -> dict[str, Any]:
+    return {"execution_state__recovery_path": path}
 
 
 def rows(seed: int, count: int = 70) -> list[tuple[Any, ...]]:
@@ -161,3 +167,22 @@ def test_queries_are_exact_through_crashes_and_rescales() -> None:
         for name, counted in expected.items():
             assert left(outcome, name) == counted, f"seed {seed}, {name}, {outcome.crashes}"
     assert crashes > SEEDS / 2 and drivers > SEEDS
+
+
+def of_numbers(function: str) -> Any:
+    """A program that groups rows, with a function of its own."""
+
+    def build(env: StreamExecutionEnvironment) -> None:
+        env.set_max_parallelism(64)
+        plan = aggregate(events(env, "one", 1), [1], [AggregateCall(function, (2,), INT, "x")])
+        Planner(env, Options(), False).rows(plan).discard().uid("nowhere")
+
+    return build
+
+
+def test_the_same_query_goes_on_and_another_one_is_refused(stage: Stage) -> None:
+    stage.epoch_records = 10
+    path = stage.start(of_numbers("SUM"), hold_at=3).stop(stage.savepoints)
+    stage.run(of_numbers("SUM"), parallelism=2, **from_path(path))
+    with pytest.raises(StateNotRestored, match=r"Group Aggregate \(uid group-aggregate-"):
+        stage.start(of_numbers("MAX"), **from_path(path))
