@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from penstock.table.expression_methods import METHODS
 from penstock.table.expression_words import (
     JsonExistsOnError,
     JsonOnNull,
@@ -378,62 +379,9 @@ _WRAPPERS = {
     JsonQueryWrapper.UNCONDITIONAL_ARRAY: "WITH UNCONDITIONAL WRAPPER",
 }
 
-_METHODS = {
-    "array_append": ("ARRAY_APPEND", "addition"),
-    "array_contains": ("ARRAY_CONTAINS", "needle"),
-    "array_distinct": ("ARRAY_DISTINCT",),
-    "array_except": ("ARRAY_EXCEPT", "array"),
-    "array_intersect": ("ARRAY_INTERSECT", "array"),
-    "array_max": ("ARRAY_MAX",),
-    "array_min": ("ARRAY_MIN",),
-    "array_position": ("ARRAY_POSITION", "needle"),
-    "array_prepend": ("ARRAY_PREPEND", "addition"),
-    "array_remove": ("ARRAY_REMOVE", "needle"),
-    "array_reverse": ("ARRAY_REVERSE",),
-    "array_union": ("ARRAY_UNION", "array"),
-    "bitmap_and": ("BITMAP_AND", "bitmap2"),
-    "bitmap_and_agg": ("BITMAP_AND_AGG",),
-    "bitmap_and_cardinality_agg": ("BITMAP_AND_CARDINALITY_AGG",),
-    "bitmap_andnot": ("BITMAP_ANDNOT", "bitmap2"),
-    "bitmap_build": ("BITMAP_BUILD",),
-    "bitmap_build_agg": ("BITMAP_BUILD_AGG",),
-    "bitmap_build_cardinality_agg": ("BITMAP_BUILD_CARDINALITY_AGG",),
-    "bitmap_cardinality": ("BITMAP_CARDINALITY",),
-    "bitmap_from_bytes": ("BITMAP_FROM_BYTES",),
-    "bitmap_or": ("BITMAP_OR", "bitmap2"),
-    "bitmap_or_agg": ("BITMAP_OR_AGG",),
-    "bitmap_or_cardinality_agg": ("BITMAP_OR_CARDINALITY_AGG",),
-    "bitmap_to_array": ("BITMAP_TO_ARRAY",),
-    "bitmap_to_bytes": ("BITMAP_TO_BYTES",),
-    "bitmap_to_string": ("BITMAP_TO_STRING",),
-    "bitmap_xor": ("BITMAP_XOR", "bitmap2"),
-    "bitmap_xor_agg": ("BITMAP_XOR_AGG",),
-    "bitmap_xor_cardinality_agg": ("BITMAP_XOR_CARDINALITY_AGG",),
-    "decode": ("DECODE", "charset"),
-    "encode": ("ENCODE", "charset"),
-    "ends_with": ("ENDSWITH", "end_expr"),
-    "inet_aton": ("INET_ATON",),
-    "inet_ntoa": ("INET_NTOA",),
-    "json_quote": ("JSON_QUOTE",),
-    "json_unquote": ("JSON_UNQUOTE",),
-    "left": ("LEFT", "length"),
-    "regexp": ("REGEXP", "regex"),
-    "regexp_count": ("REGEXP_COUNT", "regex"),
-    "regexp_instr": ("REGEXP_INSTR", "regex"),
-    "regexp_substr": ("REGEXP_SUBSTR", "regex"),
-    "repeat": ("REPEAT", "n"),
-    "right": ("RIGHT", "length"),
-    "sha2": ("SHA2", "hash_length"),
-    "split": ("SPLIT", "delimiter"),
-    "starts_with": ("STARTSWITH", "start_expr"),
-    "url_decode": ("URL_DECODE",),
-    "url_encode": ("URL_ENCODE",),
-}
-"""Methods that only call a function: its name in SQL, and the name of the second argument, if it has one."""
-
 
 def _add_methods() -> None:
-    for name, (function, *parameters) in _METHODS.items():
+    for name, (function, *parameters) in METHODS.items():
         setattr(Expression, name, _method(function, name, parameters[0] if parameters else None))
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +22,7 @@ from penstock.table.functions.inference import (
     same_as,
     signature,
 )
-from penstock.table.functions.registry import BadValue, Infer, Kernel, Unfit, Value, arrow, register, rowwise
+from penstock.table.functions.registry import BadValue, Infer, Kernel, Unfit, Value, register, rowwise
 from penstock.table.plan.rex import Call, Rex
 
 Inferred = tuple[tuple[Rex, ...], t.DataType]
@@ -136,16 +133,12 @@ def _remainder(call: Call) -> Kernel:
 
 
 # --- rounding ---
-def _rounded_type(kinds: Sequence[t.DataType]) -> t.DataType:
-    return kinds[0]
-
-
 def _whole_decimal(kinds: Sequence[t.DataType]) -> t.DataType:
     kind = kinds[0]
     return t.DecimalType(kind.precision, 0) if isinstance(kind, t.DecimalType) else kind
 
 
-def _edge(name: str, compute: Kernel, rounding: str) -> Callable[[Call], Kernel]:
+def _edge(compute: Kernel, rounding: str) -> Callable[[Call], Kernel]:
     def make(call: Call) -> Kernel:
         if isinstance(call.type, t.DecimalType):
             fit = into(call.type)
@@ -157,30 +150,6 @@ def _edge(name: str, compute: Kernel, rounding: str) -> Callable[[Call], Kernel]
     return make
 
 
-# --- mathematics over doubles ---
-def _doubles(compute: Callable[[Any], Any]) -> Callable[[Call], Kernel]:
-    """A function of numpy over doubles, which gives NaN and infinities instead of errors."""
-
-    def kernel(*values: Value) -> Value:
-        missing = None
-        columns = []
-        for value in values:
-            columns.append(_numpy(value))
-            nothing = pc.is_null(value)
-            missing = nothing if missing is None else pc.or_(missing, nothing)
-        with np.errstate(all="ignore"):
-            result = np.broadcast_to(compute(*columns), max((c.shape for c in columns), key=len))
-        return pc.if_else(missing, pa.scalar(None, pa.float64()), pa.array(result, pa.float64()))
-
-    return arrow(kernel)
-
-
-def _numpy(value: Value) -> Any:
-    if isinstance(value, pa.Scalar):
-        return np.float64(math.nan if value.as_py() is None else value.as_py())
-    return value.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False)
-
-
 def register_all() -> None:
     register("+", _numeric("+"), _plain("+", pc.add))
     register("-", _numeric("-"), _plain("-", pc.subtract))
@@ -190,5 +159,5 @@ def register_all() -> None:
     register("NEGATE", signature(NUMBER, result=same_as(0)), lambda call: pc.negate)
     register("POSITIVE", signature(NUMBER, result=same_as(0)), lambda call: lambda value: value)
     register("ABS", signature(NUMBER, result=same_as(0)), lambda call: pc.abs)
-    register("CEIL|CEILING", signature(NUMBER, result=_whole_decimal), _edge("CEIL", pc.ceil, ROUND_CEILING))
-    register("FLOOR", signature(NUMBER, result=_whole_decimal), _edge("FLOOR", pc.floor, ROUND_FLOOR))
+    register("CEIL|CEILING", signature(NUMBER, result=_whole_decimal), _edge(pc.ceil, ROUND_CEILING))
+    register("FLOOR", signature(NUMBER, result=_whole_decimal), _edge(pc.floor, ROUND_FLOOR))

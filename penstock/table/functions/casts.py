@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from penstock.common.types import Row
 from penstock.table import types as t
 from penstock.table.arrow import array_of, arrow_type, values_of
-from penstock.table.functions.coercion import APPROXIMATE, BYTES, TEXTS, TIMESTAMPS
+from penstock.table.functions.coercion import BYTES, TEXTS, TIMESTAMPS
 from penstock.table.functions.decimals import fitted, rescaled
 from penstock.table.functions.fast_texts import fast_text
 from penstock.table.functions.moment import Moment
@@ -295,6 +295,3 @@ def _reads_text(kind: t.DataType, aim: t.DataType) -> bool:
 def register_all() -> None:
     register("CAST", _unchanged, _make(False), raises=True, moment=True)
     register("TRY_CAST", _unchanged, _make(True), moment=True)
-
-
-__all__ = ["APPROXIMATE", "can_fail", "conversion", "register_all"]

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from penstock.errors import ValidationException
 from penstock.table import types as t
-from penstock.table.functions.casting import cast
 from penstock.table.functions.coercion import TEXTS, TIMESTAMPS, common_type, nullable
 from penstock.table.functions.inference import ANY, BOOLEAN, alike, brought_to, fits, is_null, same_as, signature
 from penstock.table.functions.registry import (
@@ -267,6 +266,3 @@ def register_all() -> None:
     register("LEAST", _extreme, _greatest(pc.min_element_wise, min))
     register("IN", lambda args: (args, BooleanType()), _membership)
     REWRITES.update({"BETWEEN": _between, "IN": _in, "NULLIF": _nullif, "IF": _if, "IFNULL": _ifnull})
-
-
-__all__ = ["cast", "comparable", "register_all"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.table import types as t
 from penstock.table.functions.casting import cast
-from penstock.table.functions.coercion import BYTES, INTEGERS, TEXTS, TIMESTAMPS, common_type, implicitly, nullable
+from penstock.table.functions.coercion import BYTES, INTEGERS, TEXTS, TIMESTAMPS, common_type, implicitly
 from penstock.table.functions.registry import Infer, Unfit
 from penstock.table.plan.rex import Literal, Rex
 
@@ -151,7 +151,3 @@ def texts_of(index: int) -> Result:
         return t.VarCharType(kind.length) if isinstance(kind, TEXTS) else t.DataTypes.STRING()
 
     return result
-
-
-def or_null(kinds: Sequence[t.DataType]) -> bool:
-    return nullable(kinds)
