@@ -3,45 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.common.types import Row
 from penstock.runtime.core.operator import OperatorContext
-from penstock.table.arrow import array_of, values_of
+from penstock.table.arrow import array_of, arrow_schema, values_of
 from penstock.table.plan.nodes import Columns
 from penstock.table.plan.rex import Rex
 from penstock.table.runtime.batches import kinds_of
-from penstock.table.runtime.expressions import evaluator, moment_of, truth
+from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.runtime.table_operator import TableOperator
+
+
+@dataclass
+class LookedUp:
+    """What is looked up: the columns of the table, and what the query makes of them before it joins."""
+
+    columns: Columns
+    exprs: tuple[Rex, ...]
+    condition: Rex | None = None
 
 
 class LookupJoin(TableOperator):
     """Looks each different key of a batch up once. Rows that nothing belongs to are padded by a LEFT JOIN."""
 
+    changelog = False
+    zone = "UTC"
+
     def __init__(
         self,
         lookup: Any,
         keys: Sequence[int],
-        sides: tuple[Columns, Columns],
-        conditions: tuple[Rex | None, Rex | None],
+        left: Columns,
+        right: LookedUp,
+        condition: Rex | None,
         outer: bool,
         schema: pa.Schema,
     ) -> None:
-        """`conditions` are over the right side alone, before columns are computed, and over both sides."""
+        """`condition` is over both sides."""
         super().__init__(schema)
         self.lookup = lookup
         self.keys = tuple(keys)
-        self.sides = sides
-        self.condition = conditions[1]
+        self.left = left
+        self.right = right
+        self.condition = condition
         self.outer = outer
-        self.changelog = False
-        self.zone = "UTC"
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         self._accepts = None if self.condition is None else evaluator(self.condition)
+        self._keeps = None if self.right.condition is None else evaluator(self.right.condition)
+        self._computes = evaluators(self.right.exprs)
         self.lookup.open()
 
     def close(self) -> None:
@@ -49,35 +65,52 @@ class LookupJoin(TableOperator):
             self.lookup.close()
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        columns = [values_of(batch.column(key), self.sides[0][key].type) for key in self.keys]
+        positions, rows = self._found(batch)
+        positions, columns = self._computed(positions, rows)
+        joined = self._joined(batch, positions, columns)
+        if self._accepts is not None and joined.num_rows:
+            mask = truth(self._accepts(joined, moment_of(self, self.zone)))
+            joined, positions = joined.filter(mask), positions.filter(mask)
+        if self.outer:
+            joined = self._with_missing(batch, positions, joined)
+        self.send(joined)
+
+    def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[Any, ...]]]:
+        """The rows that were found, each with the position of the row that asked for it."""
+        columns = [values_of(batch.column(key), self.left[key].type) for key in self.keys]
         known: dict[tuple[Any, ...], list[Any]] = {}
         positions: list[int] = []
         found: list[Any] = []
         for position, key in enumerate(zip(*columns, strict=True)):
             if key not in known:
-                known[key] = [] if None in key else [_plain(row, self.sides[1]) for row in self.lookup.lookup(key)]
+                known[key] = [] if None in key else [_plain(row, self.right.columns) for row in self.lookup.lookup(key)]
             positions += [position] * len(known[key])
             found += known[key]
-        joined = self._joined(batch, positions, found)
-        if self._accepts is not None and joined.num_rows:
-            mask = truth(self._accepts(joined, moment_of(self, self.zone)))
-            positions = [position for position, kept in zip(positions, mask.to_pylist(), strict=True) if kept]
-            joined = joined.filter(mask)
-        if self.outer:
-            missing = sorted(set(range(batch.num_rows)) - set(positions))
-            padded = self._joined(batch, missing, [(None,) * len(self.sides[1])] * len(missing))
-            whole = pa.concat_batches([joined, padded])
-            order = pa.array(sorted(range(len(whole)), key=[*positions, *missing].__getitem__))
-            joined = whole.take(order) if len(whole) else whole
-        self.send(joined)
+        return pa.array(positions, pa.int64()), found
 
-    def _joined(self, batch: pa.RecordBatch, positions: list[int], rows: list[Any]) -> pa.RecordBatch:
-        left = batch.take(pa.array(positions, pa.int64()))
-        by_column = list(zip(*rows, strict=True)) if rows else [()] * len(self.sides[1])
-        right = [array_of(values, column.type) for values, column in zip(by_column, self.sides[1], strict=True)]
-        width = len(self.sides[0])
+    def _computed(self, positions: pa.Array, rows: list[tuple[Any, ...]]) -> tuple[pa.Array, list[pa.Array]]:
+        """What the query makes of the rows that were found."""
+        declared = self.right.columns
+        by_column = list(zip(*rows, strict=True)) if rows else [()] * len(declared)
+        arrays = [array_of(values, column.type) for values, column in zip(by_column, declared, strict=True)]
+        batch, moment = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(declared)), moment_of(self, self.zone)
+        if self._keeps is not None:
+            mask = truth(self._keeps(batch, moment))
+            batch, positions = batch.filter(mask), positions.filter(mask)
+        return positions, [compute(batch, moment) for compute in self._computes]
+
+    def _joined(self, batch: pa.RecordBatch, positions: pa.Array, columns: list[pa.Array]) -> pa.RecordBatch:
+        left = batch.take(positions)
         rest = [kinds_of(left)] if self.changelog else []
-        return pa.RecordBatch.from_arrays([*left.columns[:width], *right, *rest], schema=self.schema)
+        return pa.RecordBatch.from_arrays([*left.columns[: len(self.left)], *columns, *rest], schema=self.schema)
+
+    def _with_missing(self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch) -> pa.RecordBatch:
+        every = pa.array(range(batch.num_rows), pa.int64())
+        missing = every.filter(pc.invert(pc.is_in(every, value_set=positions)))
+        kinds = [self.schema.field(len(self.left) + index).type for index in range(len(self.right.exprs))]
+        padded = self._joined(batch, missing, [pa.nulls(len(missing), kind) for kind in kinds])
+        order = pc.array_sort_indices(pa.concat_arrays([positions, missing]))
+        return pa.concat_batches([joined, padded]).take(order)
 
 
 def _plain(row: Any, columns: Columns) -> tuple[Any, ...]:

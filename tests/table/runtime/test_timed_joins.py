@@ -92,3 +92,46 @@ def test_upserts_are_normalised() -> None:
     env = environment(2)
     scan = replace(changes(env, log, k=STRING, v=INT), upsert_key=(0,))
     assert final(run(scan, env)) == [("a", 3), ("c", 4)]
+
+
+class Cities:
+    """What a connector offers for lookups: rows by key, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def open(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def lookup(self, keys: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        assert keys not in self.asked, "each key of a batch is looked up once"
+        self.asked.append(keys)
+        return {("a",): [("a", 1), ("a", 5)], ("b",): [("b", 9)]}.get(keys, [])
+
+
+def test_a_lookup_pads_and_computes() -> None:
+    from penstock.table.arrow import arrow_schema
+    from penstock.table.planning.builder import Builder
+    from penstock.table.planning.physical import Physical
+    from penstock.table.planning.planner import _builders
+    from penstock.table.runtime.lookup_join import LookedUp, LookupJoin
+    from penstock.table.runtime.scans import ToRows
+    from penstock.testing import in_process
+    from tests.table.runtime.table_programs import Options, columns, lit, values
+
+    env = environment()
+    table = values([("a",), ("z",), ("b",), ("a",), (None,)], k=STRING)
+    right = columns(k=STRING, n=INT)
+    looked_up = LookedUp(right, (InputRef(STRING, 0), call("*", InputRef(INT, 1), lit(2, INT))), None)
+    both = (*table.columns, *right)
+    condition = call(">", InputRef(INT, 2), lit(5, INT))
+    builder = Builder(env, Options(), False, _builders())
+    operator = LookupJoin(Cities(), (0,), table.columns, looked_up, condition, True, arrow_schema(both))
+    joined = builder.then(builder.build(table), table, "Lookup Join", operator)
+    rows = builder.then(Physical(joined, both, False), table, "Rows", ToRows(both, False))
+    with in_process(), rows.execute_and_collect() as results:
+        found = [tuple(row) for row in results]
+    assert found == [("a", "a", 10), ("z", None, None), ("b", "b", 18), ("a", "a", 10), (None, None, None)]
