@@ -230,13 +230,22 @@ def _plus(sign: int) -> Callable[[Call], Kernel]:
         if isinstance(kind, INTERVALS):
             return lambda rows, moment, one, other: (pc.add if sign > 0 else pc.subtract)(one, other)
         months = isinstance(span, t.YearMonthIntervalType)
+        cut = _cut(kind)
 
         def kernel(rows: int, moment: Moment, value: Value, interval: Value) -> Value:
-            return shifted(value, _millis(interval), months, sign, moment.zone)
+            return cut(shifted(value, _millis(interval), months, sign, moment.zone))
 
         return kernel
 
     return make
+
+
+def _cut(kind: t.DataType) -> Callable[[Value], Value]:
+    """A moment without the digits behind its precision, which an interval may have brought."""
+    if not isinstance(kind, TIMESTAMPS) or kind.precision >= 3:
+        return lambda value: value
+    micros = 10 ** (6 - kind.precision)
+    return lambda value: pc.floor_temporal(value, multiple=micros, unit="microsecond")
 
 
 def shifted(value: Value, span: Value, months: bool, sign: int, zone: str) -> Value:
