@@ -130,7 +130,7 @@ class _RowsBinder(ExpressionBinder):
         if name in {"MATCH_ROWTIME", "MATCH_PROCTIME"}:
             return self._match_time(node, name)
         if name in {"PREV", "NEXT"}:
-            raise invalid(node.at, f"{name} is not supported; LAST(A.x, 1) is the row before the last one of A")
+            raise unsupported(node.at, f"{name} is not supported; LAST(A.x, 1) is the row before the last one of A")
         if name in {"CLASSIFIER", "MATCH_NUMBER"}:
             raise unsupported(node.at, f"{name} is not supported")
         return super()._invoke(node)
