@@ -180,7 +180,12 @@ def _rounded(up: bool) -> Callable[[Call], Kernel]:
 
 
 def _next(value: Value, floor: Value, unit: str) -> Value:
-    """The unit after the one in which a value lies, if it does not begin with the value."""
+    """The unit after the one in which a value lies, if it does not begin with the value.
+
+    As in Flink, the first day of a year, month or week belongs to the unit before it, whatever the time.
+    """
+    if unit in {"YEAR", "MONTH", "WEEK"}:
+        value = pc.floor_temporal(value, unit="day")
     size = pa.scalar(MONTHS.get(unit) or MILLIS[unit], pa.int64())
     return pc.if_else(pc.equal(value, floor), floor, shifted(floor, size, unit in MONTHS, 1, "UTC"))
 
