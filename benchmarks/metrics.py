@@ -20,7 +20,7 @@ from pages import about, failures, joined, quick_warning, save, table, targets
 sys.path.insert(0, str(environments.ROOT))
 
 LEAST_RATE, MOST_MILLIS = 0.98, 50.0
-ROUNDS = 15
+ROUNDS = 9
 SLOTS, OPERATORS, KEYS = 32, 20, 1000
 ON = {"metrics.latency.interval": "1 s"}
 OFF = {"penstock.metrics.enabled": "false"}
@@ -51,9 +51,9 @@ def counting(env, records: int) -> None:
 
 
 JOBS = {
-    "a chain of maps": (chained, 3_000_000, {}),
-    "counting by key": (counting, 1_000_000, {}),
-    "counting by key in RocksDB": (counting, 700_000, {"state.backend.type": "rocksdb"}),
+    "a chain of maps": (chained, 2_000_000, {}),
+    "counting by key": (counting, 800_000, {}),
+    "counting by key in RocksDB": (counting, 600_000, {"state.backend.type": "rocksdb"}),
 }
 
 
