@@ -244,8 +244,8 @@ def page(results: dict) -> str:
             about(results),
             text,
             table(["job", "off", "on", "on / off"], rows),
-            f"REST over a job with {SLOTS} slots and {OPERATORS} operators, three metrics of its own in each. The paths are "
-            "asked one after the other, and the first one pays for a new record of the job:\n",
+            f"REST over a job with {SLOTS} slots and {OPERATORS} operators, three metrics of its own in each. Paths "
+            "are asked one after the other, and the first one pays for a new record of the job:\n",
             table(["path", "median ms"], [[f"`{path}`", f"{ms:.1f}"] for path, ms in rest.get("paths", {}).items()]),
             targets(results, aims),
             failures({"jobs": results["jobs"], "rest": rest}),

@@ -69,7 +69,8 @@ def measured(folder) -> JobRecord:
         windows.reduce(lambda a, b: a + b).uid("windows").filter(lambda n: n < 0).print().uid("out")
         job = env.execute_async("measured")._job
         try:
-            until(lambda: {"lastCheckpointStateSize", "watermarkLag"} <= operator_names(job.record()))
+            wanted = {"lastCheckpointStateSize", "watermarkLag", "currentEmitEventTimeLag"}
+            until(lambda: wanted <= operator_names(job.record()), told=lambda: f"{job.record()}")
             until(lambda: any("rocksdb.estimate-num-keys" in slot.usage for slot in job.record().slots))
             return job.record()
         finally:
