@@ -145,7 +145,7 @@ def _structure(relation: Relation) -> tuple[Any, ...]:
             parts.append(_structure(value))
         elif part.name == "parts":
             parts.append(tuple(map(_structure, value)))
-        elif part.name in {"stream", "table"}:
+        elif part.name in {"stream", "table", "rows"}:  # rows may be many
             parts.append(id(value))
         else:
             parts.append(value)

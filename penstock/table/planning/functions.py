@@ -15,12 +15,17 @@ from penstock.table.arrow import arrow_schema
 from penstock.table.plan.nodes import PROCTIME, Correlate, Match, MatchSpec, TableAggregate
 from penstock.table.plan.rex import InputRef, Rex, shifted
 from penstock.table.planning.builder import Build, Builder, label_of
+from penstock.table.planning.nodes import WindowTableAggregate
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.window_columns import windowed
+from penstock.table.runtime.aggregates.user_aggregates import UserAggregate
 from penstock.table.runtime.calc import Calc as CalcOperator
 from penstock.table.runtime.correlate import Correlate as CorrelateOperator
 from penstock.table.runtime.match import BatchesOfRows, Define, EventsOfBatches, Measures, Seen, Variables
 from penstock.table.runtime.sorting import order_of
 from penstock.table.runtime.table_aggregate import TableAggregate as TableAggregateOperator
+from penstock.table.runtime.table_aggregate import WindowTableAggregate as WindowTableAggregateOperator
+from penstock.table.runtime.window_aggregate import WindowKeys
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 
@@ -36,8 +41,6 @@ def correlate(builder: Builder, relation: Correlate) -> Physical:
 
 
 def table_aggregate(builder: Builder, relation: TableAggregate) -> Physical:
-    if relation.window is not None:
-        raise TableException("a table aggregate function over a window cannot be run yet: use a group without window")
     input = builder.build(relation.input)
     types = [relation.input.columns[index].type for index in relation.call.args]
     results = [column.type for column in relation.columns[len(relation.keys) :]]
@@ -48,6 +51,32 @@ def table_aggregate(builder: Builder, relation: TableAggregate) -> Physical:
     )
     stream = builder.keyed(input, relation.keys, relation, "Table Aggregate", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "GroupTableAggregate"), (input,))
+
+
+def window_table_aggregate(builder: Builder, relation: WindowTableAggregate) -> Physical:
+    input = builder.build(relation.input)
+    width, count = len(relation.input.columns), len(relation.keys)
+    keys = (*relation.keys, width - 3, width - 2, width - 1)
+    windows = windowed(relation.input)
+    assert windows is not None
+    split = WindowKeys(
+        tuple(range(count)),
+        (count, count + 1, count + 2),
+        count + 1,
+        windows.processing_time,
+        windows.shifted,
+    )
+    types = [relation.input.columns[index].type for index in relation.call.args]
+    made = len(relation.columns) - count - len(relation.properties)
+    results = [column.type for column in relation.columns[count : count + made]]
+    fold = UserAggregate(relation.call, types)
+    schema = arrow_schema(relation.columns)
+    operator = WindowTableAggregateOperator(keys, split, fold, input.changelog, schema)
+    operator.zone, operator.result_types = builder.zone, tuple(results)
+    operator.properties = tuple({"start": 0, "end": 1}.get(name, 2) for name in relation.properties)
+    stream = builder.keyed(input, relation.keys, relation, "Window Table Aggregate", operator)
+    label = label_of(relation, "GroupWindowTableAggregate")
+    return Physical(stream, relation.columns, False, label, (input,))
 
 
 # --- MATCH_RECOGNIZE ---
@@ -172,4 +201,9 @@ class RowComparator:
         return (first > second) - (first < second)
 
 
-BUILDERS: dict[type, Build] = {Correlate: correlate, TableAggregate: table_aggregate, Match: match}
+BUILDERS: dict[type, Build] = {
+    Correlate: correlate,
+    TableAggregate: table_aggregate,
+    WindowTableAggregate: window_table_aggregate,
+    Match: match,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.table.plan.nodes import Relation
-from penstock.table.plan.rex import Rex, SortKey
+from penstock.table.plan.rex import AggregateCall, Rex, SortKey
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,19 @@ class Deduplicate(Relation):
     def details(self) -> str:
         kept = "LastRow" if self.keep_last else "FirstRow"
         return f"keep=[{kept}], key={list(self.partition)}, order=[${self.time}]"
+
+
+@dataclass(frozen=True)
+class WindowTableAggregate(Relation):
+    """flat_aggregate over windows: keys, the columns of the function's rows, then properties of the window.
+
+    The input is a window table, whose last three columns are start, end and time.
+    """
+
+    input: Relation
+    keys: tuple[int, ...]
+    call: AggregateCall
+    properties: tuple[str, ...]
+
+    def details(self) -> str:
+        return f"by={list(self.keys)}, {self.call}, properties={list(self.properties)}"

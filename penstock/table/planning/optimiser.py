@@ -19,7 +19,7 @@ from penstock.table.plan.nodes import (
     walk_plan,
 )
 from penstock.table.planning.calcs import fused
-from penstock.table.planning.group_windows import window_table_of
+from penstock.table.planning.group_windows import window_table_of, with_windows_below
 from penstock.table.planning.join_conditions import with_computed_keys
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.pruning import pruned
@@ -29,6 +29,7 @@ from penstock.table.planning.ranks import ranked
 
 def optimised(relation: Relation, batch: bool) -> Relation:
     """The plan that is run."""
+    relation = rewritten_plan(relation, with_windows_below)
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
             _check_window(part)

@@ -14,12 +14,13 @@ from penstock.runtime.core.operator import OperatorContext
 from penstock.table.arrow import array_of
 from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.user_aggregates import UserAggregate, kept
-from penstock.table.runtime.batches import DELETE, INSERT
+from penstock.table.runtime.batches import DELETE, INSERT, column_of
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.group_aggregate import folded_rows, key_columns, row_folds, with_counter
 from penstock.table.runtime.grouping import grouped, signs_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
+from penstock.table.runtime.window_aggregate import WindowAggregate, WindowKeys
 from penstock.table.types import DataType
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
@@ -83,11 +84,7 @@ class TableAggregate(HoldingTableOperator):
             self._groups.remove(key)
 
     def _rows_of(self, state: list[Any]) -> list[tuple[Any, ...]]:
-        try:
-            emitted = list(self.fold.function.emit_value(state[0]))
-        except Exception as error:
-            raise TableException(f"the function {self.aggregate.function} failed: {error!r}") from error
-        return [tuple(kept(row)) if isinstance(row, Row | tuple | list) else (kept(row),) for row in emitted]
+        return emitted_rows(self.fold, state[0])
 
     def at_end(self) -> None:
         super().at_end()
@@ -107,3 +104,41 @@ class TableAggregate(HoldingTableOperator):
         if self.changelog:
             arrays.append(pa.array([kind for kind, _, _ in changes], pa.int8()))
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+class WindowTableAggregate(WindowAggregate):
+    """The same over windows: the rows of a group come once, when the window ends."""
+
+    result_types: tuple[DataType, ...] = ()
+    properties: tuple[int, ...] = ()
+    """Which of start, end and time come out, by number."""
+
+    def __init__(
+        self, keys: Sequence[int], windows: WindowKeys, fold: UserAggregate, signed: bool, schema: pa.Schema
+    ) -> None:
+        super().__init__(keys, windows, [fold], signed, schema)
+        self.fold = fold
+
+    def flush(self) -> None:
+        complete, self._complete = self._complete, []
+        rows = [(key, row) for key, own in complete for row in emitted_rows(self.fold, own[0])]
+        if not rows:
+            return
+        width = len(self.windows.plain)
+        keys = zip(*(key for key, _ in rows), strict=True)
+        by_key = list(keys)
+        arrays = [column_of(by_key[index], self.schema.field(index).type) for index in range(width)]
+        made = zip(*(row for _, row in rows), strict=True)
+        arrays += [array_of(values, kind) for values, kind in zip(made, self.result_types, strict=True)]
+        for number in self.properties:
+            arrays.append(column_of(by_key[width + number], self.schema.field(len(arrays)).type))
+        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+def emitted_rows(fold: UserAggregate, accumulator: Any) -> list[tuple[Any, ...]]:
+    """The rows that a function gives for a group."""
+    try:
+        emitted = list(fold.function.emit_value(accumulator))
+    except Exception as error:
+        raise TableException(f"the function {fold.call.function} failed: {error!r}") from error
+    return [tuple(kept(row)) if isinstance(row, Row | tuple | list) else (kept(row),) for row in emitted]

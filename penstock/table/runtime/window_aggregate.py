@@ -149,7 +149,7 @@ class WindowAggregate(HoldingTableOperator):
         for _, addresses in self._due.pop(until):
             for address, accumulators in zip(addresses, self._panes.get_all(addresses), strict=True):
                 self._panes.remove(address)
-                if accumulators is not None and not (self.signed and accumulators[-1] <= 0):
+                if accumulators is not None and not (self.signed and accumulators[-1] == 0):
                     self._complete.append((self._whole_key(*address), accumulators))
 
     # --- output ---

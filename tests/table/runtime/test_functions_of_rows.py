@@ -154,3 +154,21 @@ def test_aggregates_over_variables() -> None:
         [("total", total), ("z", last("Z"))],
     )
     assert ("acme", 29, 13) in found
+
+
+def test_a_table_aggregate_over_windows_comes_when_they_end() -> None:
+    from penstock.table.plan.nodes import ROWTIME, GroupWindow
+    from penstock.table.types import TimestampType
+    from tests.table.runtime.test_windows import at
+
+    table = events([(1, "a", 1), (2, "a", 5), (3, "a", 3), (12, "a", 2), (25, "b", 4)], k=STRING, v=INT)
+    top = udtaf(Top2(), result_type=RowType([("rank", INT), ("v", INT)]), accumulator_type=ArrayType(INT))
+    bound = TimestampType(3, False)
+    made = (Column("k", STRING), Column("rank", INT), Column("v", INT), Column("e", bound))
+    window = GroupWindow(
+        (Column("k", STRING), Column("e", bound, ROWTIME)), table, "TUMBLE", 0, 10_000, 0, (1,), (), ("end",)
+    )
+    plan = TableAggregate(made, table, (1,), AggregateCall("TOP", (2,), top.result_type, udf=top), window)
+    assert run(plan, **EXACT) == [
+        ("+I", "a", 0, 5, at(10)), ("+I", "a", 1, 3, at(10)), ("+I", "a", 0, 2, at(20)), ("+I", "b", 0, 4, at(30)),
+    ]  # fmt: skip
