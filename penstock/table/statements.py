@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import SqlParserException, TableException, UnsupportedOperation, ValidationException
+from penstock.errors import TableException, UnsupportedOperation, ValidationException
 from penstock.table import sql
 from penstock.table.altering import Altering
 from penstock.table.catalog import CatalogBaseTable, CatalogDatabase, CatalogFunction
@@ -16,6 +16,7 @@ from penstock.table.functions_of_user import as_function
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.showing import Showing
 from penstock.table.sql import statements as st
+from penstock.table.sql.problems import IllegalArgumentException
 from penstock.table.table_result import TableResult
 from penstock.table.types import DataTypes
 
@@ -64,7 +65,7 @@ class Statements:
     def _one(text: str) -> st.Statement:
         found = sql.parse(text)
         if len(found) != 1:
-            raise SqlParserException(f"one statement is expected, not {len(found)}")
+            raise IllegalArgumentException(f"one statement is expected, not {len(found)}")
         return found[0]
 
     # --- queries ---

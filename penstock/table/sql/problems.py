@@ -6,10 +6,18 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from penstock.errors import TableException, ValidationException
+from penstock.errors import SqlParserException, TableException, ValidationException
 from penstock.table.sql.tokens import Position
 
 Made = TypeVar("Made")
+
+
+class SqlValidateException(SqlParserException):
+    """A definition that SQL allows for and that cannot be kept: a key that would have to be checked."""
+
+
+class IllegalArgumentException(SqlParserException):
+    """Not one statement, but several."""
 
 
 def invalid(at: Position, message: str) -> ValidationException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from penstock.table.sql import statements as st
+from penstock.table.sql.problems import SqlValidateException
 from penstock.table.sql.query_parser import QueryParser
 
 _LIKE = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
@@ -144,9 +145,13 @@ class TableParser(QueryParser):
             self.fail("PRIMARY KEY, as unique columns are not supported otherwise")
         self.expect("PRIMARY", "KEY")
         columns = self.names()
-        if not self.accept("NOT", "ENFORCED"):
-            self.fail("NOT ENFORCED, as keys are not checked")
+        self._not_enforced()
         return st.PrimaryKey(columns, name)
+
+    def _not_enforced(self) -> None:
+        if not self.accept("NOT", "ENFORCED"):
+            found = self.token.shown()
+            raise SqlValidateException(f"{self.at}: found {found}; expected NOT ENFORCED, as keys are not checked")
 
     def kept_expression(self) -> st.Expression:
         start = self.index
@@ -160,7 +165,7 @@ class TableParser(QueryParser):
             return
         column = self.column(name)
         if self.accept("PRIMARY", "KEY"):
-            self.expect("NOT", "ENFORCED")
+            self._not_enforced()
             found.primary_key = st.PrimaryKey((name,))
             column = replace(column, comment=self._comment() or column.comment)
         where, after = "", None
