@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from penstock.table import types as t
 from penstock.table.arrow import array_of, values_of
 from penstock.table.functions import compiled
-from penstock.table.plan.nodes import Column
+from penstock.table.plan.nodes import Column, Columns
 from penstock.table.sql import Binder
 from penstock.table.sql.type_parser import parse_type
 
@@ -22,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import NOW, NoTables, plain, same
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_columns.json").read_text())
-COLUMNS = tuple(Column(name, parse_type(text)) for name, text in RECORDED["columns"].items())
 
 
 def python_value(value: Any, kind: t.DataType) -> Any:
@@ -38,12 +38,12 @@ def python_value(value: Any, kind: t.DataType) -> Any:
     return None if value is None else make.get(type(kind), lambda one: one)(value)
 
 
-def batch() -> pa.RecordBatch:
+def batch_of(columns: Columns, rows: list[list[Any]]) -> pa.RecordBatch:
     arrays = [
-        array_of([python_value(row[index], column.type) for row in RECORDED["rows"]], column.type)
-        for index, column in enumerate(COLUMNS)
+        array_of([python_value(row[index], column.type) for row in rows], column.type)
+        for index, column in enumerate(columns)
     ]
-    return pa.RecordBatch.from_arrays(arrays, [column.name for column in COLUMNS])
+    return pa.RecordBatch.from_arrays(arrays, [column.name for column in columns])
 
 
 def without_nullability(text: str) -> str:
@@ -51,10 +51,13 @@ def without_nullability(text: str) -> str:
     return text.replace(" NOT NULL", "")
 
 
-def test_expressions_over_columns() -> None:
-    rows, binder, problems = batch(), Binder(NoTables()), []
-    for text, wanted in RECORDED["expressions"].items():
-        rex = binder.expression(text, COLUMNS)
+@pytest.mark.parametrize("part", range(len(RECORDED)))
+def test_expressions_over_columns(part: int) -> None:
+    recorded = RECORDED[part]
+    columns = tuple(Column(name, parse_type(text)) for name, text in recorded["columns"].items())
+    rows, binder, problems = batch_of(columns, recorded["rows"]), Binder(NoTables()), []
+    for text, wanted in recorded["expressions"].items():
+        rex = binder.expression(text, columns)
         found = [plain(value, rex.type) for value in values_of(compiled(rex)(rows, NOW), rex.type)]
         if without_nullability(wanted["type"]) != without_nullability(rex.type.summary()):
             problems.append(f"{text}: {rex.type.summary()}, but Flink's type is {wanted['type']}")
