@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import Rex
-from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, Held, held_rows
+from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, Held, batch_of, held_rows
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.state import ExpiringStore, Store, store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
 
 Entry = list[int]
 """[how often the row is there, how many rows of the other side match it]."""
+Rows = dict[Held, Entry]
 Matches = list[tuple[Held, Entry]]
+_ADDING = frozenset({INSERT, UPDATE_AFTER})
 
 
 @dataclass
@@ -42,6 +44,17 @@ class JoinSpec:
     @property
     def one_sided(self) -> bool:
         return self.kind in {"SEMI", "ANTI"}
+
+
+class Arrived(NamedTuple):
+    """A batch of one side, as columns and as rows."""
+
+    batch: pa.RecordBatch
+    rows: list[Held]
+    codes: list[int]
+    """For each row, the number of its key."""
+    kinds: list[int] | None
+    """None if all rows are inserts."""
 
 
 class Join(TwoInputTableOperator):
@@ -69,24 +82,24 @@ class Join(TwoInputTableOperator):
         self._take(1, batch)
 
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
+        """Both sides of every key are read once, and written once if they changed."""
         found = Columns(batch).keys(self.selectors[side])
         assert found is not None
         width = len(self.spec.schemas[side])
-        rows = held_rows(batch, range(width))
-        kinds = batch.column(width).to_pylist() if self.spec.changelogs[side] else [INSERT] * len(rows)
-        matchable = [self._matchable(key) for key in found.distinct]
-        codes = found.which.to_pylist()
-        others = [
-            self._others(1 - side, key) if can else {} for key, can in zip(found.distinct, matchable, strict=True)
-        ]
-        matches = self._matches(side, rows, [others[code] for code in codes])
-        process = self._one_sided if self.spec.one_sided else self._joined
-        for row, kind, code, matched in zip(rows, kinds, codes, matches, strict=True):
-            process(side, row, kind, found.distinct[code] if matchable[code] else _NEVER, matched)
-        if self.spec.kind != "INNER":
-            for code, key in enumerate(found.distinct):
-                if others[code]:
-                    self._sides[1 - side].put(key, others[code])
+        arrived = Arrived(batch, held_rows(batch, range(width)), found.which.to_pylist(), self._kinds(side, batch))
+        keys = [key if self._matchable(key) else _NEVER for key in found.distinct]
+        own = self._rows_of(side, keys)
+        others = self._rows_of(1 - side, keys)
+        if self.spec.kind == "INNER":
+            self._inner(side, arrived, own, others)
+        else:
+            self._outer(side, arrived, own, others)
+            self._write(1 - side, keys, others)
+        self._write(side, keys, own)
+
+    def _kinds(self, side: int, batch: pa.RecordBatch) -> list[int] | None:
+        """The kinds of change; None if all rows are inserts."""
+        return batch.column(len(self.spec.schemas[side])).to_pylist() if self.spec.changelogs[side] else None
 
     def _matchable(self, key: Any) -> bool:
         """Whether rows of a key can have matches: NULL equals nothing, unless the condition says so."""
@@ -94,10 +107,71 @@ class Join(TwoInputTableOperator):
             return key is not None or self.spec.null_safe[0]
         return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
 
-    def _others(self, side: int, key: Any) -> dict[Held, Entry]:
-        return self._sides[side].get(key) or {}
+    # --- state ---
+    def _rows_of(self, side: int, keys: list[Any]) -> list[Rows | None]:
+        """The rows of keys on a side; None for a key that never matches, whose rows need no state."""
+        get = self._sides[side].get
+        return [None if key is _NEVER else get(key) or {} for key in keys]
 
-    def _matches(self, side: int, rows: list[Held], others: list[dict[Held, Entry]]) -> list[Matches]:
+    def _write(self, side: int, keys: list[Any], rows: list[Rows | None]) -> None:
+        there = [(key, own) for key, own in zip(keys, rows, strict=True) if own]
+        self._sides[side].put_all([key for key, _ in there], [own for _, own in there])
+        for key, own in zip(keys, rows, strict=True):
+            if own is not None and not own:
+                self._sides[side].remove(key)
+
+    def _note(self, own: Rows | None, row: Held, adding: bool, matches: int) -> None:
+        """Keep a row that came, or forget one that went."""
+        if own is None:
+            return
+        entry = own.get(row)
+        if adding:
+            if entry is None:
+                own[row] = [1, matches]
+            else:
+                entry[0] += 1
+        elif entry is not None:
+            entry[0] -= 1
+            if entry[0] <= 0:
+                del own[row]
+
+    # --- inner joins ---
+    def _inner(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
+        """Pairs keep the kind of the row that came. Its columns are taken as they are."""
+        positions, partners = list[int](), list[Held]()
+        for position, (row, code) in enumerate(zip(arrived.rows, arrived.codes, strict=True)):
+            for other, entry in (others[code] or {}).items():
+                positions += [position] * entry[0]
+                partners += [other] * entry[0]
+            kind = INSERT if arrived.kinds is None else arrived.kinds[position]
+            self._note(own[code], row, kind in _ADDING, 0)
+        if self._condition and positions:
+            rows = arrived.rows
+            pairs = [self._pair(side, rows[one], two) for one, two in zip(positions, partners, strict=True)]
+            accepted = self._condition.accepted(pairs, self)
+            positions = [one for one, kept in zip(positions, accepted, strict=True) if kept]
+            partners = [one for one, kept in zip(partners, accepted, strict=True) if kept]
+        if positions:
+            self._send_pairs(side, arrived, positions, partners)
+
+    def _send_pairs(self, side: int, arrived: Arrived, positions: list[int], partners: list[Held]) -> None:
+        taken = arrived.batch.take(pa.array(positions)).columns[: len(self.spec.schemas[side])]
+        made = list(batch_of(partners, self.spec.schemas[1 - side]).columns)
+        arrays = taken + made if side == 0 else made + taken
+        if self.changelog:
+            kinds = [INSERT] * len(positions) if arrived.kinds is None else [arrived.kinds[one] for one in positions]
+            arrays.append(pa.array(kinds, pa.int8()))
+        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    # --- all other joins ---
+    def _outer(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
+        matches = self._matches(side, arrived.rows, [others[code] or {} for code in arrived.codes])
+        process = self._one_sided if self.spec.one_sided else self._joined
+        for position, (row, code) in enumerate(zip(arrived.rows, arrived.codes, strict=True)):
+            kind = INSERT if arrived.kinds is None else arrived.kinds[position]
+            process(side, row, kind, own[code], matches[position])
+
+    def _matches(self, side: int, rows: list[Held], others: list[Rows]) -> list[Matches]:
         """For each row its matches; the condition sees all pairs of a batch at once."""
         if not self._condition:
             return [list(own.items()) for own in others]
@@ -107,42 +181,11 @@ class Join(TwoInputTableOperator):
         accepted = iter(self._condition.accepted(pairs, self))
         return [[match for match in own.items() if next(accepted)] for own in others]
 
-    # --- state ---
-    def _keep(self, side: int, key: Any, row: Held, matches: int) -> None:
-        if key is _NEVER:
-            return
-        rows = self._sides[side].get(key)
-        if rows is None:
-            rows = {}
-        entry = rows.get(row)
-        if entry is None:
-            rows[row] = [1, matches]
-        else:
-            entry[0] += 1
-        self._sides[side].put(key, rows)
-
-    def _drop(self, side: int, key: Any, row: Held) -> None:
-        rows = None if key is _NEVER else self._sides[side].get(key)
-        if rows is None or row not in rows:
-            return
-        rows[row][0] -= 1
-        if rows[row][0] <= 0:
-            del rows[row]
-        if rows:
-            self._sides[side].put(key, rows)
-        else:
-            self._sides[side].remove(key)
-
-    # --- output ---
-    def _joined(self, side: int, row: Held, kind: int, key: Any, matched: Matches) -> None:
-        adding = kind in {INSERT, UPDATE_AFTER}
+    def _joined(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
+        adding = kind in _ADDING
         outer, other_outer = self.spec.outer(side), self.spec.outer(1 - side)
-        number = sum(entry[0] for _, entry in matched)
-        if adding:
-            self._keep(side, key, row, number)
-        else:
-            self._drop(side, key, row)
-        passed = (INSERT if adding else DELETE) if outer or other_outer else kind
+        self._note(own, row, adding, sum(entry[0] for _, entry in matched))
+        passed = INSERT if adding else DELETE
         if not matched and outer:
             self.gather(passed, self._pair(side, row, self._nulls[1 - side]))
         for other, entry in matched:
@@ -153,12 +196,9 @@ class Join(TwoInputTableOperator):
                 self._repeat(entry[0], INSERT, self._pair(side, self._nulls[side], other))
             entry[1] += 1 if adding else -1
 
-    def _one_sided(self, side: int, row: Held, kind: int, key: Any, matched: Matches) -> None:
-        adding, semi = kind in {INSERT, UPDATE_AFTER}, self.spec.kind == "SEMI"
-        if adding:
-            self._keep(side, key, row, sum(entry[0] for _, entry in matched))
-        else:
-            self._drop(side, key, row)
+    def _one_sided(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
+        adding, semi = kind in _ADDING, self.spec.kind == "SEMI"
+        self._note(own, row, adding, sum(entry[0] for _, entry in matched))
         if side == 0:
             if bool(matched) is semi:
                 self.gather(kind, row)
@@ -179,4 +219,4 @@ class Join(TwoInputTableOperator):
 
 
 _NEVER = object()
-"""Stands for a key that never matches: rows of such a key need no state."""
+"""Stands for a key that never matches."""
