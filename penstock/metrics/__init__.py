@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -125,6 +126,16 @@ class Distribution(Metric):
 M = TypeVar("M", bound=Metric)
 
 
+class _Registry:
+    """Every metric of a tree of groups, and what it is, by full name."""
+
+    __slots__ = ("__weakref__", "described", "metrics")
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, Metric] = {}
+        self.described: dict[str, Described] = {}
+
+
 class MetricGroup:
     """A named place for metrics and further groups. Asking for the same name again gives the same metric or group.
 
@@ -140,9 +151,19 @@ class MetricGroup:
         self._variables = dict(variables or {})
         self._groups: dict[str, MetricGroup] = {}
         self._metrics: dict[str, Metric] = {}
-        self._all: dict[str, Metric] = {}
-        self.described: dict[str, Described] = {}
-        """By full name: what every metric is, here and in the groups around and below, which share this."""
+        self._own: _Registry | None = _Registry()
+        self._registry = weakref.ref(self._own)
+        """All metrics of the outermost group and of those below. Only that group holds them: a function that keeps its
+        own group must not keep everything else that reports into the same one."""
+
+    @property
+    def described(self) -> dict[str, Described]:
+        """By full name: what every metric is, here and in the groups around and below."""
+        return self._shared().described
+
+    def _shared(self) -> _Registry:
+        """What the groups of a tree share; nothing, if the outermost one is gone."""
+        return self._registry() or _Registry()
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
         """A group within this one; with `extra`, a group named so within it, and `name` becomes a variable."""
@@ -150,7 +171,7 @@ class MetricGroup:
         if group is None:
             group = self._groups[name] = MetricGroup(*self._scope, name, variables=self._variables)
             group._logical_scope = (*self._logical_scope, name)
-            group._all, group.described = self._all, self.described
+            group._own, group._registry = None, self._registry
         if extra is None:
             return group
         value_group = group.add_group(extra)
@@ -169,7 +190,7 @@ class MetricGroup:
         """
         gauge = obj if isinstance(obj, Gauge) else Gauge(obj, combining)
         self._metric(name, Gauge, lambda: gauge)
-        self._metrics[name] = self._all[self.get_metric_identifier(name)] = gauge
+        self._metrics[name] = self._shared().metrics[self.get_metric_identifier(name)] = gauge
         return gauge
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
@@ -207,7 +228,7 @@ class MetricGroup:
         date."""
         changed = {
             name: value
-            for full, metric in self._all.items()
+            for full, metric in self._shared().metrics.items()
             for part, value in metric.reported().items()
             if not _same(last.get(name := f"{full}.{part}" if part else full, _NOTHING), value)
         }
@@ -219,8 +240,9 @@ class MetricGroup:
         if metric is None:
             metric = self._metrics[name] = make()
             full = self.get_metric_identifier(name)
-            self._all[full] = metric
-            self.described[full] = self._description(name, metric)
+            shared = self._shared()
+            shared.metrics[full] = metric
+            shared.described[full] = self._description(name, metric)
         if not isinstance(metric, kind):
             taken = f"{self.get_metric_identifier(name)} is a {type(metric).__name__} already"
             raise ValueError(f"{taken}, so it cannot be a {kind.__name__}")

@@ -101,7 +101,10 @@ READING = {"load", "loads", "Unpickler"}
 SAME_JOB = {
     # Deployments, commands, reports and frames between the processes of one attempt
     "Attempt._met",
-    "Attempt._answers",
+    "Attempt._taken",
+    "SideLink._hear",
+    "SideLinks._take",
+    "SlotProcess._look_first",
     "BatchRun._failure",
     "InProcessCluster.deploy",
     "InProcessCluster.look",

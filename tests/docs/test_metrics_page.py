@@ -54,12 +54,15 @@ def measured(folder) -> JobRecord:
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.metrics.estimate-num-keys": "true",
         "execution.checkpointing.interval": "20 ms",
+        "pipeline.auto-watermark-interval": "5 ms",
         "execution.checkpointing.dir": folder.as_uri(),
     }
     with in_process(epoch_records=50):
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
         env.set_parallelism(2)
+        # Either slot may have read the whole file.
         times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Slow())
+        times = times.with_idleness(Duration.of_millis(300))
         (folder / "numbers").write_text("".join(f"{number}\n" for number in range(1, 2000)))
         lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder / "numbers"))
         source = lines.monitor_continuously(Duration.of_millis(20)).build()

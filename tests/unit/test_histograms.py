@@ -79,7 +79,8 @@ def test_what_is_no_finite_number_is_refused(value):
 
 def test_histograms_of_several_slots_are_merged_and_gauges_are_not_summed():
     def report(slot, *values):
-        group = MetricGroup().add_group("op")
+        root = MetricGroup()
+        group = root.add_group("op")
         for value in values:
             group.histogram("sizes").update(value)
         group.gauge("plain", lambda: 5)

@@ -120,6 +120,8 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_end_it(ready: RecordedSer
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        # Where the tests run in the background, Ctrl-C is ignored, and so it would be by the process.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     assert [process.stdout.readline() for _ in range(2)] == [f"job {JOB} has been submitted\n", "one\n"]

@@ -24,7 +24,7 @@ def drawing(monkeypatch):
 
 def test_the_script_draws_the_pictures_that_are_shown(drawing):
     drawn = {f"{title}.svg": drawing.picture(title).encode() for title in drawing.ASSIGNERS}
-    shown = [path for path in (DOCS / "pictures").iterdir() if not path.name.startswith("pattern_")]
+    shown = [path for path in (DOCS / "pictures").glob("*.*") if not path.name.startswith("pattern_")]
     assert {path.name: path.read_bytes() for path in shown} == drawn
 
 
