@@ -25,6 +25,7 @@ UNITS = "intervals keep the units that they were written with"
 TIME = "only columns that are passed on stay time attributes; Flink finds out later that these are none"
 NULLS = "IF without NULL among its values is NOT NULL; LAG is not, whatever its default"
 DIFFERENT = {
+    "SELECT T.aa FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES FIRST(A.x + 1)": "PREV is refused first",
     "SELECT INTERVAL '1' DAY": UNITS,
     "SELECT INTERVAL 10": UNITS,
     "SELECT INTERVAL -'10'": UNITS,

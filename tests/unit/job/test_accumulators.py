@@ -6,7 +6,8 @@ from penstock.runtime.core.messages import Report
 
 
 def report(slot, *values, level=None):
-    group = MetricGroup().add_group("op")
+    root = MetricGroup()
+    group = root.add_group("op")
     group.counter("records").inc(len(values))
     group.meter("seen").mark_event(len(values))
     group.gauge("level", lambda: level)
