@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Test files that need neither Spark nor a server share nothing.
 SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
-TWO_BY_TWO := -n 2 --dist loadfile
+THREE_BY_THREE := -n 3 --dist loadfile
 
 .PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
@@ -35,7 +35,7 @@ demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
 test: check  ## the whole suite: checks, unit tests, tests on real Spark
 	@$(WEB_IF_POSSIBLE)
 	$(BIN)/python -m pytest tests $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
-	$(BIN)/python -m pytest tests $(TWO_BY_TWO) -m "not soak and (spark or service)" -q
+	$(BIN)/python -m pytest tests $(THREE_BY_THREE) -m "not soak and (spark or service)" -q
 
 unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
 	$(BIN)/python -m pytest tests/unit tests/model tests/plans tests/surface $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q

@@ -13,7 +13,7 @@ import pytest
 from penstock.testing.crashes import Outcome, simulate
 from tests.crash.allround import EVENTS, KEYS, build
 
-SEEDS = 700
+SEEDS = 500
 BATCH = 100
 SINKS = ("main", "own", "numbers", "phases", "marked")
 
