@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 THREE_BY_THREE := -n 3 --dist loadfile
 
-.PHONY: help demo web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-sql bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -39,6 +39,9 @@ test: check  ## the whole suite: checks, unit tests, tests on real Spark
 
 unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
 	$(BIN)/python -m pytest tests/unit tests/model tests/plans tests/surface $(SIDE_BY_SIDE) -m "not soak and not spark and not service" -q
+
+test-long: $(STAMP)  ## tests that make test leaves out for their length: more seeds, more kills, more clusters
+	$(BIN)/python -m pytest tests $(THREE_BY_THREE) -m soak -q
 
 spark: $(STAMP)  ## only what runs on real Spark
 	$(BIN)/python -m pytest tests -m spark -q

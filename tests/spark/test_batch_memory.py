@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 RECORDS = 250_000
 
 
+@pytest.mark.soak
 def test_the_input_is_several_times_the_memory():
     """Runs with little input, with little memory, and with memory for everything: the last shows that excess would be
     seen."""

@@ -83,7 +83,7 @@ def test_a_job_that_fails_for_good_leaves_nothing_behind(env, kafka, postgres, t
     check_nothing_hangs(tmp_path, kafka, postgres)
 
 
-@pytest.mark.parametrize("kills", ["own", "others"])
+@pytest.mark.parametrize("kills", ["own", pytest.param("others", marks=pytest.mark.soak)])
 def test_executors_are_killed(kills, kafka, postgres, tmp_path):
     """The second attempt loses an executor: that of the task that kills, or all others once their tasks have ended.
 

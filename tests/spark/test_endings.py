@@ -29,9 +29,21 @@ else:
 """
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
-@pytest.mark.parametrize("ending", ["cancel", "Ctrl-C", "kill -9"])
-def test_nothing_stays(master: str, ending: str) -> None:
+CLUSTER = "local-cluster[2,1,1024]"
+
+
+@pytest.mark.parametrize(
+    ("ending", "master"),
+    [
+        ("cancel", "local[2]"),
+        ("Ctrl-C", "local[2]"),
+        ("kill -9", "local[2]"),
+        ("kill -9", CLUSTER),
+        pytest.param("cancel", CLUSTER, marks=pytest.mark.soak),
+        pytest.param("Ctrl-C", CLUSTER, marks=pytest.mark.soak),
+    ],
+)
+def test_nothing_stays(ending: str, master: str) -> None:
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, ending],
         env={**os.environ, "PENSTOCK_MASTER": master},

@@ -43,7 +43,12 @@ PROGRAM = textwrap.dedent(
 
 @pytest.mark.parametrize(
     ("master", "slots"),
-    [("local[1]", 2), ("local[*]", 4), ("local-cluster[2,2,1024]", 2), ("local-cluster[2,2,1024]", 4)],
+    [
+        ("local[1]", 2),
+        ("local[*]", 4),
+        pytest.param("local-cluster[2,2,1024]", 2, marks=pytest.mark.soak),
+        ("local-cluster[2,2,1024]", 4),
+    ],
 )
 def test_twenty_epochs_of_three_stages_meet_the_same_processes(master: str, slots: int) -> None:
     done = subprocess.run(

@@ -50,7 +50,10 @@ def send(processes, what):
             process.send_signal(what)
 
 
-@pytest.mark.parametrize("everything", [False, True], ids=["the driver alone", "all its processes"])
+@pytest.mark.parametrize(
+    "everything",
+    [pytest.param(False, id="the driver alone", marks=pytest.mark.soak), pytest.param(True, id="all its processes")],
+)
 def test_a_driver_that_was_stopped_and_goes_on_does_no_harm(drivers, kafka, postgres, tmp_path, everything):
     prepare(tmp_path, kafka, postgres)
     first, second = drivers
