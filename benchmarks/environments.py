@@ -19,12 +19,14 @@ REQUIREMENTS = {
     "flink": ["apache-flink==2.3.0"],
     "tws": ["pyspark>=4.1", "pandas", "pyarrow", "protobuf", "grpcio", "grpcio-status", "googleapis-common-protos"],
     "bw": ["bytewax"],
+    "kernels": ["pyarrow", "polars", "duckdb", "datafusion"],
 }
 MEASURED = {
     "": ["penstock", "pyspark"],
     "flink": ["apache-flink"],
     "tws": ["pyspark", "pandas", "pyarrow"],
     "bw": ["bytewax"],
+    "kernels": ["pyarrow", "polars", "duckdb", "datafusion"],
     plan.BEFORE: ["penstock", "pyspark"],
 }
 JAVA_PACKAGE = "penstock.bench"  # the package of the classes in `peers/java`

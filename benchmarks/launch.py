@@ -58,6 +58,49 @@ def run_command(command: list[str], python: Path, watch_memory: bool = False) ->
         return result | ({"peak_slot_megabytes": watch.stop()} if watch else {})
 
 
+def lines_of(python: Path, script: Path, arguments: list[str], patience: float = TIMEOUT) -> Iterator[dict]:
+    """The lines of JSON that a Python program prints, as they come; each may take `patience` seconds."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [str(python), str(script), *arguments],
+            cwd=folder,
+            env=environment_for(python),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            while (line := _next_line(process, patience)) is not None:
+                yield line
+            process.wait(patience)
+            if process.returncode:
+                errors.seek(0)
+                read_result(process.returncode, "", errors.read())
+        finally:
+            end_group(process)
+
+
+def _next_line(process: subprocess.Popen, patience: float) -> dict | None:
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        end_group(process)
+
+    timer = threading.Timer(patience, give_up)
+    timer.start()
+    try:
+        for line in process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise RunFailed(f"no result within {patience:.0f} s")
+    return None
+
+
 class Program:
     """A program that is running in a folder of its own."""
 

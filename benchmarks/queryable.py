@@ -1,7 +1,8 @@
 """What lookups cost a job that works, and how long they take: `make bench-queryable`.
 
 A job counts records by key on Spark. In turn it is left alone and asked for single keys by a client in another process,
-which sends its questions at a steady rate whether earlier ones are answered or not.
+which sends its questions at a steady rate whether earlier ones are answered or not. A third process asks nothing, and
+takes as much of the processor as the client did: what the job loses to it, it loses to any neighbour.
 """
 
 from __future__ import annotations
@@ -87,8 +88,19 @@ def run_client(found: dict, seconds: float, rate: float) -> None:
         future.add_done_callback(lambda _, sent=sent: took.append(1000 * (time.perf_counter() - sent)))
         asked.append(future)
     errors = [repr(error) for future in asked if (error := future.exception()) is not None]
-    print(json.dumps({"took": took, "errors": errors[:3], "seconds": time.perf_counter() - begin}), flush=True)
     client.shutdown_and_wait()
+    found = {"took": took, "errors": errors[:3], "seconds": time.perf_counter() - begin, "cpu": time.process_time()}
+    print(json.dumps(found), flush=True)
+
+
+# --- a neighbour that takes as much of the processor as the client ---
+def run_neighbour(seconds: float, share: float) -> None:
+    """Works for its share of every millisecond, as the client does for every lookup."""
+    begin = time.perf_counter()
+    while (now := time.perf_counter()) < begin + seconds:
+        while time.perf_counter() < now + share / LOOKUPS:
+            pass
+        time.sleep((1 - share) / LOOKUPS)
 
 
 # --- measuring ---
@@ -132,19 +144,28 @@ def asking(job: Job, seconds: float) -> dict:
     return json.loads(said.stdout)
 
 
+def beside(seconds: float, share: float) -> dict:
+    command = [environments.python_of(""), str(HERE), "--neighbour", str(seconds), str(share)]
+    subprocess.run(command, check=True, timeout=2 * seconds + 60)
+    return {}
+
+
 def measure(rate: int | None, slots: int, rounds: int, seconds: float) -> dict:
     job = Job(rate, slots)
     try:
         while job.counted()[1] == 0:
             time.sleep(0.2)
         asking(job, 2)
-        alone, asked, took = [], [], []
+        alone, asked, neighboured, took, shares = [], [], [], [], []
         for _ in range(rounds):
             alone.append(job.rate_during(lambda: time.sleep(seconds) or {})[0])
             found, answers = job.rate_during(lambda: asking(job, seconds))
             assert not answers["errors"], answers["errors"]
             asked.append(found)
             took += answers["took"]
+            shares.append(answers["cpu"] / answers["seconds"])
+            share, lasting = shares[-1], answers["seconds"]
+            neighboured.append(job.rate_during(lambda share=share, lasting=lasting: beside(lasting, share))[0])
         ratios = [with_lookups / without for with_lookups, without in zip(asked, alone, strict=True)]
         quantiles = statistics.quantiles(took, n=100)
         return {
@@ -152,6 +173,8 @@ def measure(rate: int | None, slots: int, rounds: int, seconds: float) -> dict:
             "asked": statistics.median(asked),
             "ratios": ratios,
             "ratio": statistics.median(ratios),
+            "of_neighboured": statistics.median(one / other for one, other in zip(asked, neighboured, strict=True)),
+            "share": statistics.median(shares),
             "lookups": len(took),
             "median": quantiles[49],
             "p99": quantiles[98],
@@ -167,16 +190,20 @@ def page(results: dict) -> str:
         if "error" in found:
             continue
         rates = f"{found['alone']:,.0f}", f"{found['asked']:,.0f}"
-        rows.append([load, *rates, f"{found['ratio']:.1%}", f"{found['median']:.1f}", f"{found['p99']:.1f}"])
+        ratios = f"{found['ratio']:.1%}", f"{found['of_neighboured']:.1%}"
+        rows.append([load, *rates, *ratios, f"{found['median']:.1f}", f"{found['p99']:.1f}"])
         aims.append((f"{load}: ≥ {LEAST_RATE:.0%} of the rate", f"{found['ratio']:.1%}", found["ratio"] >= LEAST_RATE))
         aims.append(
             (f"{load}: a lookup ≤ {MOST_MILLIS:g} ms", f"{found['median']:.1f} ms", found["median"] <= MOST_MILLIS)
         )
-    head = ["load", "records/s alone", "records/s asked", "ratio", "lookup, median ms", "99th percentile ms"]
+    shares = [f"{found['share']:.0%}" for found in results["loads"].values() if "share" in found]
+    head = ["load", "records/s alone", "records/s asked", "ratio", "to a neighbour", "median ms", "99th percentile ms"]
     text = (
         f"A job (slots: {results['slots']}) counts records by {KEYS:,} keys; a client in another process asks for "
         f"{LOOKUPS:,} single keys a second over TCP. Rates are medians of rounds in which the job is left alone and "
-        "asked in turn; the ratio is the median of theirs.\n"
+        "asked in turn; the ratio is the median of theirs. All share the machine's cores; the next column is the ratio "
+        "to the rate that the job has while a process that asks nothing takes as much of them as the client "
+        f"({', '.join(shares)} of a core).\n"
     )
     return joined(
         [
@@ -199,11 +226,14 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=SLOTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--client", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--neighbour", nargs=2, type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.job is not None:
         run_job(*json.loads(given.job))
     elif given.client is not None:
         run_client(json.loads(given.client[0]), float(given.client[1]), float(given.client[2]))
+    elif given.neighbour is not None:
+        run_neighbour(*given.neighbour)
     else:
         run(given)
 

@@ -1,6 +1,7 @@
-"""Runs one query of `sql_queries` with PyFlink's or Penstock's Table API, and prints how long it took, as JSON.
+"""Runs queries of `sql_queries` with PyFlink's or Penstock's Table API, one after the other in one process, and prints
+the pairs of rows and seconds of each as a line of JSON.
 
-python sql_run.py pyflink|penstock QUERY ROWS PARALLELISM [option=value ...]
+python sql_run.py pyflink|penstock SETTINGS, which are JSON: queries, parallelism, options, and what `pairing` takes
 """
 
 from __future__ import annotations
@@ -9,26 +10,37 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
+from pairing import report
 from sql_queries import statements
 
 
-def main(package: str, name: str, rows: int, parallelism: int, *options: str) -> None:
+def runner(package: str, parallelism: int, options: dict[str, str]) -> Callable[[str, int], float]:
+    """A function that runs a query over so many rows and says how many seconds it took."""
     table = importlib.import_module(f"{package}.table")
     environments = importlib.import_module(f"{package}.datastream")
-    env = environments.StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    t_env = table.StreamTableEnvironment.create(env, table.EnvironmentSettings.in_streaming_mode())
-    t_env.get_config().set("table.local-time-zone", "UTC")
-    for option in options:
-        t_env.get_config().set(*option.split("=", 1))
-    definitions, insert = statements(name, rows)
-    for definition in definitions:
-        t_env.execute_sql(definition)
-    began = time.perf_counter()
-    t_env.execute_sql(insert).wait()
-    print(json.dumps({"seconds": time.perf_counter() - began, "rows": rows}))
+
+    def seconds(query: str, rows: int) -> float:
+        env = environments.StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(parallelism)
+        t_env = table.StreamTableEnvironment.create(env, table.EnvironmentSettings.in_streaming_mode())
+        for name, value in {"table.local-time-zone": "UTC", **options}.items():
+            t_env.get_config().set(name, value)
+        definitions, insert = statements(query, rows)
+        for definition in definitions:
+            t_env.execute_sql(definition)
+        began = time.perf_counter()
+        t_env.execute_sql(insert).wait()
+        return time.perf_counter() - began
+
+    return seconds
+
+
+def main(package: str, settings: dict[str, Any]) -> None:
+    report(runner(package, settings["parallelism"], settings["options"]), settings)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -1,9 +1,10 @@
 /** The graph of a job, a table of its vertices, and the vertex that was chosen. */
 import { useMemo } from "preact/hooks";
 import { bottleneck } from "../bottleneck";
-import { bytes, count, duration, percent, rate, watermark } from "../format";
+import { duration, percent, rate, watermark } from "../format";
 import { Badge, Card, Empty } from "../parts/basics";
 import { Graph, Shares } from "../parts/graph";
+import { ioColumns } from "../parts/io-columns";
 import { Table } from "../parts/table";
 import { go, to } from "../router";
 import type { Job, Vertex, VertexActivity } from "../types";
@@ -117,24 +118,7 @@ function Vertices({ job, activities, chosen }: VerticesProps) {
               },
             ]
           : []),
-        {
-          title: "Records in",
-          cell: vertex => count(vertex.metrics["read-records"]),
-          by: vertex => vertex.metrics["read-records"],
-          number: true,
-        },
-        {
-          title: "Records out",
-          cell: vertex => count(vertex.metrics["write-records"]),
-          by: vertex => vertex.metrics["write-records"],
-          number: true,
-        },
-        {
-          title: "Bytes out",
-          cell: vertex => bytes(vertex.metrics["write-bytes"]),
-          by: vertex => vertex.metrics["write-bytes"],
-          number: true,
-        },
+        ...ioColumns<Vertex>("read-records", "write-records", "write-bytes"),
         { title: "Tasks", cell: vertex => <Tasks tasks={vertex.tasks} />, by: vertex => vertex.parallelism },
         { title: "Duration", cell: vertex => duration(vertex.duration), by: vertex => vertex.duration, number: true },
       ]}

@@ -2,10 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { usePoll } from "../api";
-import { bytes, count, duration, moment, percent, watermark } from "../format";
+import { count, duration, moment, percent, watermark } from "../format";
 import { Badge, Card, Empty, Figure, Figures, Shown } from "../parts/basics";
 import { Flame } from "../parts/flame";
 import { Shares } from "../parts/graph";
+import { ioColumns } from "../parts/io-columns";
 import { Table } from "../parts/table";
 import { Tabs, to } from "../router";
 import type { BackPressure, FlameNode, Job, MetricValue, Vertex, VertexActivity, VertexDetails } from "../types";
@@ -77,30 +78,12 @@ function Subtasks(props: Props) {
           columns={[
             { title: "Subtask", cell: task => task.subtask, by: task => task.subtask, number: true },
             { title: "State", cell: task => <Badge state={task.status} />, by: task => task.status },
-            {
-              title: "Records in",
-              cell: task => count(task.metrics["read-records"]),
-              by: task => task.metrics["read-records"],
-              number: true,
-            },
-            {
-              title: "Records out",
-              cell: task => count(task.metrics["write-records"]),
-              by: task => task.metrics["write-records"],
-              number: true,
-            },
-            {
-              title: "Bytes in",
-              cell: task => bytes(task.metrics["read-bytes"]),
-              by: task => task.metrics["read-bytes"],
-              number: true,
-            },
-            {
-              title: "Bytes out",
-              cell: task => bytes(task.metrics["write-bytes"]),
-              by: task => task.metrics["write-bytes"],
-              number: true,
-            },
+            ...ioColumns<VertexDetails["subtasks"][number]>(
+              "read-records",
+              "write-records",
+              "read-bytes",
+              "write-bytes",
+            ),
             { title: "Attempt", cell: task => task.attempt + 1, by: task => task.attempt, number: true },
             {
               title: "Task manager",
