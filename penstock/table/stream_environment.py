@@ -85,9 +85,8 @@ class StreamTableEnvironment(TableEnvironment):
         upserts = changelog and RowKind.UPDATE_BEFORE not in mode.kinds
         if upserts and not key:
             raise ValidationException("a stream of upserts needs a primary key in its schema")
-        scan = StreamScan(
-            _matched(read, columns, metadata), stream, _name_of(stream), changelog, key if upserts else None, metadata
-        )
+        read = _matched(read, columns, metadata)
+        scan = StreamScan(read, stream, _name_of(stream), changelog, key if upserts else None, metadata, key)
         return self._resolver.completed(scan, schema)
 
     # --- to streams ---

@@ -83,6 +83,7 @@ def queries(env: StreamExecutionEnvironment) -> dict[str, Relation]:
         "counts of counts": of_counts,
         "windows": aggregate(windows, [1, 4, 5], [total(2)]),
         "join": join(one, two, "FULL", conjunction([keys, same])),
+        "growing": join(one, two, "INNER", keys),
         "interval": join(one, two, "LEFT", conjunction([keys, *near])),
         "top": where(ranked, call("<=", ranked.ref(4), Literal(IntType(False), 2))),
         "over": over(one, [OverSpec((1,), (SortKey(0),), Frame(True, -3, 0), (total(2),))]),
@@ -127,6 +128,7 @@ def oracle() -> dict[str, Counter[tuple[Any, ...]]]:
     joined = [a + b for a in one for b in two if _equal(a, b)]
     joined += [(*a, None, None, None, None) for a in one if not any(_equal(a, b) for b in two)]
     joined += [(None, None, None, None, *b) for b in two if not any(_equal(a, b) for a in one)]
+    growing = [a + b for a in one for b in two if a[1] == b[1] is not None]
     near = [a + b for a in one for b in two if _near(a, b)]
     near += [(*a, None, None, None, None) for a in one if not any(_near(a, b) for b in two)]
     top: list[tuple[Any, ...]] = []
@@ -140,6 +142,7 @@ def oracle() -> dict[str, Counter[tuple[Any, ...]]]:
         "counts of counts": Counter((most, len(counts), min(counts)) for most, counts in of_max.items()),
         "windows": Counter((*pane, sum(values)) for pane, values in panes.items()),
         "join": Counter(joined),
+        "growing": Counter(growing),
         "interval": Counter(near),
         "top": Counter(top),
         "over": Counter(over_rows),
@@ -154,7 +157,9 @@ def _near(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
     return one[1] == two[1] is not None and abs((two[0] - one[0]).total_seconds()) <= 3
 
 
-def test_queries_are_exact_through_crashes_and_rescales() -> None:
+def test_queries_are_exact_through_crashes_and_rescales(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.table.runtime.append_join.PAGE_ROWS", 4)
+    monkeypatch.setattr("penstock.table.runtime.join_state.MOST_TOGETHER", 2)
     expected = oracle()
     whole = simulate(Build(0), seed=0)
     for name, counted in expected.items():

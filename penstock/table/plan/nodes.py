@@ -88,6 +88,8 @@ class StreamScan(Relation):
     upsert_key: tuple[int, ...] | None = None
     metadata: tuple[tuple[int, str], ...] = ()
     """Column and key; the key "rowtime" is the timestamp of the record."""
+    primary_key: tuple[int, ...] = ()
+    """The columns of the key that the schema declares."""
 
     def details(self) -> str:
         return f"stream=[{self.name}], fields=[{', '.join(self.names())}]"

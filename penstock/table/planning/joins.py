@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import TableException
+from penstock.errors import TableException, ValidationException
 from penstock.table.arrow import arrow_schema
 from penstock.table.functions import resolve
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
@@ -12,7 +12,9 @@ from penstock.table.planning.join_conditions import JoinKeys, join_keys, time_bo
 from penstock.table.planning.lookups import lookup_join
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import union_all
+from penstock.table.planning.unique_keys import unique_keys
 from penstock.table.planning.window_columns import END, START, windowed
+from penstock.table.runtime.append_join import AppendJoin
 from penstock.table.runtime.interval_join import Interval, IntervalJoin
 from penstock.table.runtime.join import Join as JoinOperator
 from penstock.table.runtime.join import JoinSpec
@@ -116,16 +118,31 @@ def _temporal(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
             "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, "
             "but no row time attribute can be found."
         )
-    if not keys.left:
-        raise TableException("a temporal join needs an equality with the primary key of the versioned table")
+    _check_version_key(relation, keys)
     if relation.kind not in {"INNER", "LEFT"}:
         raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {relation.kind} JOIN")
     inputs = builder.build(relation.left), builder.build(relation.right)
     spec = join_spec(builder, relation, keys, inputs)
     changelog = inputs[0].changelog
-    operator = TemporalJoin(spec, (relation.temporal, time), arrow_schema(relation.columns, changelog))
+    operator = TemporalJoin(spec, (relation.temporal, time), arrow_schema(relation.columns, changelog), builder.ttl)
     stream = builder.two_inputs(inputs, spec.keys, relation, "Temporal Join", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "TemporalJoin"), inputs)
+
+
+def _check_version_key(relation: Join, keys: JoinKeys) -> None:
+    """A version follows another one of the same key, which the condition must therefore fix."""
+    declared = unique_keys(relation.right)
+    if not declared:
+        raise ValidationException(
+            "Temporal Table Join requires primary key in versioned table, but no primary key can be found: declare "
+            f"one, or keep its columns, in the table with the columns {', '.join(relation.right.names())}"
+        )
+    if not any(key <= set(keys.right) for key in declared):
+        names = [", ".join(relation.right.columns[column].name for column in sorted(key)) for key in declared]
+        raise ValidationException(
+            f"Temporal table's primary key [{names[0]}] must be included in the equivalence condition of temporal "
+            f"join, but current temporal join condition is [{relation.condition}]"
+        )
 
 
 # --- regular ---
@@ -136,7 +153,9 @@ def _regular(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     spec = join_spec(builder, relation, keys, inputs)
     changes = relation.kind not in {"INNER", "SEMI"} or any(input.changelog for input in inputs)
     changelog = changes and not builder.batch
-    operator = JoinOperator(spec, arrow_schema(relation.columns, changelog), builder.ttl)
+    schema = arrow_schema(relation.columns, changelog)
+    only_grows = relation.kind == "INNER" and not changes and not builder.ttl
+    operator = AppendJoin(spec, schema) if only_grows else JoinOperator(spec, schema, builder.ttl)
     stream = builder.two_inputs(inputs, spec.keys, relation, "Join", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "Join"), inputs)
 

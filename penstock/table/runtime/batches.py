@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -39,8 +40,7 @@ def held_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> 
 
 def batch_of(rows: Sequence[Held], schema: pa.Schema) -> pa.RecordBatch:
     """A batch of rows that state held; with kinds, if the schema has them."""
-    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
-    arrays = [column_of(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [column_of(list(map(itemgetter(index), rows)), field.type) for index, field in enumerate(schema)]
     return made(arrays, schema, len(rows))
 
 

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.runtime.core.operator import OperatorContext
-from penstock.table.runtime.batches import INSERT, Held, batch_of, held_rows
-from penstock.table.runtime.due import Due
+from penstock.table.runtime.batches import batch_of, held_rows
+from penstock.table.runtime.expirations import Expirations
 from penstock.table.runtime.join import JoinSpec
+from penstock.table.runtime.matching import (
+    Keyed,
+    Mask,
+    Numbers,
+    Pairs,
+    Partners,
+    gathered,
+    keyed,
+    matchable,
+    pairs_by_time,
+)
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
 
-Kept = list[Any]
-"""[time, row, whether it has been sent with a match]."""
+Kept = Sequence[Any]
+"""(time, row), or [time, row, whether it has found a match] if rows without a match come out."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +45,9 @@ class Interval:
     upper: int
     processing_time: bool = False
 
-    def around(self, side: int, time: int) -> tuple[int, int]:
-        """Between which times a row's matches on the other side are."""
-        return (time + self.lower, time + self.upper) if side == 0 else (time - self.upper, time - self.lower)
+    def around(self, side: int) -> tuple[int, int]:
+        """How far before and after a row's time its matches on the other side are."""
+        return (self.lower, self.upper) if side == 0 else (-self.upper, -self.lower)
 
     def reach(self, side: int) -> int:
         """How long after its own time a row can still find matches."""
@@ -44,6 +57,7 @@ class Interval:
 class IntervalJoin(TwoInputTableOperator):
     """State of a key, for each side: rows that may still find matches. Rows that never did are padded at the end.
 
+    A batch is matched as a whole: Python meets every key of it, and every row that is kept, but no pair.
     As in Flink, rows are cleaned up some time after they could, so that late rows may still meet them.
     """
 
@@ -58,14 +72,14 @@ class IntervalJoin(TwoInputTableOperator):
         self._sides = [store(self.keyed, name) for name in ("left", "right")]
         spec = self.spec
         self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
-        self._nulls = ((None,) * len(spec.schemas[0]), (None,) * len(spec.schemas[1]))
-        self._slack = max((self.interval.upper - self.interval.lower) // 2, 0)
-        self._due = Due()
+        slack = max((self.interval.upper - self.interval.lower) // 2, 0)
+        self._delays = [self.interval.reach(side) + slack + 1 for side in (0, 1)]
+        """How long after its time a row, and all others of its key that have expired, are cleaned up."""
+        self._expirations = (Expirations(), Expirations())
         for side, kept in enumerate(self._sides):
-            reach = self.interval.reach(side) + self._slack + 1
-            for key, entries in kept.items():
-                for entry in entries:
-                    self._due.add(entry[0] + reach, (side, key))
+            restored = [(entry[0], key) for key, entries in kept.items() for entry in entries]
+            times = np.fromiter((time for time, _ in restored), np.int64, len(restored))
+            self._expirations[side].add(times + self._delays[side], [key for _, key in restored])
 
     def left(self, batch: pa.RecordBatch) -> None:
         self._take(0, batch)
@@ -75,78 +89,90 @@ class IntervalJoin(TwoInputTableOperator):
 
     # --- input ---
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
-        found = Columns(batch).keys(self.selectors[side])
-        assert found is not None
-        rows = held_rows(batch, range(len(self.spec.schemas[side])))
-        if self.interval.processing_time:
-            times = [self.context.clock.now] * len(rows)
-        else:
-            times = millis_of(batch.column(self.interval.times[side])).to_pylist()
-        keys = [found.distinct[code] for code in found.which.to_pylist()]
-        positions, others = self._matches(side, keys, times)
-        if self._condition and others:
-            pairs = [self._pair(side, rows[own], other[1]) for own, other in zip(positions, others, strict=True)]
-            accepted = self._condition.accepted(pairs, self)
-            positions = [own for own, kept in zip(positions, accepted, strict=True) if kept]
-            others = [other for other, kept in zip(others, accepted, strict=True) if kept]
-        self._send_pairs(side, batch, positions, [other[1] for other in others])
-        if self.spec.outer(1 - side):
-            for own, other in zip(positions, others, strict=True):
-                other[2] = True
-                self._sides[1 - side].put(keys[own], self._sides[1 - side].get(keys[own]))
-        self._keep_all(side, list(zip(keys, times, rows, strict=True)), set(positions))
-
-    def _matches(self, side: int, keys: list[Any], times: list[int]) -> tuple[list[int], list[Kept]]:
-        """Pairs of a position and a row of the other side that is near enough."""
-        get, (lower, upper) = self._sides[1 - side].get, self.interval.around(side, 0)
-        positions, others = list[int](), list[Kept]()
-        for position, key in enumerate(keys):
-            kept = get(key)
-            if kept and self._matchable(key) and times[position] is not None:
-                low, high = times[position] + lower, times[position] + upper
-                for other in kept:
-                    if low <= other[0] <= high:
-                        positions.append(position)
-                        others.append(other)
-        return positions, others
-
-    def _matchable(self, key: Any) -> bool:
-        if len(self.spec.null_safe) == 1:
-            return key is not None or self.spec.null_safe[0]
-        return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
-
-    def _send_pairs(self, side: int, batch: pa.RecordBatch, positions: list[int], others: list[Held]) -> None:
-        """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
-        if not positions:
+        batch = self._usable(side, batch)
+        if not batch.num_rows:
             return
-        own = batch.take(pa.array(positions)).columns[: len(self.spec.schemas[side])]
-        other = list(batch_of(others, self.spec.schemas[1 - side]).columns)
-        self.send(pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema))
+        arrived, times = keyed(batch, self.selectors[side]), self._times(side, batch)
+        matched = self._match(side, arrived, times)
+        lasting = times + self.interval.reach(side) > self._now()
+        if not lasting.all():
+            self._pad(side, batch.filter(pa.array(~lasting & ~matched)))
+            kept = batch.filter(pa.array(lasting))
+            if not kept.num_rows:
+                return
+            arrived, times, matched = keyed(kept, self.selectors[side]), times[lasting], matched[lasting]
+        self._keep(side, arrived, times, matched)
 
-    def _keep_all(self, side: int, arrived: list[tuple[Any, int | None, Held]], matched: set[int]) -> None:
-        store_of, now, reach = self._sides[side], self._now(), self.interval.reach(side)
-        get, put, due = store_of.get, store_of.put, dict[int, list[Any]]()
-        for position, (key, time, row) in enumerate(arrived):
-            if time is not None and now < time + reach and self._matchable(key):
-                kept = get(key)
-                entry = [time, row, position in matched]
-                if kept is None:
-                    put(key, [entry])
-                else:
-                    kept.append(entry)
-                    put(key, kept)
-                due.setdefault(time + reach + self._slack + 1, []).append((side, key))
-            elif position not in matched:
-                self._pad(side, row)
-        for time_due, addresses in due.items():
-            self._due.extend(time_due, addresses)
+    def _usable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that can have matches. The others are padded at once."""
+        mask = matchable(batch, self.spec.keys[side], self.spec.null_safe)
+        moments = batch.column(self.interval.times[side])
+        if moments.null_count and not self.interval.processing_time:
+            timed = moments.is_valid().to_numpy(zero_copy_only=False)
+            mask = timed if mask is None else mask & timed
+        if mask is None:
+            return batch
+        self._pad(side, batch.filter(pa.array(~mask)))
+        return batch.filter(pa.array(mask))
 
-    def _pair(self, side: int, row: Held, other: Held) -> Held:
-        return row + other if side == 0 else other + row
+    def _times(self, side: int, batch: pa.RecordBatch) -> Numbers:
+        if self.interval.processing_time:
+            return np.full(batch.num_rows, self.context.clock.now, np.int64)
+        times: Numbers = millis_of(batch.column(self.interval.times[side])).to_numpy(zero_copy_only=False)
+        return times
 
-    def _pad(self, side: int, row: Held) -> None:
+    def _match(self, side: int, arrived: Keyed, times: Numbers) -> Mask:
+        """Send all pairs of these rows; returns which of the rows have any."""
+        groups = self._sides[1 - side].get_all(arrived.keys)
+        before, after = self.interval.around(side)
+        candidates, found = pairs_by_time(arrived.codes, groups, times + before, times + after)
+        partners = Partners([entry[1] for entry in candidates], self.spec.schemas[1 - side])
+        matched = np.zeros(len(times), np.bool_)
+        for some in found:
+            pairs = self._send_pairs(side, arrived, some, partners)
+            matched[pairs.positions] = True
+            if self.spec.outer(1 - side):
+                for pick in np.unique(pairs.picks).tolist():
+                    candidates[pick][2] = True
+        if self.spec.outer(1 - side):
+            met = np.unique(arrived.codes[matched]).tolist()
+            self._sides[1 - side].put_all([arrived.keys[code] for code in met], [groups[code] for code in met])
+        return matched
+
+    def _send_pairs(self, side: int, arrived: Keyed, pairs: Pairs, partners: Partners) -> Pairs:
+        """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
+        if not len(pairs.positions):
+            return pairs
+        own = arrived.batch.take(pa.array(pairs.positions)).columns[: len(self.spec.schemas[side])]
+        other = partners.columns(pairs.picks)
+        joined = pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema)
+        if self._condition:
+            mask = self._condition.mask(joined, self)
+            joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
+        self.send(joined)
+        return pairs
+
+    def _keep(self, side: int, arrived: Keyed, times: Numbers, matched: Mask) -> None:
+        rows, moments = held_rows(arrived.batch, range(len(self.spec.schemas[side]))), times.tolist()
+        entries: list[Kept] = list(zip(moments, rows, strict=True))
         if self.spec.outer(side):
-            self.gather(INSERT, self._pair(side, row, self._nulls[1 - side]))
+            entries = [[*entry, own] for entry, own in zip(entries, matched.tolist(), strict=True)]
+        keys, kept = arrived.keys, self._sides[side]
+        before = kept.get_all(keys)
+        if arrived.unique:
+            now = [(entry,) if own is None else (*own, entry) for own, entry in zip(before, entries, strict=True)]
+        else:
+            now = [(*(before[code] or ()), *more) for code, more in gathered(arrived.codes, entries)]
+        kept.put_all(keys, now)
+        self._expirations[side].add(times + self._delays[side], arrived.key_of_each())
+
+    def _pad(self, side: int, batch: pa.RecordBatch) -> None:
+        """Send rows without a match, if that is wanted."""
+        if self.spec.outer(side) and batch.num_rows:
+            own = batch.columns[: len(self.spec.schemas[side])]
+            missing = [pa.nulls(batch.num_rows, field.type) for field in self.spec.schemas[1 - side]]
+            arrays = own + missing if side == 0 else missing + own
+            self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
@@ -164,7 +190,10 @@ class IntervalJoin(TwoInputTableOperator):
             self.do(self._expire_all, now)
 
     def next_due(self) -> int | None:
-        return self._due.next_time() if self.interval.processing_time else None
+        if not self.interval.processing_time:
+            return None
+        times = [time for one in self._expirations if (time := one.next_time()) is not None]
+        return min(times, default=None)
 
     def _now(self) -> int:
         if self.interval.processing_time:
@@ -172,22 +201,32 @@ class IntervalJoin(TwoInputTableOperator):
         return MIN_TIMESTAMP if self.context.batch else self.current_watermark
 
     def _expire_all(self, now: int) -> None:
-        for _, addresses in self._due.pop(now):
-            for side, key in addresses:
-                self._expire(side, key, now)
+        for side, expirations in enumerate(self._expirations):
+            keys = expirations.pop(now)
+            if keys:
+                self._expire(side, keys, now)
 
-    def _expire(self, side: int, key: Any, now: int) -> None:
-        """Forget the rows whose time for matches has passed."""
-        kept = self._sides[side].get(key)
-        if kept is None:
-            return
-        limit = MAX_TIMESTAMP if now == MAX_TIMESTAMP else now - self.interval.reach(side) - 1
-        left = [entry for entry in kept if entry[0] > limit]
+    def _expire(self, side: int, keys: list[Any], now: int) -> None:
+        """Forget the rows of some keys whose time for matches has passed, if one of them is due."""
+        last = now == MAX_TIMESTAMP
+        limit = MAX_TIMESTAMP if last else now - self.interval.reach(side) - 1
+        due = MAX_TIMESTAMP if last else now - self._delays[side]
+        kept, gone, shorter = self._sides[side], list[Any](), dict[Any, Any]()
+        removed: list[Kept] = []
+        for key, entries in zip(keys, kept.get_all(keys), strict=True):
+            if entries is None or min(entries, key=_TIME)[0] > due:
+                continue  # the row that was due is gone already, with another one of its key
+            left = tuple([entry for entry in entries if entry[0] > limit]) if len(entries) > 1 else ()
+            if left:
+                shorter[key] = left
+                removed += [entry for entry in entries if entry[0] <= limit]
+            else:
+                gone.append(key)
+                removed += entries
+        kept.remove_all(gone)
+        kept.put_all(list(shorter), list(shorter.values()))
         if self.spec.outer(side):
-            for entry in kept:
-                if entry[0] <= limit and not entry[2]:
-                    self._pad(side, entry[1])
-        if left:
-            self._sides[side].put(key, left)
-        else:
-            self._sides[side].remove(key)
+            self._pad(side, batch_of([entry[1] for entry in removed if not entry[2]], self.spec.schemas[side]))
+
+
+_TIME = itemgetter(0)

@@ -8,17 +8,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import Rex
-from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, Held, batch_of, held_rows
+from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, Held, held_rows, inserts, made
+from penstock.table.runtime.join_state import Entry, JoinRows, Rows, Spread
+from penstock.table.runtime.matching import Keyed, Pairs, Partners, keyed, pairs_by_key
 from penstock.table.runtime.pairs import Condition, both_sides
-from penstock.table.runtime.state import ExpiringStore, Store, store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
 
-Entry = list[int]
-"""[how often the row is there, how many rows of the other side match it]."""
-Rows = dict[Held, Entry]
 Matches = list[tuple[Held, Entry]]
 _ADDING = frozenset({INSERT, UPDATE_AFTER})
 
@@ -49,7 +46,7 @@ class JoinSpec:
 class Arrived(NamedTuple):
     """A batch of one side, as columns and as rows."""
 
-    batch: pa.RecordBatch
+    by_key: Keyed
     rows: list[Held]
     codes: list[int]
     """For each row, the number of its key."""
@@ -58,7 +55,7 @@ class Arrived(NamedTuple):
 
 
 class Join(TwoInputTableOperator):
-    """State of a key, for each side: a dict of rows with their numbers and the numbers of their matches."""
+    """State of a key, for each side: rows with their numbers and the numbers of their matches."""
 
     def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(spec.keys, schema)
@@ -68,7 +65,7 @@ class Join(TwoInputTableOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        self._sides: list[Store | ExpiringStore] = [store(self.keyed, name, self.ttl) for name in ("left", "right")]
+        self._sides = [JoinRows(self.keyed, name, self.ttl) for name in ("left", "right")]
         spec = self.spec
         self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
         self._nulls = ((None,) * len(spec.schemas[0]), (None,) * len(spec.schemas[1]))
@@ -83,19 +80,20 @@ class Join(TwoInputTableOperator):
 
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
         """Both sides of every key are read once, and written once if they changed."""
-        found = Columns(batch).keys(self.selectors[side])
-        assert found is not None
+        found = keyed(batch, self.selectors[side])
         width = len(self.spec.schemas[side])
-        arrived = Arrived(batch, held_rows(batch, range(width)), found.which.to_pylist(), self._kinds(side, batch))
-        keys = [key if self._matchable(key) else _NEVER for key in found.distinct]
-        own = self._rows_of(side, keys)
-        others = self._rows_of(1 - side, keys)
+        arrived = Arrived(found, held_rows(batch, range(width)), found.codes.tolist(), self._kinds(side, batch))
+        own, others = self._rows_of(side, found.keys), self._rows_of(1 - side, found.keys)
         if self.spec.kind == "INNER":
             self._inner(side, arrived, own, others)
         else:
             self._outer(side, arrived, own, others)
-            self._write(1 - side, keys, others)
-        self._write(side, keys, own)
+            if self._counts_matches(1 - side):
+                for rows in others:
+                    if isinstance(rows, Spread):
+                        rows.change_all()
+                self._sides[1 - side].write(found.keys, others)
+        self._sides[side].write(found.keys, own)
 
     def _kinds(self, side: int, batch: pa.RecordBatch) -> list[int] | None:
         """The kinds of change; None if all rows are inserts."""
@@ -108,60 +106,54 @@ class Join(TwoInputTableOperator):
         return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
 
     # --- state ---
-    def _rows_of(self, side: int, keys: list[Any]) -> list[Rows | None]:
+    def _rows_of(self, side: int, keys: Sequence[Any]) -> list[Rows | None]:
         """The rows of keys on a side; None for a key that never matches, whose rows need no state."""
-        get = self._sides[side].get
-        return [None if key is _NEVER else get(key) or {} for key in keys]
+        read = self._sides[side].read
+        return [read(key) if self._matchable(key) else None for key in keys]
 
-    def _write(self, side: int, keys: list[Any], rows: list[Rows | None]) -> None:
-        there = [(key, own) for key, own in zip(keys, rows, strict=True) if own]
-        self._sides[side].put_all([key for key, _ in there], [own for _, own in there])
-        for key, own in zip(keys, rows, strict=True):
-            if own is not None and not own:
-                self._sides[side].remove(key)
+    def _counts_matches(self, side: int) -> bool:
+        """Whether it depends on the number of its matches what comes out for a row of a side."""
+        return self.spec.outer(side) or (self.spec.one_sided and side == 0)
 
-    def _note(self, own: Rows | None, row: Held, adding: bool, matches: int) -> None:
+    def _note(self, side: int, own: Rows | None, row: Held, adding: bool, matches: int) -> None:
         """Keep a row that came, or forget one that went."""
         if own is None:
             return
-        entry = own.get(row)
+        entry, kept = own.get(row), self._sides[side]
         if adding:
             if entry is None:
-                own[row] = [1, matches]
+                own[row] = kept.entry(1, matches)
             else:
                 entry[0] += 1
+                kept.touch(entry)
+                own[row] = entry
         elif entry is not None:
             entry[0] -= 1
             if entry[0] <= 0:
                 del own[row]
+            else:
+                own[row] = entry
 
     # --- inner joins ---
     def _inner(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
         """Pairs keep the kind of the row that came. Its columns are taken as they are."""
-        positions, partners = list[int](), list[Held]()
+        groups = [rows and [row for row, entry in rows.items() for _ in range(entry[0])] for rows in others]
+        candidates, found = pairs_by_key(arrived.by_key.codes, groups)
+        partners = Partners(candidates, self.spec.schemas[1 - side])
+        for pairs in found:
+            self._send_pairs(side, arrived.by_key.batch, pairs, partners)
         for position, (row, code) in enumerate(zip(arrived.rows, arrived.codes, strict=True)):
-            for other, entry in (others[code] or {}).items():
-                positions += [position] * entry[0]
-                partners += [other] * entry[0]
             kind = INSERT if arrived.kinds is None else arrived.kinds[position]
-            self._note(own[code], row, kind in _ADDING, 0)
-        if self._condition and positions:
-            rows = arrived.rows
-            pairs = [self._pair(side, rows[one], two) for one, two in zip(positions, partners, strict=True)]
-            accepted = self._condition.accepted(pairs, self)
-            positions = [one for one, kept in zip(positions, accepted, strict=True) if kept]
-            partners = [one for one, kept in zip(partners, accepted, strict=True) if kept]
-        if positions:
-            self._send_pairs(side, arrived, positions, partners)
+            self._note(side, own[code], row, kind in _ADDING, 0)
 
-    def _send_pairs(self, side: int, arrived: Arrived, positions: list[int], partners: list[Held]) -> None:
-        taken = arrived.batch.take(pa.array(positions)).columns[: len(self.spec.schemas[side])]
-        made = list(batch_of(partners, self.spec.schemas[1 - side]).columns)
-        arrays = taken + made if side == 0 else made + taken
+    def _send_pairs(self, side: int, batch: pa.RecordBatch, pairs: Pairs, partners: Partners) -> None:
+        width = len(self.spec.schemas[side])
+        taken, other = batch.take(pa.array(pairs.positions)).columns, partners.columns(pairs.picks)
+        arrays = taken[:width] + other if side == 0 else other + taken[:width]
         if self.changelog:
-            kinds = [INSERT] * len(positions) if arrived.kinds is None else [arrived.kinds[one] for one in positions]
-            arrays.append(pa.array(kinds, pa.int8()))
-        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+            arrays.append(taken[width] if self.spec.changelogs[side] else inserts(len(pairs.positions)))
+        joined = made(arrays, self.schema, len(pairs.positions))
+        self.send(joined.filter(self._condition.mask(joined, self)) if self._condition else joined)
 
     # --- all other joins ---
     def _outer(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
@@ -181,10 +173,15 @@ class Join(TwoInputTableOperator):
         accepted = iter(self._condition.accepted(pairs, self))
         return [[match for match in own.items() if next(accepted)] for own in others]
 
+    def _met(self, side: int, entry: Entry, adding: bool) -> None:
+        """A row of a side has one match more or less."""
+        entry[1] += 1 if adding else -1
+        self._sides[side].touch(entry)
+
     def _joined(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
         adding = kind in _ADDING
         outer, other_outer = self.spec.outer(side), self.spec.outer(1 - side)
-        self._note(own, row, adding, sum(entry[0] for _, entry in matched))
+        self._note(side, own, row, adding, sum(entry[0] for _, entry in matched))
         passed = INSERT if adding else DELETE
         if not matched and outer:
             self.gather(passed, self._pair(side, row, self._nulls[1 - side]))
@@ -194,11 +191,12 @@ class Join(TwoInputTableOperator):
             self._repeat(entry[0], passed, self._pair(side, row, other))
             if other_outer and not adding and entry[1] == 1:
                 self._repeat(entry[0], INSERT, self._pair(side, self._nulls[side], other))
-            entry[1] += 1 if adding else -1
+            if other_outer:
+                self._met(1 - side, entry, adding)
 
     def _one_sided(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
         adding, semi = kind in _ADDING, self.spec.kind == "SEMI"
-        self._note(own, row, adding, sum(entry[0] for _, entry in matched))
+        self._note(side, own, row, adding, sum(entry[0] for _, entry in matched))
         if side == 0:
             if bool(matched) is semi:
                 self.gather(kind, row)
@@ -208,7 +206,7 @@ class Join(TwoInputTableOperator):
                 self._repeat(entry[0], INSERT if semi else DELETE, left)
             elif not adding and entry[1] == 1:
                 self._repeat(entry[0], DELETE if semi else INSERT, left)
-            entry[1] += 1 if adding else -1
+            self._met(0, entry, adding)
 
     def _pair(self, side: int, row: Held, other: Held) -> Held:
         return row + other if side == 0 else other + row
@@ -216,7 +214,3 @@ class Join(TwoInputTableOperator):
     def _repeat(self, times: int, kind: int, row: Held) -> None:
         for _ in range(times):
             self.gather(kind, row)
-
-
-_NEVER = object()
-"""Stands for a key that never matches."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,9 +15,11 @@ from penstock.runtime.core.operator import OperatorContext
 from penstock.table.arrow import array_of, arrow_schema, values_of
 from penstock.table.plan.nodes import Columns
 from penstock.table.plan.rex import Rex
-from penstock.table.runtime.batches import kinds_of
+from penstock.table.runtime.batches import kinds_of, made
 from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
+from penstock.table.runtime.matching import Keyed, Pairs, keyed, pairs_by_key
 from penstock.table.runtime.table_operator import TableOperator
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 
 @dataclass
@@ -65,8 +68,8 @@ class LookupJoin(TableOperator):
             self.lookup.close()
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        positions, rows = self._found(batch)
-        positions, columns = self._computed(positions, rows)
+        positions, found = self._found(batch)
+        positions, columns = self._computed(positions, found)
         joined = self._joined(batch, positions, columns)
         if self._accepts is not None and joined.num_rows:
             mask = truth(self._accepts(joined, moment_of(self, self.zone)))
@@ -75,25 +78,30 @@ class LookupJoin(TableOperator):
             joined = self._with_missing(batch, positions, joined)
         self.send(joined)
 
-    def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[Any, ...]]]:
+    def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
         """The rows that were found, each with the position of the row that asked for it."""
-        columns = [values_of(batch.column(key), self.left[key].type) for key in self.keys]
-        known: dict[tuple[Any, ...], list[Any]] = {}
-        positions: list[int] = []
-        found: list[Any] = []
-        for position, key in enumerate(zip(*columns, strict=True)):
-            if key not in known:
-                known[key] = [] if None in key else [_plain(row, self.right.columns) for row in self.lookup.lookup(key)]
-            positions += [position] * len(known[key])
-            found += known[key]
-        return pa.array(positions, pa.int64()), found
-
-    def _computed(self, positions: pa.Array, rows: list[tuple[Any, ...]]) -> tuple[pa.Array, list[pa.Array]]:
-        """What the query makes of the rows that were found."""
+        by_key = keyed(batch, ColumnKeys(self.keys))
+        candidates, found = pairs_by_key(by_key.codes, [self._looked_up(key) for key in self._asked(by_key)])
+        pieces = list(found) or [Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
         declared = self.right.columns
-        by_column = list(zip(*rows, strict=True)) if rows else [()] * len(declared)
-        arrays = [array_of(values, column.type) for values, column in zip(by_column, declared, strict=True)]
-        batch, moment = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(declared)), moment_of(self, self.zone)
+        values = zip(*candidates, strict=True) if candidates else ([] for _ in declared)
+        arrays = [array_of(list(column), one.type) for column, one in zip(values, declared, strict=True)]
+        whole = made(arrays, arrow_schema(declared), len(candidates))
+        picks = np.concatenate([piece.picks for piece in pieces])
+        return pa.array(np.concatenate([piece.positions for piece in pieces])), whole.take(pa.array(picks))
+
+    def _asked(self, by_key: Keyed) -> Iterator[tuple[Any, ...]]:
+        """The keys as the connector sees them."""
+        firsts = pa.array(np.unique(by_key.codes, return_index=True)[1])
+        columns = [values_of(by_key.batch.column(key).take(firsts), self.left[key].type) for key in self.keys]
+        return zip(*columns, strict=True)
+
+    def _looked_up(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return [] if None in key else [_plain(row, self.right.columns) for row in self.lookup.lookup(key)]
+
+    def _computed(self, positions: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, list[pa.Array]]:
+        """What the query makes of the rows that were found."""
+        moment = moment_of(self, self.zone)
         if self._keeps is not None:
             mask = truth(self._keeps(batch, moment))
             batch, positions = batch.filter(mask), positions.filter(mask)

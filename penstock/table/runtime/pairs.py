@@ -28,9 +28,13 @@ class Condition:
         """For each pair, as a row of both sides, whether it is accepted."""
         if self._evaluate is None or not pairs:
             return [True] * len(pairs)
-        batch = batch_of(pairs, self._schema)
-        mask: list[bool] = truth(self._evaluate(batch, moment_of(operator, self._zone))).to_pylist()
-        return mask
+        found: list[bool] = self.mask(batch_of(pairs, self._schema), operator).to_pylist()
+        return found
+
+    def mask(self, batch: pa.RecordBatch, operator: Operator) -> pa.Array:
+        """The same for pairs as a batch with the columns of both sides. There must be a condition."""
+        assert self._evaluate is not None
+        return truth(self._evaluate(batch, moment_of(operator, self._zone)))
 
 
 def both_sides(left: pa.Schema, right: pa.Schema) -> pa.Schema:

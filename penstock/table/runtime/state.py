@@ -31,6 +31,17 @@ class Store:
         self.table.entries.update(zip(addresses, values, strict=True))
         self.table.changed.update(addresses)
 
+    def remove_all(self, addresses: Sequence[Any]) -> None:
+        """Drop the values of some addresses, which all have one."""
+        entries = self.table.entries
+        if isinstance(entries, dict):
+            for address in addresses:
+                del entries[address]
+            self.table.changed.update(addresses)
+        else:
+            for address in addresses:
+                self.remove(address)
+
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Every address with its value; nothing may change meanwhile."""
         return iter(self.table.items())
@@ -57,6 +68,10 @@ class ExpiringStore:
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
         for address, value in zip(addresses, values, strict=True):
             self.put(address, value)
+
+    def remove_all(self, addresses: Sequence[Any]) -> None:
+        for address in addresses:
+            self.remove(address)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         return ((address, held[0]) for address, held in self.table.items() if self._expiry.visible(held))

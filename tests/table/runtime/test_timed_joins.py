@@ -64,7 +64,7 @@ def test_a_window_join_meets_at_the_end_of_the_window() -> None:
 def versioned(env: Any, rows: list[tuple[Any, ...]]) -> Relation:
     """A changelog in event time: (kind, seconds, key, value)."""
     log = [(kind, at(time), *rest, at(time)) for kind, time, *rest in rows]
-    scan = changes(env, log, ts=TS, cur=STRING, rate=INT, mark=TS)
+    scan = replace(changes(env, log, ts=TS, cur=STRING, rate=INT, mark=TS), primary_key=(1,))
     timed = (Column("ts", TS, ROWTIME), *scan.columns[1:])
     return Watermark(timed, scan, 0, InputRef(TS, 3))
 
