@@ -12,7 +12,7 @@ from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import Layout, Table
 from penstock.table.runtime.batches import Held, held_rows, made
 from penstock.table.runtime.join import JoinSpec
-from penstock.table.runtime.matching import Keyed, Pairs, Partners, gathered, keyed, matchable, pairs_by_key
+from penstock.table.runtime.matching import Keyed, Pairs, Partners, gathered, keyed, matchable, pairs_by_key, taken
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
@@ -58,7 +58,7 @@ class AppendJoin(TwoInputTableOperator):
         self._sides[side].add(arrived)
 
     def _send_pairs(self, side: int, batch: pa.RecordBatch, pairs: Pairs, partners: Partners) -> None:
-        own, other = batch.take(pa.array(pairs.positions)).columns, partners.columns(pairs.picks)
+        own, other = taken(batch, pairs.positions).columns, partners.columns(pairs.picks)
         joined = made(own + other if side == 0 else other + own, self.schema, len(pairs.positions))
         self.send(joined.filter(self._condition.mask(joined, self)) if self._condition else joined)
 

@@ -25,6 +25,7 @@ from penstock.table.runtime.matching import (
     keyed,
     matchable,
     pairs_by_time,
+    taken,
 )
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.scans import millis_of
@@ -124,10 +125,12 @@ class IntervalJoin(TwoInputTableOperator):
     def _match(self, side: int, arrived: Keyed, times: Numbers) -> Mask:
         """Send all pairs of these rows; returns which of the rows have any."""
         groups = self._sides[1 - side].get_all(arrived.keys)
+        matched = np.zeros(len(times), np.bool_)
+        if not any(groups):
+            return matched
         before, after = self.interval.around(side)
         candidates, found = pairs_by_time(arrived.codes, groups, times + before, times + after)
         partners = Partners([entry[1] for entry in candidates], self.spec.schemas[1 - side])
-        matched = np.zeros(len(times), np.bool_)
         for some in found:
             pairs = self._send_pairs(side, arrived, some, partners)
             matched[pairs.positions] = True
@@ -143,7 +146,7 @@ class IntervalJoin(TwoInputTableOperator):
         """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
         if not len(pairs.positions):
             return pairs
-        own = arrived.batch.take(pa.array(pairs.positions)).columns[: len(self.spec.schemas[side])]
+        own = taken(arrived.batch, pairs.positions).columns[: len(self.spec.schemas[side])]
         other = partners.columns(pairs.picks)
         joined = pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema)
         if self._condition:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import Rex
-from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, Held, held_rows, inserts, made
-from penstock.table.runtime.join_state import Entry, JoinRows, Rows, Spread
-from penstock.table.runtime.matching import Keyed, Pairs, Partners, keyed, pairs_by_key
+from penstock.table.runtime.batches import DELETE, INSERT, Held, adds, batch_of, held_rows, kinds_of, made
+from penstock.table.runtime.join_state import Entry, JoinRows
+from penstock.table.runtime.matching import (
+    Keyed,
+    Mask,
+    Numbers,
+    Pairs,
+    Partners,
+    keyed,
+    matchable,
+    pairs_by_key,
+    taken,
+)
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.table_operator import TwoInputTableOperator
-
-Matches = list[tuple[Held, Entry]]
-_ADDING = frozenset({INSERT, UPDATE_AFTER})
 
 
 @dataclass
@@ -43,19 +50,12 @@ class JoinSpec:
         return self.kind in {"SEMI", "ANTI"}
 
 
-class Arrived(NamedTuple):
-    """A batch of one side, as columns and as rows."""
-
-    by_key: Keyed
-    rows: list[Held]
-    codes: list[int]
-    """For each row, the number of its key."""
-    kinds: list[int] | None
-    """None if all rows are inserts."""
-
-
 class Join(TwoInputTableOperator):
-    """State of a key, for each side: rows with their numbers and the numbers of their matches."""
+    """State of a key, for each side: rows with their numbers and the numbers of their matches.
+
+    The rows of a batch meet the other side as it is, since a batch is of one side alone. A row of the other side that
+    has its first match, or no match any more, when the whole batch is counted, changes once.
+    """
 
     def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(spec.keys, schema)
@@ -67,8 +67,8 @@ class Join(TwoInputTableOperator):
         assert self.keyed is not None
         self._sides = [JoinRows(self.keyed, name, self.ttl) for name in ("left", "right")]
         spec = self.spec
-        self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
-        self._nulls = ((None,) * len(spec.schemas[0]), (None,) * len(spec.schemas[1]))
+        self._both = both_sides(*spec.schemas)
+        self._condition = Condition(spec.condition, self._both, spec.zone)
         self.only_final = context.batch and spec.kind != "INNER"
 
     # --- input ---
@@ -80,137 +80,171 @@ class Join(TwoInputTableOperator):
 
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
         """Both sides of every key are read once, and written once if they changed."""
-        found = keyed(batch, self.selectors[side])
-        width = len(self.spec.schemas[side])
-        arrived = Arrived(found, held_rows(batch, range(width)), found.codes.tolist(), self._kinds(side, batch))
-        own, others = self._rows_of(side, found.keys), self._rows_of(1 - side, found.keys)
-        if self.spec.kind == "INNER":
-            self._inner(side, arrived, own, others)
-        else:
-            self._outer(side, arrived, own, others)
-            if self._counts_matches(1 - side):
-                for rows in others:
-                    if isinstance(rows, Spread):
-                        rows.change_all()
-                self._sides[1 - side].write(found.keys, others)
-        self._sides[side].write(found.keys, own)
+        batch = self._matchable(side, batch)
+        if not batch.num_rows:
+            return
+        arrived, adding = keyed(batch, self.selectors[side]), self._adding(side, batch)
+        matches = self._meet(side, arrived, adding)
+        self._send_own(side, batch, adding, matches > 0)
+        self._keep(side, arrived, adding, matches)
 
-    def _kinds(self, side: int, batch: pa.RecordBatch) -> list[int] | None:
-        """The kinds of change; None if all rows are inserts."""
-        return batch.column(len(self.spec.schemas[side])).to_pylist() if self.spec.changelogs[side] else None
+    def _matchable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that can have matches. The others need no state."""
+        mask = matchable(batch, self.spec.keys[side], self.spec.null_safe)
+        if mask is None:
+            return batch
+        never = batch.filter(pa.array(~mask))
+        self._send_own(side, never, self._adding(side, never), np.zeros(never.num_rows, np.bool_))
+        return batch.filter(pa.array(mask))
 
-    def _matchable(self, key: Any) -> bool:
-        """Whether rows of a key can have matches: NULL equals nothing, unless the condition says so."""
-        if len(self.spec.null_safe) == 1:
-            return key is not None or self.spec.null_safe[0]
-        return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
+    def _adding(self, side: int, batch: pa.RecordBatch) -> Mask:
+        """Which rows add something; the others take it away."""
+        if not self.spec.changelogs[side]:
+            return np.ones(batch.num_rows, np.bool_)
+        found: Mask = adds(batch).to_numpy(zero_copy_only=False)
+        return found
 
     # --- state ---
-    def _rows_of(self, side: int, keys: Sequence[Any]) -> list[Rows | None]:
-        """The rows of keys on a side; None for a key that never matches, whose rows need no state."""
-        read = self._sides[side].read
-        return [read(key) if self._matchable(key) else None for key in keys]
-
     def _counts_matches(self, side: int) -> bool:
         """Whether it depends on the number of its matches what comes out for a row of a side."""
         return self.spec.outer(side) or (self.spec.one_sided and side == 0)
 
-    def _note(self, side: int, own: Rows | None, row: Held, adding: bool, matches: int) -> None:
-        """Keep a row that came, or forget one that went."""
-        if own is None:
-            return
-        entry, kept = own.get(row), self._sides[side]
-        if adding:
-            if entry is None:
-                own[row] = kept.entry(1, matches)
-            else:
-                entry[0] += 1
-                kept.touch(entry)
-                own[row] = entry
-        elif entry is not None:
-            entry[0] -= 1
-            if entry[0] <= 0:
-                del own[row]
-            else:
-                own[row] = entry
+    def _keep(self, side: int, arrived: Keyed, adding: Mask, matches: Numbers) -> None:
+        """Keep the rows that came, and forget those that went."""
+        kept = self._sides[side]
+        own = kept.read(arrived.keys)
+        rows = held_rows(arrived.batch, range(len(self.spec.schemas[side])))
+        for row, code, added, met in zip(rows, arrived.codes.tolist(), adding.tolist(), matches.tolist(), strict=True):
+            there = own[code]
+            if there is None:
+                there = own[code] = {}
+            entry = there.get(row)
+            if added:
+                there[row] = kept.entry(1, met) if entry is None else kept.again(entry)
+            elif entry is not None:
+                entry[0] -= 1
+                if entry[0] > 0:
+                    there[row] = entry
+                else:
+                    del there[row]
+        kept.write(arrived.keys, own)
 
-    # --- inner joins ---
-    def _inner(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
-        """Pairs keep the kind of the row that came. Its columns are taken as they are."""
-        groups = [rows and [row for row, entry in rows.items() for _ in range(entry[0])] for rows in others]
-        candidates, found = pairs_by_key(arrived.by_key.codes, groups)
-        partners = Partners(candidates, self.spec.schemas[1 - side])
-        for pairs in found:
-            self._send_pairs(side, arrived.by_key.batch, pairs, partners)
-        for position, (row, code) in enumerate(zip(arrived.rows, arrived.codes, strict=True)):
-            kind = INSERT if arrived.kinds is None else arrived.kinds[position]
-            self._note(side, own[code], row, kind in _ADDING, 0)
+    # --- matches ---
+    def _meet(self, side: int, arrived: Keyed, adding: Mask) -> Numbers:
+        """Send the pairs, and what becomes of the rows of the other side; returns how many matches each row has."""
+        others = self._sides[1 - side].read(arrived.keys)
+        groups = [list(rows.items()) if rows else None for rows in others]
+        candidates, found = pairs_by_key(arrived.codes, groups)
+        matches = np.zeros(len(adding), np.int64)
+        if not candidates:
+            return matches
+        counted = self._counts_matches(1 - side)
+        repeats = np.fromiter((entry[0] for _, entry in candidates), np.int64, len(candidates))
+        more, joined = np.zeros(len(candidates), np.int64), list[pa.RecordBatch]()
+        partners = Partners([row for row, _ in candidates], self.spec.schemas[1 - side])
+        for pairs, batch in self._pairs(side, arrived.batch, found, partners):
+            matches += np.bincount(pairs.positions, repeats[pairs.picks], len(matches)).astype(np.int64)
+            if counted:
+                signs = np.where(adding[pairs.positions], 1, -1)
+                more += np.bincount(pairs.picks, signs, len(more)).astype(np.int64)
+            if not self.spec.one_sided:
+                joined.append(self._repeated(side, arrived.batch, pairs, batch, repeats))
+            if not counted:
+                self._send_all(joined)
+        first, last = self._changed(1 - side, candidates, more)
+        self._send_others(1 - side, first, found=True)
+        self._send_all(joined)
+        self._send_others(1 - side, last, found=False)
+        if counted:
+            self._sides[1 - side].write(arrived.keys, others, in_place=True)
+        return matches
 
-    def _send_pairs(self, side: int, batch: pa.RecordBatch, pairs: Pairs, partners: Partners) -> None:
+    def _pairs(
+        self, side: int, batch: pa.RecordBatch, found: Iterator[Pairs], partners: Partners
+    ) -> Iterator[tuple[Pairs, pa.RecordBatch]]:
+        """The pairs that the condition accepts, with the columns of both sides."""
         width = len(self.spec.schemas[side])
-        taken, other = batch.take(pa.array(pairs.positions)).columns, partners.columns(pairs.picks)
-        arrays = taken[:width] + other if side == 0 else other + taken[:width]
-        if self.changelog:
-            arrays.append(taken[width] if self.spec.changelogs[side] else inserts(len(pairs.positions)))
-        joined = made(arrays, self.schema, len(pairs.positions))
-        self.send(joined.filter(self._condition.mask(joined, self)) if self._condition else joined)
+        for pairs in found:
+            own, other = taken(batch, pairs.positions).columns[:width], partners.columns(pairs.picks)
+            joined = made(own + other if side == 0 else other + own, self._both, len(pairs.positions))
+            if self._condition:
+                mask = self._condition.mask(joined, self)
+                joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
+            yield pairs, joined
 
-    # --- all other joins ---
-    def _outer(self, side: int, arrived: Arrived, own: list[Rows | None], others: list[Rows | None]) -> None:
-        matches = self._matches(side, arrived.rows, [others[code] or {} for code in arrived.codes])
-        process = self._one_sided if self.spec.one_sided else self._joined
-        for position, (row, code) in enumerate(zip(arrived.rows, arrived.codes, strict=True)):
-            kind = INSERT if arrived.kinds is None else arrived.kinds[position]
-            process(side, row, kind, own[code], matches[position])
+    def _changed(
+        self, side: int, candidates: Sequence[tuple[Held, Entry]], more: Numbers
+    ) -> tuple[list[Held], list[Held]]:
+        """Count matches; returns the rows that have their first one, and those that have none any more."""
+        first, last = list[Held](), list[Held]()
+        for index in np.flatnonzero(more).tolist():
+            row, entry = candidates[index]
+            before, entry[1] = entry[1], entry[1] + int(more[index])
+            self._sides[side].touch(entry)
+            if before <= 0 < entry[1]:
+                first += [row] * entry[0]
+            elif entry[1] <= 0 < before:
+                last += [row] * entry[0]
+        return first, last
 
-    def _matches(self, side: int, rows: list[Held], others: list[Rows]) -> list[Matches]:
-        """For each row its matches; the condition sees all pairs of a batch at once."""
-        if not self._condition:
-            return [list(own.items()) for own in others]
-        pairs = [
-            (row + other if side == 0 else other + row) for row, own in zip(rows, others, strict=True) for other in own
-        ]
-        accepted = iter(self._condition.accepted(pairs, self))
-        return [[match for match in own.items() if next(accepted)] for own in others]
+    # --- output ---
+    def _repeated(
+        self, side: int, batch: pa.RecordBatch, pairs: Pairs, joined: pa.RecordBatch, repeats: Numbers
+    ) -> pa.RecordBatch:
+        """Pairs with their kinds, as often as the row of the other side is there."""
+        times = repeats[pairs.picks]
+        order = np.repeat(np.arange(len(times)), times)
+        kinds = self._kinds(side, taken(batch, pairs.positions))
+        return self._with_kinds(taken(joined, order).columns, kinds.take(pa.array(order)))
 
-    def _met(self, side: int, entry: Entry, adding: bool) -> None:
-        """A row of a side has one match more or less."""
-        entry[1] += 1 if adding else -1
-        self._sides[side].touch(entry)
+    def _kinds(self, side: int, batch: pa.RecordBatch) -> pa.Array:
+        """What rows of a side do to what comes out: an update of an inner join stays one."""
+        if not self.spec.changelogs[side]:
+            return _kind(INSERT, batch.num_rows)
+        if self.spec.kind == "INNER" or self.spec.one_sided:
+            return kinds_of(batch)
+        return pa.array(np.where(self._adding(side, batch), INSERT, DELETE), pa.int8())
 
-    def _joined(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
-        adding = kind in _ADDING
-        outer, other_outer = self.spec.outer(side), self.spec.outer(1 - side)
-        self._note(side, own, row, adding, sum(entry[0] for _, entry in matched))
-        passed = INSERT if adding else DELETE
-        if not matched and outer:
-            self.gather(passed, self._pair(side, row, self._nulls[1 - side]))
-        for other, entry in matched:
-            if other_outer and adding and entry[1] == 0:
-                self._repeat(entry[0], DELETE, self._pair(side, self._nulls[side], other))
-            self._repeat(entry[0], passed, self._pair(side, row, other))
-            if other_outer and not adding and entry[1] == 1:
-                self._repeat(entry[0], INSERT, self._pair(side, self._nulls[side], other))
-            if other_outer:
-                self._met(1 - side, entry, adding)
-
-    def _one_sided(self, side: int, row: Held, kind: int, own: Rows | None, matched: Matches) -> None:
-        adding, semi = kind in _ADDING, self.spec.kind == "SEMI"
-        self._note(side, own, row, adding, sum(entry[0] for _, entry in matched))
-        if side == 0:
-            if bool(matched) is semi:
-                self.gather(kind, row)
+    def _send_own(self, side: int, batch: pa.RecordBatch, adding: Mask, met: Mask) -> None:
+        """Rows that come out for themselves: those without a match of an outer join, and those of a SEMI or ANTI."""
+        if self.spec.one_sided and side == 0:
+            chosen = batch.filter(pa.array(met == (self.spec.kind == "SEMI")))
+        elif self.spec.outer(side) and not met.all():
+            chosen = batch.filter(pa.array(~met))
+        else:
             return
-        for left, entry in matched:
-            if adding and entry[1] == 0:
-                self._repeat(entry[0], INSERT if semi else DELETE, left)
-            elif not adding and entry[1] == 1:
-                self._repeat(entry[0], DELETE if semi else INSERT, left)
-            self._met(0, entry, adding)
+        own = chosen.columns[: len(self.spec.schemas[side])]
+        self._send_all([self._with_kinds(self._padded(side, own, chosen.num_rows), self._kinds(side, chosen))])
 
-    def _pair(self, side: int, row: Held, other: Held) -> Held:
-        return row + other if side == 0 else other + row
+    def _send_others(self, side: int, rows: list[Held], found: bool) -> None:
+        """Rows of the other side that have found their first match, or lost their last one."""
+        if rows:
+            comes = found is (self.spec.kind == "SEMI")
+            own = batch_of(rows, self.spec.schemas[side]).columns
+            kinds = _kind(INSERT if comes else DELETE, len(rows))
+            self._send_all([self._with_kinds(self._padded(side, own, len(rows)), kinds)])
 
-    def _repeat(self, times: int, kind: int, row: Held) -> None:
-        for _ in range(times):
-            self.gather(kind, row)
+    def _padded(self, side: int, own: list[pa.Array], count: int) -> list[pa.Array]:
+        if self.spec.one_sided:
+            return own
+        missing = [pa.nulls(count, field.type) for field in self.spec.schemas[1 - side]]
+        return own + missing if side == 0 else missing + own
+
+    def _with_kinds(self, arrays: list[pa.Array], kinds: pa.Array) -> pa.RecordBatch:
+        if self.changelog:
+            return made([*arrays, kinds], self.schema, len(kinds))
+        batch = made(arrays, self.schema, len(kinds))
+        if self.only_final:
+            for row, kind in zip(held_rows(batch), kinds.to_pylist(), strict=True):
+                self.gather(kind, row)
+        return batch
+
+    def _send_all(self, batches: list[pa.RecordBatch]) -> None:
+        if not self.only_final:
+            for batch in batches:
+                self.send(batch)
+        batches.clear()
+
+
+def _kind(kind: int, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(kind, pa.int8()), count)

@@ -36,34 +36,43 @@ class JoinRows:
             if isinstance(kept, ExpiringStore):
                 self._prune_rows(kept)
 
-    def read(self, key: Any) -> Rows:
-        """The rows of a key."""
-        head = self._heads.get(key)
-        if head is None:
-            return {}
-        if isinstance(head, tuple):
-            return Spread(self, key, *head)
-        return self.fresh(head)
+    def read(self, keys: Sequence[Any]) -> list[Rows | None]:
+        """The rows of keys; None for a key without any."""
+        heads = self._heads.get_all(keys)
+        if self._ttl:
+            return [None if head is None else self._rows(key, head) for key, head in zip(keys, heads, strict=True)]
+        return [
+            head if head is None or head.__class__ is dict else self._rows(key, head)
+            for key, head in zip(keys, heads, strict=True)
+        ]
 
-    def write(self, keys: Sequence[Any], rows: Sequence[Rows | None]) -> None:
-        """Store the rows of keys, or forget a key whose rows are gone; None is passed over."""
-        small: list[tuple[Any, Rows]] = []
+    def _rows(self, key: Any, head: Any) -> Rows:
+        return Spread(self, key, *head) if isinstance(head, tuple) else self.fresh(head)
+
+    def write(self, keys: Sequence[Any], rows: Sequence[Rows | None], in_place: bool = False) -> None:
+        """Store the rows of keys, or forget a key whose rows are gone; None is passed over.
+
+        `in_place`: any entry may have been changed, and not only those that were set.
+        """
+        heads: dict[Any, Any] = {}
         for key, own in zip(keys, rows, strict=True):
-            if isinstance(own, Spread):
-                self._heads.put(key, own.written())
-            elif own is not None and len(own) > MOST_TOGETHER:
-                self._heads.put(key, self._spread(key, own).written())
-            elif own:
-                small.append((key, own))
-            if own is not None and not own:
+            if own:
+                small = own.__class__ is dict and len(own) <= MOST_TOGETHER
+                heads[key] = own if small else self._spread(key, own, in_place)
+            elif own is not None:
+                if isinstance(own, Spread):
+                    own.written()
                 self._heads.remove(key)
-        self._heads.put_all([key for key, _ in small], [own for _, own in small])
+        self._heads.put_all(list(heads), list(heads.values()))
 
-    def _spread(self, key: Any, rows: Rows) -> Spread:
-        made = Spread(self, key, 1, 0)
-        for row, entry in rows.items():
-            made[row] = entry
-        return made
+    def _spread(self, key: Any, rows: Rows, in_place: bool) -> tuple[int, int]:
+        """Write many rows of a key; returns what stands for them."""
+        if not isinstance(rows, Spread):
+            known, rows = rows, Spread(self, key, 1, 0)
+            rows.update(known)
+        elif in_place:
+            rows.change_all()
+        return rows.written()
 
     # --- buckets ---
     def bucket(self, key: Any, number: int) -> dict[Held, Entry]:
@@ -80,8 +89,14 @@ class JoinRows:
     def entry(self, count: int, matches: int) -> Entry:
         return [count, matches, self._now()] if self._ttl else [count, matches]
 
+    def again(self, entry: Entry) -> Entry:
+        """A row came once more."""
+        entry[0] += 1
+        self.touch(entry)
+        return entry
+
     def touch(self, entry: Entry) -> None:
-        """A row was written again, and becomes young."""
+        """A row is written again, and becomes young."""
         if self._ttl:
             entry[2:] = [self._now()]
 

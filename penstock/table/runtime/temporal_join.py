@@ -109,8 +109,9 @@ class TemporalJoin(TwoInputTableOperator):
             self._send_joined(joined)
 
     def _matchable(self, key: Any) -> bool:
-        own = (key,) if len(self.spec.null_safe) == 1 else key
-        return all(part is not None or safe for part, safe in zip(own, self.spec.null_safe, strict=True))
+        if len(self.spec.null_safe) == 1:
+            return key is not None or self.spec.null_safe[0]
+        return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
 
     def _send_joined(self, pairs: list[tuple[Waiting, Held | None]]) -> None:
         """Rows without a version, or with one that the condition rejects, have NULLs, if they come out at all."""
