@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from penstock.errors import ValidationException
+from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.plan.building import join
 from penstock.table.plan.nodes import ROWTIME, Column, Relation, Watermark
 from penstock.table.plan.rex import Call, InputRef, Literal, Rex, conjunction
@@ -135,3 +139,45 @@ def test_a_lookup_pads_and_computes() -> None:
     with in_process(), rows.execute_and_collect() as results:
         found = [tuple(row) for row in results]
     assert found == [("a", "a", 10), ("z", None, None), ("b", "b", 18), ("a", "a", 10), (None, None, None)]
+
+
+VERSIONED = {
+    "keyed": "cur STRING, rate INT, {time}, PRIMARY KEY (cur) NOT ENFORCED",
+    "pairs": "cur STRING, b INT, rate INT, {time}, PRIMARY KEY (cur, b) NOT ENFORCED",
+    "keyless": "cur STRING, rate INT, {time}",
+}
+VIEWS = {
+    "filtered": "SELECT cur AS c, rate, ts FROM keyed WHERE rate > 3",
+    "computed": "SELECT UPPER(cur) AS c, rate, ts FROM keyed",
+    "newest": "SELECT cur AS c, rate, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cur ORDER BY ts DESC) AS rn"
+    " FROM keyless) WHERE rn = 1",
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "condition", "problem"),
+    [
+        ("keyed", "o.cur = r.cur", None),
+        ("keyed", "o.cur = r.cur AND o.b = r.rate", None),
+        ("keyed", "o.b = r.rate", "primary key"),
+        ("pairs", "o.cur = r.cur AND o.b = r.b", None),
+        ("pairs", "o.cur = r.cur", "primary key"),
+        ("keyless", "o.cur = r.cur", "no primary key can be found"),
+        ("filtered", "o.cur = r.c", None),
+        ("computed", "o.cur = r.c", "no primary key can be found"),
+        ("newest", "o.cur = r.c", None),
+    ],
+)
+def test_a_versioned_table_needs_a_key(table: str, condition: str, problem: str | None) -> None:
+    t = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    time = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
+    for name, defined in {"o": "id INT, cur STRING, b INT, {time}", **VERSIONED}.items():
+        t.execute_sql(f"CREATE TABLE {name} ({defined.format(time=time)}) WITH ('connector' = 'datagen')")
+    for name, query in VIEWS.items():
+        t.execute_sql(f"CREATE VIEW {name} AS {query}")
+    query = f"SELECT o.id, r.rate FROM o JOIN {table} FOR SYSTEM_TIME AS OF o.ts AS r ON {condition}"
+    if problem is None:
+        assert "TemporalJoin" in t.explain_sql(query)
+    else:
+        with pytest.raises(ValidationException, match=problem):
+            t.explain_sql(query)
