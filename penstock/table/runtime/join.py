@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow as pa
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import Rex
 from penstock.table.runtime.batches import DELETE, INSERT, Held, adds, batch_of, held_rows, kinds_of, made
-from penstock.table.runtime.join_state import Entry, JoinRows
+from penstock.table.runtime.join_state import Entry, JoinRows, Rows
 from penstock.table.runtime.matching import (
     Keyed,
     Mask,
@@ -121,12 +122,10 @@ class Join(TwoInputTableOperator):
             entry = there.get(row)
             if added:
                 there[row] = kept.entry(1, met) if entry is None else kept.again(entry)
+            elif entry is not None and entry[0] > 1:
+                there[row] = (entry[0] - 1, *entry[1:])
             elif entry is not None:
-                entry[0] -= 1
-                if entry[0] > 0:
-                    there[row] = entry
-                else:
-                    del there[row]
+                del there[row]
         kept.write(arrived.keys, own)
 
     # --- matches ---
@@ -151,12 +150,14 @@ class Join(TwoInputTableOperator):
                 joined.append(self._repeated(side, arrived.batch, pairs, batch, repeats))
             if not counted:
                 self._send_all(joined)
-        first, last = self._changed(1 - side, candidates, more)
+        first, last = list[Held](), list[Held]()
+        if counted:
+            owners = np.repeat(np.arange(len(groups)), [len(group or ()) for group in groups])
+            owned = [(arrived.keys[code], others[code]) for code in owners[more != 0].tolist()]
+            first, last = self._count(1 - side, owned, candidates, more)
         self._send_others(1 - side, first, found=True)
         self._send_all(joined)
         self._send_others(1 - side, last, found=False)
-        if counted:
-            self._sides[1 - side].write(arrived.keys, others, in_place=True)
         return matches
 
     def _pairs(
@@ -172,19 +173,29 @@ class Join(TwoInputTableOperator):
                 joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
             yield pairs, joined
 
-    def _changed(
-        self, side: int, candidates: Sequence[tuple[Held, Entry]], more: Numbers
+    def _count(
+        self,
+        side: int,
+        owned: Sequence[tuple[Any, Rows | None]],
+        candidates: Sequence[tuple[Held, Entry]],
+        more: Numbers,
     ) -> tuple[list[Held], list[Held]]:
-        """Count matches; returns the rows that have their first one, and those that have none any more."""
-        first, last = list[Held](), list[Held]()
-        for index in np.flatnonzero(more).tolist():
-            row, entry = candidates[index]
-            before, entry[1] = entry[1], entry[1] + int(more[index])
-            self._sides[side].touch(entry)
-            if before <= 0 < entry[1]:
-                first += [row] * entry[0]
-            elif entry[1] <= 0 < before:
-                last += [row] * entry[0]
+        """Note that rows of a side have so many matches more, or fewer; `owned` has the keys and rows that they are of.
+
+        Returns the rows that have their first match now, and those that have none any more.
+        """
+        first, last, entry_of = list[Held](), list[Held](), self._sides[side].entry
+        for (_, own), index in zip(owned, np.flatnonzero(more).tolist(), strict=True):
+            row, (count, before, *_) = candidates[index]
+            after = before + int(more[index])
+            assert own is not None
+            own[row] = entry_of(count, after)
+            if before <= 0 < after:
+                first += [row] * count
+            elif after <= 0 < before:
+                last += [row] * count
+        changed = dict(owned)
+        self._sides[side].write(list(changed), list(changed.values()))
         return first, last
 
     # --- output ---

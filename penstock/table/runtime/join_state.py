@@ -12,9 +12,9 @@ from penstock.state.tables import Layout
 from penstock.table.runtime.batches import Held
 from penstock.table.runtime.state import ExpiringStore, store
 
-Entry = list[int]
-"""[how often the row is there, how many rows of the other side match it]; if state expires, also when it was last
-written."""
+Entry = Sequence[int]
+"""(how often the row is there, how many rows of the other side match it); if state expires, also when it was last
+written. An entry is never changed: tuples of numbers cost the garbage collector nothing."""
 Rows = MutableMapping[Held, Entry]
 MOST_TOGETHER = 128
 """A key with more rows has them in several entries of state, so that a change of one row does not rewrite all."""
@@ -49,29 +49,24 @@ class JoinRows:
     def _rows(self, key: Any, head: Any) -> Rows:
         return Spread(self, key, *head) if isinstance(head, tuple) else self.fresh(head)
 
-    def write(self, keys: Sequence[Any], rows: Sequence[Rows | None], in_place: bool = False) -> None:
-        """Store the rows of keys, or forget a key whose rows are gone; None is passed over.
-
-        `in_place`: any entry may have been changed, and not only those that were set.
-        """
+    def write(self, keys: Sequence[Any], rows: Sequence[Rows | None]) -> None:
+        """Store the rows of keys, or forget a key whose rows are gone; None is passed over."""
         heads: dict[Any, Any] = {}
         for key, own in zip(keys, rows, strict=True):
             if own:
                 small = own.__class__ is dict and len(own) <= MOST_TOGETHER
-                heads[key] = own if small else self._spread(key, own, in_place)
+                heads[key] = own if small else self._spread(key, own)
             elif own is not None:
                 if isinstance(own, Spread):
                     own.written()
                 self._heads.remove(key)
         self._heads.put_all(list(heads), list(heads.values()))
 
-    def _spread(self, key: Any, rows: Rows, in_place: bool) -> tuple[int, int]:
+    def _spread(self, key: Any, rows: Rows) -> tuple[int, int]:
         """Write many rows of a key; returns what stands for them."""
         if not isinstance(rows, Spread):
             known, rows = rows, Spread(self, key, 1, 0)
             rows.update(known)
-        elif in_place:
-            rows.change_all()
         return rows.written()
 
     # --- buckets ---
@@ -87,18 +82,12 @@ class JoinRows:
 
     # --- expiry ---
     def entry(self, count: int, matches: int) -> Entry:
-        return [count, matches, self._now()] if self._ttl else [count, matches]
+        """The entry of a row that is written now."""
+        return (count, matches, self._now()) if self._ttl else (count, matches)
 
     def again(self, entry: Entry) -> Entry:
-        """A row came once more."""
-        entry[0] += 1
-        self.touch(entry)
-        return entry
-
-    def touch(self, entry: Entry) -> None:
-        """A row is written again, and becomes young."""
-        if self._ttl:
-            entry[2:] = [self._now()]
+        """The entry of a row that came once more."""
+        return self.entry(entry[0] + 1, entry[1])
 
     def fresh(self, rows: dict[Held, Entry]) -> dict[Held, Entry]:
         """The rows that have not expired."""
@@ -143,10 +132,6 @@ class Spread(MutableMapping[Held, Entry]):
             self._rows.put_bucket(self._key, number, self._loaded[number])
         self._changed.clear()
         return self._number, self._count
-
-    def change_all(self) -> None:
-        """All entries may have been changed in place."""
-        self._changed.update(self._loaded)
 
     def _bucket(self, number: int) -> dict[Held, Entry]:
         found = self._loaded.get(number)
