@@ -33,7 +33,7 @@ class Store:
 
     def remove_all(self, addresses: Sequence[Any]) -> None:
         """Drop the values of some addresses, which all have one."""
-        entries = self.table.entries
+        entries: Any = self.table.entries
         if isinstance(entries, dict):
             for address in addresses:
                 del entries[address]
