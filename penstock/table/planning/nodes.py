@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.table.plan.nodes import Relation
+from penstock.table.plan.nodes import Relation, WindowTable
 from penstock.table.plan.rex import AggregateCall, Rex, SortKey
 
 
@@ -75,3 +75,11 @@ class WindowTableAggregate(Relation):
 
     def details(self) -> str:
         return f"by={list(self.keys)}, {self.call}, properties={list(self.properties)}"
+
+
+@dataclass(frozen=True)
+class SliceTable(WindowTable):
+    """A window table below an aggregate that asks for each row once: with the end of its slice, or its own time.
+
+    Window_start, window_end and window_time all are this time.
+    """

@@ -35,6 +35,8 @@ class WindowKeys:
     processing_time: bool = False
     shifted: bool = False
     """Whether bounds are times of a zone's clock."""
+    roles: tuple[str, ...] = ()
+    """For each of `window` whether it is "start", "end" or "time"."""
 
 
 class WindowAggregate(HoldingTableOperator):

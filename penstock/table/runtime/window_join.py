@@ -1,40 +1,29 @@
-"""Window joins: rows of the same key and window meet when the window ends."""
+"""Window joins: rows of the same key and window meet when the window ends, all of them at once and in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.runtime.core.elements import MIN_TIMESTAMP
+from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
-from penstock.state.tables import Layout
-from penstock.table.runtime.batches import Held, batch_of, held_rows, made
-from penstock.table.runtime.expirations import Expirations
+from penstock.table.runtime.batches import Held, batch_of, held_rows
+from penstock.table.runtime.chunks import Chunks, times_of
+from penstock.table.runtime.equal_rows import Positions, equal_pairs, key_codes, without_nulls
+from penstock.table.runtime.expressions import evaluator, moment_of, truth
 from penstock.table.runtime.join import JoinSpec
-from penstock.table.runtime.matching import Mask, Pairs, Partners, gathered, keyed, pairs_by_key, taken
-from penstock.table.runtime.pairs import Condition, both_sides
-from penstock.table.runtime.state import store
+from penstock.table.runtime.pairs import both_sides
 from penstock.table.runtime.table_operator import TwoInputTableOperator
-from penstock.table.runtime.windows import MICROS, instant_of
-from penstock.vocabulary.functions.key_selectors import ColumnKeys
+from penstock.table.runtime.window_operator import Due, WindowOperator
+from penstock.table.runtime.windows import MICROS
 
-Window = tuple[int, int]
-Pane = tuple[Sequence[Held], Sequence[Held]]
-"""The rows of a key and window: those of the left, and those of the right."""
+_END = pa.field("end", pa.int64())
 
 
-class WindowJoin(TwoInputTableOperator):
-    """State of a key and window: its pane. Rows of windows that are over are dropped.
-
-    Python meets every key and window of a batch; the panes that end with a watermark are joined at once.
-    """
-
-    zone = "UTC"
-    shifted = False
-    processing_time = False
+class WindowJoin(TwoInputTableOperator, WindowOperator):
+    """Rows of both sides wait in columns. State of a key and window: (rows of the left, rows of the right)."""
 
     def __init__(self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], schema: pa.Schema) -> None:
         """`bounds` are start and end on both sides."""
@@ -44,120 +33,124 @@ class WindowJoin(TwoInputTableOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        assert self.keyed is not None
-        self._panes = store(self.keyed, "panes", layout=Layout.PANE)
         spec = self.spec
-        self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
-        self._late = context.metrics.counter("numLateRecordsDropped")
-        self._ends = Expirations()
-        restored = [address for address, _ in self._panes.items()]
-        self._ends.add(np.array([self._last(window) for _, window in restored], np.int64), restored)
+        self._condition = None if spec.condition is None else evaluator(spec.condition)
+        self._pairs = both_sides(*spec.schemas)
+        left, right = (Chunks(pa.schema([_END, *schema])) for schema in spec.schemas)
+        self.stores = (left, right)
+        self.restore()
 
+    # --- input ---
     def left(self, batch: pa.RecordBatch) -> None:
         self._take(0, batch)
 
     def right(self, batch: pa.RecordBatch) -> None:
         self._take(1, batch)
 
-    # --- input ---
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
-        found = keyed(batch, ColumnKeys((*self.spec.keys[side], *self.bounds[side])))
-        addresses = [_address(key) for key in found.keys]
-        lasts = {window: self._last(window) for window in {window for _, window in addresses}}
-        over = MIN_TIMESTAMP if self.processing_time else self.current_watermark
-        arrived: dict[Any, Sequence[Held]] = {}
-        for code, rows in gathered(found.codes, held_rows(batch, range(len(self.spec.schemas[side])))):
-            if lasts[addresses[code][1]] > over:
-                arrived[addresses[code]] = rows
-            else:
-                self._late.inc(len(rows))
-        self._keep(side, arrived)
-        self._ends.add(np.array([lasts[window] for _, window in arrived], np.int64), list(arrived))
+        end = self.bounds[side][1]
+        if batch.column(end).null_count:
+            batch = batch.filter(batch.column(end).is_valid())
+        ends = batch.column(end).cast(pa.int64()).to_numpy(zero_copy_only=False) // MICROS
+        chunks, width = self.stores[side], len(self.spec.schemas[side])
+        rows = pa.RecordBatch.from_arrays([pa.array(ends), *batch.columns[:width]], schema=chunks.schema)
+        chunks.add(self.in_time(rows))
 
-    def _last(self, window: Window) -> int:
-        """The last moment of a window."""
-        return instant_of(window[1] // MICROS, self.zone, self.shifted) - 1
+    # --- state ---
+    def write(self) -> None:
+        for side, chunks in enumerate(self.stores):
+            if chunks.fresh:
+                self._write(side, chunks.settle(self.away()))
 
-    def _keep(self, side: int, arrived: dict[Any, Sequence[Held]]) -> None:
-        addresses = list(arrived)
-        panes = [pane or ((), ()) for pane in self._panes.get_all(addresses)]
-        rows = [(*pane[side], *more) for pane, more in zip(panes, arrived.values(), strict=True)]
-        both = [(own, pane[1]) if side == 0 else (pane[0], own) for own, pane in zip(rows, panes, strict=True)]
-        self._panes.put_all(addresses, both)
+    def _write(self, side: int, batch: pa.RecordBatch) -> None:
+        start, end = self.bounds[side]
+        rows = _rows(batch)
+        found = Columns(rows).keys(self.selectors[side])
+        assert found is not None
+        groups: dict[Any, list[Held]] = {}
+        for code, row in zip(found.which.to_pylist(), held_rows(rows), strict=True):
+            groups.setdefault((found.distinct[code], (row[start], row[end])), []).append(row)
+        for address, own in groups.items():
+            pane = self.panes.get(address)
+            if pane is None:
+                pane = ((), ())
+                self.note(address[1][1] // MICROS, address)
+            rows_now = (*pane[side], *own)
+            self.panes.put(address, (rows_now, pane[1]) if side == 0 else (pane[0], rows_now))
 
-    # --- windows that end ---
-    def watermark(self, timestamp: int) -> None:
-        if not self.processing_time:
-            self.current_watermark = self.timers.watermark = timestamp
-            self.do(self._end, timestamp)
-        super().watermark(timestamp)
+    def end_of(self, address: Any, value: Any) -> int:
+        return int(address[1][1]) // MICROS
 
-    def advance_processing_time(self, now: int) -> None:
-        if self.processing_time:
-            self.do(self._end, now)
-        super().advance_processing_time(now)
+    def put_back(self, entries: list[tuple[Any, Any]]) -> None:
+        for side, chunks in enumerate(self.stores):
+            rows = [(self.end_of(address, pane), *row) for address, pane in entries for row in pane[side]]
+            if rows:
+                chunks.restore(batch_of(rows, chunks.schema))
 
-    def next_due(self) -> int | None:
-        return self._ends.next_time() if self.processing_time else None
-
-    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        """A timer that an earlier version left. What waited for it has been joined."""
-
-    on_processing_time = on_event_time
-
-    def _end(self, now: int) -> None:
-        ended = sorted(self._ends.pop(now), key=lambda address: address[1][1])
-        panes = [(address, pane) for address in ended if (pane := self._panes.get(address)) is not None]
-        self._panes.remove_all([address for address, _ in panes])
-        # Rows that cannot match have no partners, but may come out alone; they are behind those that can.
-        can = [pane for (key, _), pane in panes if self._matchable(key)]
-        cannot = [pane for (key, _), pane in panes if not self._matchable(key)]
-        if panes:
-            self._join(can, cannot)
-
-    def _matchable(self, key: Any) -> bool:
-        if len(self.spec.null_safe) == 1:
-            return key is not None or self.spec.null_safe[0]
-        return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
-
-    def _join(self, can: list[Pane], cannot: list[Pane]) -> None:
-        left = batch_of([row for pane in (*can, *cannot) for row in pane[0]], self.spec.schemas[0])
-        right = [row for pane in (*can, *cannot) for row in pane[1]]
-        codes = np.repeat(np.arange(len(can) + len(cannot)), [len(pane[0]) for pane in (*can, *cannot)])
-        _, found = pairs_by_key(codes, [*(pane[1] for pane in can), *(None for _ in cannot)])
-        met = np.zeros(left.num_rows, np.bool_), np.zeros(len(right), np.bool_)
-        partners = Partners(right, self.spec.schemas[1])
-        for some in found:
-            pairs = self._send_pairs(left, some, partners)
-            met[0][pairs.positions] = True
-            met[1][pairs.picks] = True
+    # --- output ---
+    def fire(self, due: Due) -> None:
+        taken = due.taken()
+        left, right = (chunks.take(taken, due.kept) for chunks in self.stores)
+        one, other = self._matches(left, right)
         if self.spec.one_sided:
-            self.send(left.filter(pa.array(met[0] == (self.spec.kind == "SEMI"))))
-        self._send_alone(0, left, ~met[0])
+            met = np.zeros(left.num_rows, bool)
+            met[one] = True
+            self._send_rows(left, right, np.flatnonzero(met == (self.spec.kind == "SEMI")), None)
+            return
+        if self.spec.outer(0):
+            alone = _missing(one, left.num_rows)
+            one, other = np.concatenate((one, alone)), np.concatenate((other, np.full(len(alone), -1)))
         if self.spec.outer(1):
-            self._send_alone(1, batch_of(right, self.spec.schemas[1]), ~met[1])
+            alone = _missing(other, right.num_rows)
+            one, other = np.concatenate((one, np.full(len(alone), -1))), np.concatenate((other, alone))
+        self._send_rows(left, right, one, other)
 
-    def _send_pairs(self, left: pa.RecordBatch, pairs: Pairs, partners: Partners) -> Pairs:
-        """Send the pairs that the condition accepts, unless only the left is wanted; returns these pairs."""
-        arrays = taken(left, pairs.positions).columns + partners.columns(pairs.picks)
-        joined = made(arrays, both_sides(*self.spec.schemas), len(pairs.positions))
-        if self._condition:
-            mask = self._condition.mask(joined, self)
-            joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
-        if not self.spec.one_sided:
-            self.send(made(joined.columns, self.schema, joined.num_rows))
-        return pairs
+    def _matches(self, left: pa.RecordBatch, right: pa.RecordBatch) -> tuple[Positions, Positions]:
+        """The positions of rows that match."""
+        plain = self._keys(left, 0), self._keys(right, 1)
+        windows = [[batch.column(0), batch.column(1 + self.bounds[s][0])] for s, batch in enumerate((left, right))]
+        codes = key_codes([*windows[0], *plain[0]], [*windows[1], *plain[1]])
+        safe = self.spec.null_safe
+        able = without_nulls(plain[0], safe, left.num_rows), without_nulls(plain[1], safe, right.num_rows)
+        found = [self._accepted(left, right, *pairs) for pairs in equal_pairs(*codes, able)]
+        none = np.empty(0, "int64")
+        return np.concatenate([none, *(one for one, _ in found)]), np.concatenate([none, *(two for _, two in found)])
 
-    def _send_alone(self, side: int, batch: pa.RecordBatch, alone: Mask) -> None:
-        """Send rows without a match, if that is wanted."""
-        if self.spec.outer(side) and alone.any():
-            own = batch.filter(pa.array(alone))
-            missing = [pa.nulls(own.num_rows, field.type) for field in self.spec.schemas[1 - side]]
-            arrays = own.columns + missing if side == 0 else missing + own.columns
-            self.send(made(arrays, self.schema, own.num_rows))
+    def _keys(self, batch: pa.RecordBatch, side: int) -> list[pa.Array]:
+        return [batch.column(1 + position) for position in self.spec.keys[side]]
+
+    def _accepted(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, one: Positions, other: Positions
+    ) -> tuple[Positions, Positions]:
+        """Those pairs that the condition accepts."""
+        if self._condition is None or not len(one):
+            return one, other
+        columns = [*_rows(left).take(pa.array(one)).columns, *_rows(right).take(pa.array(other)).columns]
+        pairs = pa.RecordBatch.from_arrays(columns, schema=self._pairs)
+        mask = truth(self._condition(pairs, moment_of(self, self.spec.zone))).to_numpy(zero_copy_only=False)
+        return one[mask], other[mask]
+
+    def _send_rows(self, left: pa.RecordBatch, right: pa.RecordBatch, one: Positions, other: Positions | None) -> None:
+        """Rows of the left, beside rows of the right if these come out; -1 stands for no row. Windows come in order."""
+        sides = [(left, one)] if other is None else [(left, one), (right, other)]
+        ends = np.full(len(one), np.iinfo("int64").min)
+        for batch, rows in sides:
+            ends[rows >= 0] = times_of(batch)[rows[rows >= 0]]
+        in_order = np.lexsort((np.where(one < 0, len(one) + left.num_rows, one), ends))
+        columns: list[pa.Array] = []
+        for batch, rows in sides:
+            chosen = rows[in_order]
+            columns += _rows(batch).take(pa.array(chosen, mask=chosen < 0)).columns
+        self.complete.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
 
 
-def _address(key: tuple[Any, ...]) -> tuple[Any, Window]:
-    """The address of a pane: its key is one value, or a tuple of any other number."""
-    *parts, start, end = key
-    return parts[0] if len(parts) == 1 else tuple(parts), (start, end)
+def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without the ends of windows."""
+    return pa.RecordBatch.from_arrays(batch.columns[1:], schema=batch.schema.remove(0))
+
+
+def _missing(found: Positions, count: int) -> Positions:
+    """The positions below a count that are not among those found."""
+    there = np.zeros(count, bool)
+    there[found[found >= 0]] = True
+    return np.flatnonzero(~there)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
-from penstock.state.tables import Layout
-from penstock.table.runtime.batches import INSERT, Held, held_rows
-from penstock.table.runtime.sorting import order_of
-from penstock.table.runtime.state import store
+from penstock.table.runtime.batches import Held, batch_of, held_rows
+from penstock.table.runtime.chunks import Chunks, times_of
+from penstock.table.runtime.equal_rows import Positions, key_codes
+from penstock.table.runtime.sorting import order_of, sort_positions
 from penstock.table.runtime.table_operator import HoldingTableOperator
 from penstock.table.runtime.top_n import TopNSpec
-from penstock.table.runtime.windows import MICROS, instant_of
+from penstock.table.runtime.window_operator import Due, WindowOperator
+from penstock.table.runtime.windows import MICROS
+from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 
-class WindowTopN(HoldingTableOperator):
-    """State of a key and window: the rows that may come out, in no order. Rows of windows that are over are dropped."""
-
-    processing_time = False
-    shifted = False
-    zone = "UTC"
+class WindowTopN(HoldingTableOperator, WindowOperator):
+    """Rows wait in columns. State of a key and window: the rows that may come out, in order."""
 
     def __init__(self, keys: Sequence[int], bounds: Sequence[int], end: int, spec: TopNSpec, schema: pa.Schema) -> None:
         super().__init__(keys, schema)
@@ -33,39 +33,76 @@ class WindowTopN(HoldingTableOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        assert self.keyed is not None
-        self._panes = store(self.keyed, "panes", layout=Layout.PANE)
+        columns = list(self.schema)[:-1] if self.spec.rank_column else list(self.schema)
+        self._chunks = Chunks(pa.schema([pa.field("end", pa.int64()), *columns]), self._first)
+        self.stores = (self._chunks,)
+        assert isinstance(self.key_selector, ColumnKeys)
+        self._partition = [1 + position for position in (*self.bounds, *self.key_selector.positions)]
+        self._sort_keys = [replace(key, index=1 + key.index) for key in self.spec.order]
         self._order = order_of(self.spec.order)
-        self._late = context.metrics.counter("numLateRecordsDropped")
+        self.restore()
 
+    # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
-        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        if batch.column(self.end).null_count:
+            batch = batch.filter(batch.column(self.end).is_valid())
+        ends = pa.array(batch.column(self.end).cast(pa.int64()).to_numpy(zero_copy_only=False) // MICROS)
+        rows = pa.RecordBatch.from_arrays([ends, *batch.columns], schema=self._chunks.schema)
+        self._chunks.add(self.in_time(rows))
+
+    def _first(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Those that may come out, as they came."""
+        positions, ranks = self._ranked(rows)
+        last = self.spec.last
+        return rows if last is None else rows.take(pa.array(np.sort(positions[ranks < last])))
+
+    def _ranked(self, rows: pa.RecordBatch) -> tuple[Positions, Positions]:
+        """The positions of rows by partition and then in order, and their ranks, which count from 0."""
+        columns = [rows.column(position) for position in self._partition]
+        codes, _ = key_codes(columns, [column.slice(0, 0) for column in columns])
+        in_order = sort_positions(rows, self._sort_keys).to_numpy()
+        positions = in_order[np.argsort(codes[in_order], kind="stable")]
+        grouped = codes[positions]
+        begins = np.ones(len(grouped), bool)
+        begins[1:] = grouped[1:] != grouped[:-1]
+        starts = np.flatnonzero(begins)
+        return positions, np.arange(len(grouped)) - np.repeat(starts, np.diff(np.append(starts, len(grouped))))
+
+    # --- state ---
+    def write(self) -> None:
+        if not self._chunks.fresh:
+            return
+        batch = self._chunks.settle(self.away())
+        rows = pa.RecordBatch.from_arrays(batch.columns[1:], schema=self._chunks.schema.remove(0))
+        found = Columns(rows).keys(self.key_selector)  # type: ignore[arg-type]
         assert found is not None
         groups: dict[tuple[Any, Any], list[Held]] = {}
-        for code, row in zip(found.which.to_pylist(), held_rows(batch), strict=True):
+        for code, row in zip(found.which.to_pylist(), held_rows(rows), strict=True):
             bounds = tuple([row[position] for position in self.bounds])
             groups.setdefault((found.distinct[code], bounds), []).append(row)
-        for (key, bounds), rows in groups.items():
-            self._add(key, bounds, rows)
+        for address, own in groups.items():
+            held = self.panes.get(address)
+            if held is None:
+                self.note(own[0][self.end] // MICROS, address)
+            self.panes.put(address, sorted([*(held or []), *own], key=self._order)[: self.spec.last])
 
-    def _add(self, key: Any, bounds: Any, rows: list[Held]) -> None:
-        last = instant_of(rows[0][self.end] // MICROS, self.zone, self.shifted) - 1
-        if not self.processing_time and last <= self.current_watermark:
-            self._late.inc(len(rows))
-            return
-        held = self._panes.get((key, bounds))
-        if held is None:
-            queue = self.timers.processing_time if self.processing_time else self.timers.event_time
-            queue.register(last, key, bounds)
-        self._panes.put((key, bounds), self._first([*(held or []), *rows]))
+    def end_of(self, address: Any, value: Any) -> int:
+        return int(value[0][self.end]) // MICROS
 
-    def _first(self, rows: list[Held]) -> list[Held]:
-        return sorted(rows, key=self._order)[: self.spec.last]
+    def put_back(self, entries: list[tuple[Any, Any]]) -> None:
+        rows = [(self.end_of(address, own), *row) for address, own in entries for row in own]
+        self._chunks.restore(batch_of(rows, self._chunks.schema))
 
-    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        held = self._panes.get((key, namespace)) or []
-        self._panes.remove((key, namespace))
-        for number, row in enumerate(held[self.spec.first - 1 :]):
-            self.gather(INSERT, (*row, self.spec.first + number) if self.spec.rank_column else row)
-
-    on_processing_time = on_event_time
+    # --- output ---
+    def fire(self, due: Due) -> None:
+        rows = self._chunks.take(due.taken(), due.kept)
+        positions, ranks = self._ranked(rows)
+        wanted = ranks >= self.spec.first - 1
+        if self.spec.last is not None:
+            wanted &= ranks < self.spec.last
+        positions, ranks = positions[wanted], ranks[wanted]
+        by_window = np.argsort(times_of(rows)[positions], kind="stable")
+        columns = rows.take(pa.array(positions[by_window])).columns[1:]
+        if self.spec.rank_column:
+            columns.append(pa.array(ranks[by_window] + 1).cast(self.schema.field(len(columns)).type))
+        self.complete.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))

@@ -70,7 +70,7 @@ def instant_of(millis: int, zone: str, shifted: bool) -> int:
 
 def moments(millis: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
     """Milliseconds as a column of TIMESTAMP."""
-    return pa.array(millis * MICROS).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
+    return pa.array(millis * MICROS).cast(kind)
 
 
 class WindowTableOperator(TableOperator):

@@ -103,6 +103,15 @@ class VectorFold(Fold):
         """Fold what the first phase made, a column for each part, into the accumulators of as many groups."""
         raise NotImplementedError
 
+    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+        """Parts that give these accumulators again when they are folded, as columns of `part_types`."""
+        raise NotImplementedError
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        """The results of groups whose parts are complete, as a column."""
+        fresh = [self.new() for _ in range(len(parts[0]))]
+        return self.column(self.values(self.fold_all(fresh, [held_values(part) for part in parts])))
+
     def argument(self, batch: pa.RecordBatch) -> pa.Array:
         """The only argument, NULL where FILTER leaves a row out."""
         column = batch.column(self.call.args[0])

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from penstock.table import types as t
 from penstock.table.arrow import arrow_type
 from penstock.table.runtime.aggregates.fold import Fold, Part, VectorFold
+from penstock.table.runtime.batches import column_of
 
 _EXACT = Context(prec=76, rounding=ROUND_HALF_UP)
 _BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16, t.IntType: 32, t.BigIntType: 64}
@@ -62,6 +63,12 @@ class Count(VectorFold):
     def fold_all(self, accumulators: Sequence[int], parts: Sequence[Sequence[Any]]) -> list[int]:
         return list(map(add, accumulators, parts[0]))
 
+    def unfolded(self, accumulators: Sequence[int]) -> list[pa.Array]:
+        return [pa.array(accumulators, pa.int64())]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        return parts[0]
+
     def values(self, accumulators: Sequence[int]) -> list[int]:
         return list(accumulators)
 
@@ -106,6 +113,17 @@ class Sum(VectorFold):
             for own, total, count in zip(accumulators, *parts, strict=True)
         ]
 
+    def unfolded(self, accumulators: Sequence[tuple[Any, int]]) -> list[pa.Array]:
+        totals, counts = self.part_types()
+        return [
+            totals_of([own[0] for own in accumulators], totals),
+            pa.array([own[1] for own in accumulators], counts),
+        ]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        there = pc.not_equal(parts[1], 0)
+        return as_declared(pc.if_else(there, parts[0], pa.scalar(None, parts[0].type)), self.arrow_type)
+
     def add(self, accumulator: tuple[Any, int], args: tuple[Any, ...], sign: int) -> tuple[Any, int]:
         value = args[0]
         return accumulator if value is None else (accumulator[0] + sign * value, accumulator[1] + sign)
@@ -144,6 +162,12 @@ class SumOfInserts(VectorFold):
             for own, part in zip(accumulators, parts[0], strict=True)
         ]
 
+    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+        return [totals_of(accumulators, self.part_types()[0])]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        return as_declared(parts[0], self.arrow_type)
+
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
         return accumulator if args[0] is None else args[0] if accumulator is None else accumulator + args[0]
 
@@ -166,6 +190,16 @@ def wrapped_all(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
     return [None if number is None else wrapped(int(number), declared) for number in numbers]
 
 
+def totals_of(sums: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Sums as a column. Whole numbers too large for it begin again at the other end, as they do in Arrow."""
+    return pa.array(wrapped_all(sums, t.BigIntType()) if pa.types.is_integer(kind) else sums, kind)
+
+
+def as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column of sums or quotients in the type of the result; whole numbers wrap around."""
+    return column if column.type == kind else column.cast(kind, safe=False)
+
+
 class SumOrZero(Sum):
     """A sum that is 0 where there is nothing to add."""
 
@@ -175,6 +209,10 @@ class SumOrZero(Sum):
 
     def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
         return [0 if found is None else found for found in super().values(accumulators)]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        found = super().result(parts)
+        return found.fill_null(pa.scalar(0).cast(found.type)) if found.null_count else found
 
 
 class Avg(Sum):
@@ -186,6 +224,12 @@ class Avg(Sum):
 
     def values(self, accumulators: Sequence[tuple[Any, int]]) -> list[Any]:
         return [self.value(accumulator) for accumulator in accumulators]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        if isinstance(self.call.type, t.DecimalType):  # whose places Arrow's division does not have
+            return VectorFold.result(self, parts)
+        counts = pc.if_else(pc.not_equal(parts[1], 0), parts[1], pa.scalar(None, parts[1].type))
+        return as_declared(pc.divide(parts[0], counts.cast(parts[0].type)), self.arrow_type)
 
 
 def _quotient(total: Any, count: Any, declared: t.DataType) -> Any:
@@ -274,6 +318,12 @@ class Extreme(VectorFold):
         if value is None:
             return accumulator
         return value if accumulator is None else self._better(accumulator, value)
+
+    def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
+        return [column_of(accumulators, self.part_types()[0])]
+
+    def result(self, parts: Sequence[pa.Array]) -> pa.Array:
+        return as_declared(parts[0], self.arrow_type)
 
     def values(self, accumulators: Sequence[Any]) -> list[Any]:
         return list(accumulators)
