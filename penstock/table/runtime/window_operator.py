@@ -209,8 +209,7 @@ class WindowOperator(KeyedTableOperator):
         left = set(kept.tolist()) if self.addresses else set()
         for end in [end for end in self.addresses if end not in left]:
             self._away.discard(end)
-            for address in self.addresses.pop(end):
-                self.panes.remove(address)
+            self.panes.remove_all(self.addresses.pop(end))
 
     # --- output ---
     def flush(self) -> None:
