@@ -97,6 +97,15 @@ class EnvironmentSettings:
         except (ValueError, ConfigurationError, InvalidParallelism) as error:
             raise ConfigurationError(f"option {name} cannot be {values[name]!r}: {error}") from None
 
+    def forget(self, name: str) -> None:
+        """Take an option back: it has its default again, and a job starts from nothing."""
+        self.given.remove_config(name)
+        option = _OPTIONS.get(name)
+        if option is not None and option.name == "execution.state-recovery.path":
+            self.restore_path = None
+        elif option is not None and option.default is not None:
+            option.apply(self, option.default)
+
     def parallelism(self) -> int:
         """The job's parallelism: as set, else the number of cores that a local master uses."""
         chosen = self.config.get_parallelism()

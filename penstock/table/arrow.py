@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.common.time import Instant
 from penstock.common.types import Row
 from penstock.table import types as t
 
 if TYPE_CHECKING:
     from penstock.table.plan.nodes import Columns
 
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 KIND = "$kind"
 """The name of the last column of a batch whose rows are not all inserts: the value of a RowKind, int8."""
 
@@ -164,6 +166,8 @@ def _naive(value: Any) -> Any:
 
 
 def _aware(value: Any) -> Any:
+    if isinstance(value, Instant):
+        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     if isinstance(value, datetime.datetime) and value.tzinfo is None:
         return value.replace(tzinfo=datetime.UTC)
     return value

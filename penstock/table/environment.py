@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 from penstock.common.configuration import Configuration
@@ -23,7 +24,7 @@ from penstock.table.resolving import Resolver
 from penstock.table.schema import Schema
 from penstock.table.session import EnvironmentSession
 from penstock.table.statement_set import StatementSet
-from penstock.table.statements import Statements
+from penstock.table.statements import RUNTIME_MODE, Statements
 from penstock.table.table import Table
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
@@ -45,6 +46,7 @@ class TableEnvironment:
         self._session = EnvironmentSession(self._catalogs, self._config, self._batch)
         self._statements = Statements(self)
         self._execution = Execution(env, self._config, self._batch)
+        self._unnamed = count()
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
@@ -269,6 +271,23 @@ class TableEnvironment:
     def get_config(self) -> TableConfig:
         return self._config
 
+    def _switch(self, mode: str) -> None:
+        """Run what follows as a stream, or over what is there: SET 'execution.runtime-mode'."""
+        modes = {one.name: one for one in (RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH)}
+        wanted = modes.get(mode.upper())
+        if wanted is None:
+            raise ValidationException(f"'execution.runtime-mode' is streaming or batch, not '{mode}'")
+        self._env.set_runtime_mode(wanted)
+        self._batch = wanted is RuntimeExecutionMode.BATCH
+        self._session.batch = self._execution.batch = self._batch
+
+    def _forget(self, key: str) -> None:
+        """Take an option back: RESET."""
+        self._config.reset(key)
+        self._env._settings.forget(key)
+        if key == RUNTIME_MODE:
+            self._switch("streaming")
+
     def add_python_file(self, file_path: str) -> None:
         self._env.add_python_file(file_path)
 
@@ -304,6 +323,11 @@ class TableEnvironment:
 
     def _to_spark(self, table: Table) -> Any:
         return self._execution.to_spark(table)
+
+    def _unnamed_view(self, table: Table) -> str:
+        name = f"UnnamedTable${next(self._unnamed)}"
+        self._create(name, self._view_entry(table), True, False)
+        return name
 
     def _register_anonymous(self, descriptor: TableDescriptor) -> tuple[str, ...]:
         path = (f"*anonymous_{descriptor.options.get('connector', 'table')}${len(self._catalogs.temporary) + 1}*",)

@@ -11,6 +11,7 @@ from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import TableException
+from penstock.table import options
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.planning import Planner
@@ -32,12 +33,13 @@ class Execution:
     def __init__(self, env: StreamExecutionEnvironment, config: TableConfig, batch: bool) -> None:
         self._env = env
         self._config = config
-        self._batch = batch
+        self.batch = batch
 
     def planner(self) -> Planner:
         """Plans with the options as they are now."""
         self._env.configure(self._config.get_configuration())
-        return Planner(self._env, self._config, self._batch)
+        options.apply(self._config.to_map(), self._env)
+        return Planner(self._env, self._config, self.batch)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -55,7 +57,7 @@ class Execution:
         with self._alone():
             stream = self.planner().rows(relation)
             rows = stream.execute_and_collect(self._config.get(JOB_NAME, "") or "collect")
-        return TableResult(schema, rows, job=JobClient(rows._job), streaming=not self._batch, wait=lambda _: None)
+        return TableResult(schema, rows, job=JobClient(rows._job), streaming=not self.batch, wait=lambda _: None)
 
     def inserts(self, inserts: Sequence[Insert]) -> TableResult:
         """Run inserts as one job. How many rows they write is not known: -1."""
@@ -64,7 +66,11 @@ class Execution:
             self.planner().insert(inserts)
             job = self._env.execute_async(self._config.get(JOB_NAME, "") or f"insert-into_{','.join(names)}")
         schema = ResolvedSchema.physical(names, [BigIntType()] * len(names))
-        return TableResult(schema, _Held([Row(*[-1] * len(names))]), ResultKind.SUCCESS_WITH_CONTENT, job, inserts=True)
+        held = _Held([Row(*[-1] * len(names))])
+        result = TableResult(schema, held, ResultKind.SUCCESS_WITH_CONTENT, job, inserts=True)
+        if self._config.get("table.dml-sync", "false").lower() == "true":
+            result.wait()
+        return result
 
     def attach(self, inserts: Sequence[Insert]) -> None:
         """Add inserts to the program that the stream environment will run."""

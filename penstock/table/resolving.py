@@ -44,15 +44,19 @@ class Resolver:
         return kind.not_null() if column.name in schema.primary_key else kind
 
     def completed(self, source: Relation, schema: Schema) -> Relation:
-        """Computed columns, in the order of the schema, and the watermark on top of what is read."""
-        relation = source
-        if any(column.expression is not None for column in schema.columns):
-            read = iter(range(len(source.columns)))
+        """Computed columns, in the order of the schema, and the watermark on top of what is read.
+
+        What is read and no column of the schema can be used by computed columns, and is gone then.
+        """
+        relation, read, names = source, source.names(), [column.name for column in schema.columns]
+        if read != names:
             exprs: list[Rex] = [
-                source.ref(next(read)) if column.expression is None else self._computed(column, source.columns)
+                source.ref(read.index(column.name))
+                if column.expression is None
+                else self._computed(column, source.columns)
                 for column in schema.columns
             ]
-            relation = project(source, exprs, [column.name for column in schema.columns])
+            relation = project(source, exprs, names)
         for mark in schema.watermarks:
             relation = self._watermark(relation, mark)
         return relation

@@ -23,6 +23,8 @@ from penstock.table.types import DataTypes
 if TYPE_CHECKING:
     from penstock.table.environment import TableEnvironment
 
+RUNTIME_MODE = "execution.runtime-mode"
+
 
 class Statements:
     """The statements of an environment."""
@@ -58,7 +60,7 @@ class Statements:
         statement = self._one(text)
         method = self._methods.get(type(statement))
         if method is None:
-            raise UnsupportedOperation(f"{text.strip().splitlines()[0]}: this statement has no meaning here")
+            raise TableException(f"{text.strip().splitlines()[0]}: this statement has no meaning here")
         return method(statement)
 
     @staticmethod
@@ -204,13 +206,15 @@ class Statements:
         if one.key is None:
             rows = sorted(config.to_map().items())
             return TableResult.of(["key", "value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
+        if one.key == RUNTIME_MODE:
+            self._t_env._switch(one.value or "")
         config.set(one.key, one.value or "")
         return TableResult.ok()
 
     def _reset(self, one: st.Reset) -> TableResult:
         config = self._t_env.get_config()
         for key in list(config.to_map()) if one.key is None else [one.key]:
-            config.reset(key)
+            self._t_env._forget(key)
         return TableResult.ok()
 
 

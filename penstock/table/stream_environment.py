@@ -78,14 +78,13 @@ class StreamTableEnvironment(TableEnvironment):
         elif not any(column.is_physical for column in schema.columns):
             physical = tuple(SchemaColumn(column.name, column.type) for column in columns)
             schema = replace(schema, columns=(*physical, *schema.columns))
-        read, metadata = self._resolver.read_columns(schema)
+        read, metadata = _in_stream(*self._resolver.read_columns(schema), columns)
         names = [column.name for column in read]
         key = tuple(names.index(name) for name in schema.primary_key)
         changelog = mode != ChangelogMode.insert_only()
         upserts = changelog and RowKind.UPDATE_BEFORE not in mode.kinds
         if upserts and not key:
             raise ValidationException("a stream of upserts needs a primary key in its schema")
-        read = _matched(read, columns, metadata)
         scan = StreamScan(read, stream, _name_of(stream), changelog, key if upserts else None, metadata, key)
         return self._resolver.completed(scan, schema)
 
@@ -156,15 +155,25 @@ def _columns_of(stream: DataStream) -> Columns:
         ) from error
 
 
-def _matched(read: Columns, found: Columns, metadata: tuple[tuple[int, str], ...]) -> Columns:
-    """The columns that a schema reads, checked to be there; their order is that of the schema."""
-    names, hidden = {column.name for column in found}, {index for index, _ in metadata}
-    missing = [column.name for index, column in enumerate(read) if index not in hidden and column.name not in names]
+Metadata = tuple[tuple[int, str], ...]
+
+
+def _in_stream(declared: Columns, metadata: Metadata, found: Columns) -> tuple[Columns, Metadata]:
+    """The fields of a stream in its own order, as a schema declares them, and behind them its metadata.
+
+    Fields that are not declared are there for computed columns.
+    """
+    keys = dict(metadata)
+    stored = {column.name: column for index, column in enumerate(declared) if index not in keys}
+    missing = stored.keys() - {column.name for column in found}
     if missing:
         raise ValidationException(
-            f"the stream has no field {', '.join(missing)}; it has: {', '.join(column.name for column in found)}"
+            f"the stream has no field {', '.join(sorted(missing))}; it has: "
+            f"{', '.join(column.name for column in found)}"
         )
-    return read
+    fields = tuple(stored.get(column.name, column) for column in found)
+    moved = tuple((len(fields) + place, key) for place, (_, key) in enumerate(metadata))
+    return (*fields, *(declared[index] for index, _ in metadata)), moved
 
 
 def _name_of(stream: DataStream) -> str:

@@ -55,6 +55,7 @@ class Table:
     def __init__(self, relation: Relation, t_env: TableEnvironment) -> None:
         self._relation = relation
         self._t_env = t_env
+        self._view: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         """A column, as an expression: `table.price * 2`."""
@@ -63,7 +64,10 @@ class Table:
         return col(name)
 
     def __str__(self) -> str:
-        return f"UnnamedTable${id(self)}"
+        """A name by which SQL knows it from now on, as in f"SELECT * FROM {table}"."""
+        if self._view is None:
+            self._view = self._t_env._unnamed_view(self)
+        return self._view
 
     # --- rows and columns ---
     def select(self, *fields: Any) -> Table:
@@ -135,7 +139,7 @@ class Table:
     def _row_call(self, func: Any) -> Any:
         """A function that was given as it is gets the whole row."""
         wrapper = None if isinstance(func, Expression) else wrapper_of(func)
-        return as_expression(func, "map") if wrapper is None else of_row(wrapper, self._relation.names())
+        return as_expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
 
     def flat_map(self, func: Any) -> Table:
         """Any number of rows for each row, made by a table function."""
@@ -190,11 +194,11 @@ class Table:
 
     def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
         """Every row with each row that a table function makes of it."""
-        return self._correlated(as_expression(table_function_call, "join_lateral"), False, join_predicate)
+        return self._correlated(self._row_call(table_function_call), False, join_predicate)
 
     def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
         """The same; a row of which the function makes nothing comes with NULLs."""
-        return self._correlated(as_expression(table_function_call, "left_outer_join_lateral"), True, join_predicate)
+        return self._correlated(self._row_call(table_function_call), True, join_predicate)
 
     def _correlated(self, call: Any, outer: bool, predicate: Any) -> Table:
         rex = bind(without_alias(call), self._relation.columns)

@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from penstock.common.configuration import Configuration, parse_duration
+from penstock.table.options import check
 from penstock.table.sql_dialect import SqlDialect
 
 __all__ = ["TableConfig"]
@@ -34,7 +35,9 @@ class TableConfig:
     def set(self, key: str, value: Any) -> TableConfig:
         if not isinstance(key, str) or not isinstance(value, (str, int, float, bool)):
             raise TypeError(f"an option has a name and a plain value, not {key!r} = {value!r}")
-        self._configuration.set_string(key, str(value).lower() if isinstance(value, bool) else str(value))
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        check(key, text)
+        self._configuration.set_string(key, text)
         return self
 
     def reset(self, key: str) -> TableConfig:

@@ -299,12 +299,14 @@ def _deterministic(function: Any, declared: bool | None, name: str) -> bool:
     return function.is_deterministic()
 
 
-def _decorated(kind: str, f: Any, func_type: str, **options: Any) -> Any:
+def _decorated(f: Any, *declared: Any) -> Any:
+    """A wrapper of a function, or what makes one of the function below; `declared` is as in the wrapper."""
+    func_type = declared[-1]
     if func_type not in {"general", "pandas", "arrow"}:
         raise ValueError(f"the func_type of a function is general, pandas or arrow, not {func_type}")
 
     def make(function: Any) -> UserDefinedFunctionWrapper:
-        return UserDefinedFunctionWrapper(function, kind, func_type=func_type, **options)
+        return UserDefinedFunctionWrapper(function, *declared)
 
     return make if f is None else make(f)
 
@@ -321,15 +323,7 @@ def udf(
     func_type: str = "general",
 ) -> Any:
     """A scalar function. With func_type "pandas" or "arrow" it takes and gives whole columns."""
-    return _decorated(
-        "scalar",
-        f,
-        func_type,
-        input_types=input_types,
-        result_type=result_type,
-        deterministic=deterministic,
-        name=name,
-    )
+    return _decorated(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
 
 
 def udtf(
@@ -340,15 +334,7 @@ def udtf(
     name: str | None = None,
 ) -> Any:
     """A table function."""
-    return _decorated(
-        "table",
-        f,
-        "general",
-        input_types=input_types,
-        result_type=result_types,
-        deterministic=deterministic,
-        name=name,
-    )
+    return _decorated(f, "table", input_types, result_types, None, deterministic, name, "general")
 
 
 def udaf(
@@ -361,16 +347,7 @@ def udaf(
     func_type: str = "general",
 ) -> Any:
     """An aggregate function. With func_type "pandas" it is a plain function from columns to a value."""
-    return _decorated(
-        "aggregate",
-        f,
-        func_type,
-        input_types=input_types,
-        result_type=result_type,
-        accumulator_type=accumulator_type,
-        deterministic=deterministic,
-        name=name,
-    )
+    return _decorated(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
 
 
 def udtaf(
@@ -383,13 +360,4 @@ def udtaf(
     func_type: str = "general",
 ) -> Any:
     """A table aggregate function."""
-    return _decorated(
-        "table_aggregate",
-        f,
-        func_type,
-        input_types=input_types,
-        result_type=result_type,
-        accumulator_type=accumulator_type,
-        deterministic=deterministic,
-        name=name,
-    )
+    return _decorated(f, "table_aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
