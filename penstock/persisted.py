@@ -31,6 +31,8 @@ PLACES = {
     "KafkaSplit": "penstock.connectors.kafka.source",
     "MergingWindowSet": "penstock.runtime.windows.merging_windows",
     "PartialMatches": "penstock.cep.partial_matches",
+    "PartitionStanding": "penstock.table.connectors.file_sink",
+    "PartitionWaiting": "penstock.table.connectors.file_sink",
     "Pending": "penstock.connectors.files.parts",
     "Prepared": "penstock.connectors.committing.prepared",
     "SessionSet": "penstock.runtime.windows.merging_windows",

@@ -166,12 +166,14 @@ class AvroBulkWriters:
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
         """Write dicts with the fields of a schema."""
-        return WriterFactory(_AvroWriter, (expected(AvroSchema, schema),))
+        return WriterFactory(AvroWriter, (expected(AvroSchema, schema),))
 
 
-class _AvroWriter(BulkWriter):
-    def __init__(self, stream: IO[bytes], schema: AvroSchema) -> None:
-        self._writer = fastavro().write.Writer(stream, parsed(schema.schema_string), codec="deflate")
+class AvroWriter(BulkWriter):
+    """Writes dicts into a container file."""
+
+    def __init__(self, stream: IO[bytes], schema: AvroSchema, codec: str = "deflate") -> None:
+        self._writer = fastavro().write.Writer(stream, parsed(schema.schema_string), codec=codec)
 
     def add_element(self, element: Any) -> None:
         try:

@@ -7,7 +7,7 @@ import re
 
 from penstock.common.time import Instant
 
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 

@@ -11,7 +11,7 @@ from penstock.errors import ValidationException
 from penstock.table import functions, sql
 from penstock.table.catalogs import Catalogs
 from penstock.table.expression import Expression
-from penstock.table.functions.binding import bind, literal
+from penstock.table.functions.binding import bind
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import Literal, Rex
@@ -93,7 +93,8 @@ class EnvironmentSession:
         target, _ = self.resolver.read_columns(entry.schema)
         virtual = {column.name for column in entry.schema.columns if column.virtual}
         written = tuple(column for column in target if column.name not in virtual)
-        names = columns or tuple(column.name for column in written if column.name not in dict(partition))
+        fixed = self._fixed(partition, entry, path)
+        names = columns or tuple(column.name for column in written if column.name not in fixed)
         if len(names) != len(relation.columns):
             raise ValidationException(
                 f"the columns of the query do not fit those of {'.'.join(path)}: "
@@ -103,17 +104,26 @@ class EnvironmentSession:
         unknown = [name for name in names if name not in {column.name for column in written}]
         if unknown:
             raise ValidationException(f"{'.'.join(path)} has no column {', '.join(unknown)} that can be written")
-        exprs = [self._written(relation, column, given, dict(partition), path) for column in written]
+        exprs = [self._written(relation, column, given, fixed, path) for column in written]
         same = [column.name for column in written] == relation.names() and all(
             expr == relation.ref(index) for index, expr in enumerate(exprs)
         )
         input = relation if same else project(relation, exprs, [column.name for column in written])
         return Insert(written, input, whole, entry, overwrite, partition)
 
+    def _fixed(self, partition: tuple[tuple[str, Any], ...], entry: Any, path: tuple[str, ...]) -> dict[str, Rex]:
+        """The values of PARTITION (name = value), by their columns."""
+        unknown = [name for name, _ in partition if name not in entry.partition_keys]
+        if unknown:
+            keys = ", ".join(entry.partition_keys)
+            known = f"is partitioned by {keys}" if keys else "is not partitioned"
+            raise ValidationException(f"PARTITION ({unknown[0]} = ...): {'.'.join(path)} {known}")
+        return {name: self.bound(value, ()) for name, value in partition}
+
     @staticmethod
-    def _written(relation: Relation, column: Any, given: dict[str, int], partition: dict[str, Any], path: Any) -> Rex:
-        if column.name in partition:
-            return functions.cast(literal(partition[column.name]), column.type)
+    def _written(relation: Relation, column: Any, given: dict[str, int], fixed: dict[str, Rex], path: Any) -> Rex:
+        if column.name in fixed:
+            return functions.cast(fixed[column.name], column.type)
         if column.name not in given:
             if not column.type._nullable:
                 raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")

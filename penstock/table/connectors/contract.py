@@ -11,7 +11,9 @@ from penstock.common.configuration import parse_duration
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, ValidationException
+from penstock.launch.options import parse_memory_size
 from penstock.table.plan.nodes import Columns
+from penstock.table.plan.rex import Rex
 
 
 @dataclass
@@ -68,6 +70,14 @@ class Options:
         except (ConfigurationError, ValueError):
             raise self._wrong(name, "a duration such as '10 s'") from None
 
+    def size(self, name: str) -> int | None:
+        """A number of bytes."""
+        value = self.text(name)
+        try:
+            return None if value is None else parse_memory_size(value)
+        except ValueError:
+            raise self._wrong(name, "a size such as '128 mb'") from None
+
     def below(self, prefix: str) -> dict[str, str]:
         """All options whose names begin so, without the prefix."""
         self.prefixes.add(prefix)
@@ -100,6 +110,10 @@ class Declared:
     """The columns of the primary key."""
     partition_keys: tuple[str, ...] = ()
     batch: bool = False
+    pruning: Rex | None = None
+    """A condition over the columns of the partition: rows of partitions for which it is not true are not needed."""
+    overwrite: bool = False
+    """Whether what is written takes the place of what is there."""
 
     def physical(self) -> Columns:
         """The columns that are part of the record."""
@@ -113,6 +127,10 @@ class Connector:
     name = ""
     wants_rows = True
     """Whether its sink gets Rows with kinds; batches otherwise."""
+    overwrites = False
+    """Whether it understands INSERT OVERWRITE, in BATCH mode."""
+    writes_metadata = True
+    """Whether metadata columns that are not VIRTUAL can be written."""
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
         """Whether a source brings more than inserts, and whether these are upserts without UPDATE_BEFORE."""

@@ -2,85 +2,191 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.time import Duration
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import BadRecords
-from penstock.connectors.files.buckets import BucketAssigner
-from penstock.connectors.files.sink import FileSink
-from penstock.connectors.files.source import FileSource
+from penstock.connectors.files.access import Files
+from penstock.connectors.files.buckets import BucketAssigner, DefaultRollingPolicy, OnCheckpointRollingPolicy
+from penstock.connectors.files.writer import FileSettings
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ValidationException
-from penstock.formats.contracts import StreamFormat
-from penstock.table.connectors.contract import Connector, Declared
-from penstock.table.connectors.formats import file_formats
+from penstock.table.connectors.contract import Connector, Declared, Options
+from penstock.table.connectors.file_partition_time import CommitRule, commit_rule
+from penstock.table.connectors.file_partitions import DEFAULT_NAME, PartitionFolders, Partitions
+from penstock.table.connectors.file_scan import METADATA, Chosen, TableFiles
+from penstock.table.connectors.file_sink import StoredRows, TableFileSink
+from penstock.table.connectors.formats import CHANGELOGS, FileFormats, file_formats
+from penstock.table.functions.java_regex import compiled_regex
 from penstock.table.plan.nodes import Columns
+from penstock.table.plan.rex import InputRef, Rex, rewritten
+
+MINUTE = 60_000
 
 
 class FileSystem(Connector):
     """A directory with files; a partitioned table has a directory for each value, `day=2024-01-01/`."""
 
     name = "filesystem"
+    overwrites = True
+    writes_metadata = False
+
+    def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
+        return options.get("format") in CHANGELOGS, False
+
+    def takes_changes(self, table: Declared) -> bool:
+        return table.options.text("format") in CHANGELOGS
 
     def source(self, env: StreamExecutionEnvironment, table: Declared) -> DataStream:
-        options = table.options
-        path, formats = options.required("path"), file_formats(options, self._stored(table))
-        self._refuse_partitions(table, "read")
-        interval = options.millis("source.monitor-interval")
-        _writing_options(options)
-        options.refuse_unknown()
-        reading = formats.reading
-        builder = (
-            FileSource.for_record_stream_format(reading, path)
-            if isinstance(reading, StreamFormat)
-            else FileSource.for_bulk_file_format(reading, path)
+        known = FileTable.of(table)
+        interval = known.monitor_interval
+        source = TableFiles(
+            known.formats.reading,
+            (known.path,),
+            None if interval is None else interval / 1000,
+            chosen=Chosen(known.pattern, known.partitions, _over_keys(table)),
+            stored=tuple(column.name for column in known.stored),
+            partitions=known.partitions,
+            metadata=tuple((table.columns[index].name, key) for index, key in table.metadata),
         )
-        if interval is not None:
-            builder = builder.monitor_continuously(Duration.of_millis(interval))
-        skipped = BadRecords.skip() if formats.ignores_errors else None
-        return env.from_source(
-            builder.build(), WatermarkStrategy.no_watermarks(), f"files {table.name}", bad_records=skipped
-        )
+        skipped = BadRecords.skip() if known.formats.ignores_errors else None
+        strategy = WatermarkStrategy.no_watermarks()
+        return env.from_source(source, strategy, f"files {table.name}", bad_records=skipped)
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
-        options = table.options
-        path, formats = options.required("path"), file_formats(options, self._stored(table))
-        _writing_options(options)
-        options.millis("source.monitor-interval")
+        known = FileTable.of(table)
+        if table.overwrite and not table.batch:
+            raise ValidationException(f"table {table.name}: INSERT OVERWRITE is for BATCH mode; a stream has no end")
+        sink = TableFileSink(known.settings(table), known.rule, known.replaced(table))
+        added = stream.sink_to(sink).name(f"files {table.name}")
+        if known.parallelism is not None:
+            added.set_parallelism(known.parallelism)
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """The options of a table in files, all of them checked, whether it is read or written."""
+
+    path: str
+    formats: FileFormats
+    stored: Columns
+    """The columns that are in the files."""
+    partitions: Partitions | None
+    rule: CommitRule | None
+    pattern: str | None
+    monitor_interval: int | None
+    rolling: dict[str, Any]
+    parallelism: int | None
+
+    @staticmethod
+    def of(table: Declared) -> FileTable:
+        options, physical = table.options, table.physical()
+        _check_keys(table, physical)
+        stored = tuple(column for column in physical if column.name not in table.partition_keys)
+        path, default_name = options.required("path"), options.text("partition.default-name", DEFAULT_NAME)
+        by_name = {column.name: column for column in physical}
+        keys = tuple(by_name[name] for name in table.partition_keys)
+        made = FileTable(
+            path,
+            file_formats(options, stored),
+            stored,
+            Partitions(keys, default_name or DEFAULT_NAME) if keys else None,
+            commit_rule(options, table.partition_keys),
+            _pattern(options),
+            _interval(options),
+            _rolling(options),
+            options.whole("sink.parallelism"),
+        )
+        _refuse_compaction(options)
         options.refuse_unknown()
-        self._refuse_partitions(table, "written")
-        sink = FileSink.for_bulk_format(path, formats.writing).with_bucket_assigner(
-            BucketAssigner.base_path_bucket_assigner()
+        return made
+
+    def settings(self, table: Declared) -> FileSettings:
+        """How files are written: where, with which columns, and when they are full."""
+        names = [column.name for column in table.columns]
+        places = tuple(names.index(column.name) for column in self.stored)
+        rows = StoredRows(self.formats.writing, None if self.partitions is None else places, self.formats.prepared)
+        folders: BucketAssigner = BucketAssigner.base_path_bucket_assigner()
+        if self.partitions is not None:
+            folders = PartitionFolders(self.partitions, tuple(names.index(key.name) for key in self.partitions.keys))
+        return FileSettings(Files(self.path).url(), writer_factory=rows, bucket_assigner=folders, **self.rolling)
+
+    def replaced(self, table: Declared) -> tuple[str | None] | None:
+        """What INSERT OVERWRITE replaces: the table, or the partitions that get rows."""
+        if not table.overwrite:
+            return None
+        return (Files(self.path).url() if self.partitions is None else None,)
+
+
+def _check_keys(table: Declared, physical: Columns) -> None:
+    names = [column.name for column in physical]
+    missing = [key for key in table.partition_keys if key not in names]
+    if missing:
+        raise ValidationException(
+            f"table {table.name}: Partition column '{missing[0]}' not defined in the table schema; there are: "
+            f"{', '.join(names)}"
         )
-        (stream if formats.prepared is None else stream.map(formats.prepared)).sink_to(sink.build()).name(
-            f"files {table.name}"
+    if len(names) == len(table.partition_keys):
+        raise ValidationException(f"table {table.name}: all columns are in PARTITIONED BY; one at least must not be")
+    for index, key in table.metadata:
+        if key not in METADATA:
+            raise ValidationException(
+                f"Invalid metadata key '{key}' in column '{table.columns[index].name}' of table {table.name}: files "
+                f"have {', '.join(METADATA)}"
+            )
+
+
+def _over_keys(table: Declared) -> Rex | None:
+    """The condition over the columns of the partition alone."""
+    if table.pruning is None:
+        return None
+    names = [column.name for column in table.columns]
+    places = {names.index(key): place for place, key in enumerate(table.partition_keys)}
+    return rewritten(
+        table.pruning, lambda one: InputRef(one.type, places[one.index]) if isinstance(one, InputRef) else None
+    )
+
+
+# --- options ---
+def _pattern(options: Options) -> str | None:
+    pattern = options.text("source.path.regex-pattern")
+    if pattern:
+        try:
+            compiled_regex(pattern)
+        except re.error as error:
+            raise ValidationException(
+                f"table {options.table}: 'source.path.regex-pattern' is no regular expression: {error}"
+            ) from error
+    return pattern or None
+
+
+def _interval(options: Options) -> int | None:
+    interval = options.millis("source.monitor-interval")
+    if interval is not None and interval <= 0:
+        raise ValidationException(f"table {options.table}: 'source.monitor-interval' is longer than zero")
+    return interval
+
+
+def _rolling(options: Options) -> dict[str, Any]:
+    """When a file is closed before its checkpoint: at a size or an age, if one is given."""
+    size = options.size("sink.rolling-policy.file-size")
+    age = options.millis("sink.rolling-policy.rollover-interval")
+    idle = options.millis("sink.rolling-policy.inactivity-interval")
+    check = options.millis("sink.rolling-policy.check-interval", MINUTE) or MINUTE
+    if size is None and age is None and idle is None:
+        return {"rolling_policy": OnCheckpointRollingPolicy()}
+    policy = DefaultRollingPolicy(size or 128 << 20, age or 30 * MINUTE, idle or 30 * MINUTE)
+    return {"rolling_policy": policy, "bucket_check_interval": check}
+
+
+def _refuse_compaction(options: Options) -> None:
+    options.size("compaction.file-size")
+    options.whole("compaction.parallelism")
+    if options.flag("auto-compaction"):
+        raise ValidationException(
+            f"table {options.table}: 'auto-compaction' is not offered for tables; a FileSink of a stream can compact"
         )
-
-    @staticmethod
-    def _stored(table: Declared) -> Columns:
-        """The columns that are in the files: those of the partition are in the names of their directories."""
-        return tuple(column for column in table.physical() if column.name not in table.partition_keys)
-
-    @staticmethod
-    def _refuse_partitions(table: Declared, verb: str) -> None:
-        if table.partition_keys:
-            raise ValidationException(f"table {table.name}: a partitioned table cannot be {verb} yet")
-
-
-def _writing_options(options: Any) -> None:
-    for name in (
-        "sink.rolling-policy.file-size",
-        "sink.rolling-policy.rollover-interval",
-        "sink.rolling-policy.check-interval",
-        "sink.rolling-policy.inactivity-interval",
-        "auto-compaction",
-        "compaction.file-size",
-        "partition.default-name",
-        "sink.parallelism",
-        "sink.partition-commit.trigger",
-        "sink.partition-commit.delay",
-        "sink.partition-commit.policy.kind",
-    ):
-        options.text(name)

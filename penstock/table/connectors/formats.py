@@ -9,9 +9,10 @@ from typing import Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriterFactory
+from penstock.common.time import Instant
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.errors import ValidationException
 from penstock.formats.contracts import BulkFormat, StreamFormat
 from penstock.table import types as t
@@ -19,7 +20,6 @@ from penstock.table.connectors.contract import Options
 from penstock.table.plan.nodes import Columns
 from penstock.table.stream_types import type_information
 
-FORMATS = ("csv", "json", "avro", "parquet", "orc", "raw")
 CHANGELOGS = ("debezium-json", "canal-json", "maxwell-json", "ogg-json")
 
 
@@ -44,7 +44,14 @@ def row_type(columns: Columns) -> RowTypeInfo:
 def file_formats(options: Options, columns: Columns) -> FileFormats:
     """The format of a table in files."""
     name = options.required("format")
-    makers = {"csv": _csv, "json": _json, "parquet": _parquet, "orc": _orc, "avro": _avro, "raw": _raw}
+    makers = {
+        "csv": _csv,
+        "json": _json,
+        "parquet": _parquet,
+        "orc": _orc,
+        "avro": _avro,
+        **dict.fromkeys(("raw", *CHANGELOGS), _messages),
+    }
     make = makers.get(name)
     if make is None:
         known = ", ".join(makers)
@@ -125,7 +132,7 @@ def _parquet(options: Options, columns: Columns) -> FileFormats:
 
     options.below("parquet.")
     kinds = row_type(columns)
-    return FileFormats(ParquetColumnarRowInputFormat(kinds), ParquetBulkWriters.for_row_type(kinds))
+    return FileFormats(ParquetColumnarRowInputFormat(kinds), ParquetBulkWriters.for_row_type(kinds), _instants(columns))
 
 
 def _orc(options: Options, columns: Columns) -> FileFormats:
@@ -133,26 +140,50 @@ def _orc(options: Options, columns: Columns) -> FileFormats:
 
     options.below("orc.")
     kinds = row_type(columns)
-    return FileFormats(OrcColumnarRowInputFormat(kinds), OrcBulkWriters.for_row_type(kinds))
+    return FileFormats(OrcColumnarRowInputFormat(kinds), OrcBulkWriters.for_row_type(kinds), _instants(columns))
 
 
 def _avro(options: Options, columns: Columns) -> FileFormats:
-    raise ValidationException(
-        f"table {options.table}: files cannot be read or written as 'avro' yet; use parquet, orc, json or csv"
-    )
+    from penstock.formats.avro_rows import CODECS, AvroRowFormat, AvroRowWriters
+    from penstock.table.connectors.messages import avro_schema
+
+    codec = options.choice("avro.codec", CODECS, "deflate")
+    names = tuple(column.name for column in columns)
+    return FileFormats(AvroRowFormat(names), AvroRowWriters(avro_schema(columns), codec))
 
 
-def _raw(options: Options, columns: Columns) -> FileFormats:
-    from penstock.formats.json import JsonLinesWriters
-    from penstock.formats.text import TextLineFormat
+def _messages(options: Options, columns: Columns) -> FileFormats:
+    from penstock.table.connectors.line_formats import message_lines
 
-    if len(columns) != 1 or not isinstance(columns[0].type, t.VarCharType):
-        raise ValidationException(f"table {options.table}: the format 'raw' has one column, a STRING")
-    charset = options.text("raw.charset", "UTF-8") or "UTF-8"
-    return FileFormats(TextLineFormat(charset), JsonLinesWriters.for_values())
+    return FileFormats(*message_lines(options, options.required("format"), columns))
 
 
-# --- moments as texts ---
+# --- moments ---
+def _instants(columns: Columns) -> Callable[[Row], Row] | None:
+    """Makes Instants of the moments with a zone, which columnar formats want; None if there are none."""
+    places = tuple(i for i, column in enumerate(columns) if isinstance(column.type, t.LocalZonedTimestampType))
+    return Instants(places) if places else None
+
+
+@dataclass(frozen=True)
+class Instants:
+    """A row whose moments at some places are Instants."""
+
+    places: tuple[int, ...]
+
+    def __call__(self, row: Row) -> Row:
+        values = list(row)
+        for place in self.places:
+            if isinstance(value := values[place], datetime.datetime):
+                seconds, rest = divmod(value - _EPOCH, _SECOND)
+                values[place] = Instant(seconds, rest.microseconds * 1000)
+        return make_row(row._names, tuple(values), row.get_row_kind())
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_SECOND = datetime.timedelta(seconds=1)
+
+
 @dataclass(frozen=True)
 class Texts:
     """Writes the moments of a row as texts, since SQL has a form of its own for them."""

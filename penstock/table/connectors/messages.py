@@ -286,6 +286,8 @@ def avro_schema(columns: Columns) -> str:
 def _avro(kind: t.DataType, name: str) -> Any:
     made = _AVRO.get(type(kind))
     match kind:
+        case t.TimestampType() | t.LocalZonedTimestampType() if kind.precision > 3:
+            made = {"type": "long", "logicalType": "timestamp-micros"}
         case t.DecimalType():
             made = {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         case t.ArrayType():

@@ -73,9 +73,12 @@ class Scan(Relation):
     """For a source of upserts: the columns of its key. No UPDATE_BEFORE comes, and a DELETE may hold the key alone."""
     metadata: tuple[tuple[int, str], ...] = ()
     """Columns that come from the connector and not from the record, with the key of the metadata."""
+    pruning: Rex | None = None
+    """A condition over the columns by which the table is partitioned: others need not be read, but may be."""
 
     def details(self) -> str:
-        return f"table=[{'.'.join(self.path)}], fields=[{', '.join(self.names())}]"
+        wanted = "" if self.pruning is None else f", partitions=[{self.pruning}]"
+        return f"table=[{'.'.join(self.path)}], fields=[{', '.join(self.names())}]{wanted}"
 
 
 @dataclass(frozen=True)

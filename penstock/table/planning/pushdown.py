@@ -13,6 +13,7 @@ from penstock.table.plan.nodes import (
     Over,
     Project,
     Relation,
+    Scan,
     SetOperation,
     WindowTable,
 )
@@ -49,8 +50,18 @@ def _pushed(relation: Relation, conditions: list[Rex]) -> Relation:
         case Correlate():
             width = len(relation.input.columns)
             return _onto_input(relation, relation.input, conditions, {index: index for index in range(width)})
+        case Scan():
+            return _kept(_of_partitions(relation, conditions), conditions)
     below = relation.with_inputs([_pushed(part, []) for part in relation.inputs()]) if relation.inputs() else relation
     return _kept(below, conditions)
+
+
+def _of_partitions(scan: Scan, conditions: Sequence[Rex]) -> Scan:
+    """A table that knows which of its partitions are wanted. The conditions stay above it."""
+    names = scan.names()
+    keys = {names.index(key) for key in getattr(scan.table, "partition_keys", ()) if key in names}
+    known = [one for one in conditions if is_plain(one) and refs(one) and refs(one) <= keys]
+    return replace(scan, pruning=conjunction(known)) if known else scan
 
 
 def _kept(relation: Relation, conditions: Sequence[Rex]) -> Relation:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.errors import TableException
+from dataclasses import replace
+
+from penstock.errors import TableException, ValidationException
 from penstock.table import connectors
 from penstock.table.plan.nodes import Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
@@ -24,6 +26,7 @@ def scan(builder: Builder, relation: Scan) -> Physical:
         entry.partition_keys,
         builder.batch,
     )
+    declared = replace(declared, pruning=relation.pruning)
     stream = connectors.connector(name, entry.options).source(builder.env, declared)
     source = Physical(stream, relation.columns, False)
     operator = FromRecords(relation.columns, (), relation.changelog)
@@ -47,6 +50,8 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         builder.batch,
     )
     connector = connectors.connector(name, entry.options)
+    _check_written(name, relation, connector)
+    declared = replace(declared, overwrite=relation.overwrite)
     if input.changelog and not connector.takes_changes(declared):
         raise TableException(
             f"Table sink '{name}' doesn't support consuming update and delete changes: its connector "
@@ -58,6 +63,20 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         stream = builder.then(input, relation, "Rows", operator)
     connector.sink(stream, declared, input.changelog)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
+
+
+def _check_written(name: str, relation: Insert, connector: connectors.Connector) -> None:
+    """Refuse what a connector cannot write."""
+    if relation.overwrite and not connector.overwrites:
+        raise ValidationException(
+            f"INSERT OVERWRITE {name}: its connector '{connector.name}' adds rows, and cannot replace what is there"
+        )
+    kept = [one.name for one in relation.table.schema.columns if one.metadata_key is not None and not one.virtual]
+    if kept and not connector.writes_metadata:
+        raise ValidationException(
+            f"table {name} declares metadata columns that are written, {', '.join(kept)}, and its connector "
+            f"'{connector.name}' only reads metadata: declare them VIRTUAL"
+        )
 
 
 BUILDERS: dict[type, Build] = {Scan: scan, Insert: insert}

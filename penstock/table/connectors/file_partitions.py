@@ -1,0 +1,81 @@
+"""Columns of a table that are in the names of its folders, as Hive has them: `day=2024-01-01/hour=7/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from penstock.connectors.files.buckets import BucketAssigner
+from penstock.errors import SchemaMismatch
+from penstock.table import functions
+from penstock.table import types as t
+from penstock.table.connectors.printing import java_text
+from penstock.table.plan.nodes import Column, Columns
+from penstock.table.plan.rex import Literal
+
+DEFAULT_NAME = "__DEFAULT_PARTITION__"
+_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
+"""What may not be in the name of a folder as it is."""
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The columns by which a table is partitioned, in the order of its folders."""
+
+    keys: Columns
+    default_name: str = DEFAULT_NAME
+    """What stands for NULL, and for an empty text."""
+
+    def folder(self, values: Sequence[Any]) -> str:
+        """The path of the folder in which rows with these values are."""
+        parts = zip(self.keys, values, strict=True)
+        return "/".join(f"{_escaped(key.name)}={self._text(value, key)}" for key, value in parts)
+
+    def _text(self, value: Any, key: Column) -> str:
+        text = "" if value is None else java_text(value, key.type)
+        return _escaped(text or self.default_name)
+
+    def texts(self, url: str) -> tuple[str | None, ...]:
+        """The values in a file's path as texts, None for NULL."""
+        folders = url.split("/")[:-1]
+        found = {unquote(name): unquote(text) for name, sign, text in (one.partition("=") for one in folders) if sign}
+        missing = [key.name for key in self.keys if key.name not in found]
+        if missing:
+            raise SchemaMismatch(
+                f"{url} is in no folder {missing[0]}=..., and its table is partitioned by "
+                f"{', '.join(key.name for key in self.keys)}"
+            )
+        texts = (found[key.name] for key in self.keys)
+        return tuple(None if text == self.default_name else text for text in texts)
+
+    def values(self, url: str) -> tuple[Any, ...]:
+        """The values in a file's path, in the types of their columns."""
+        return tuple(_typed(text, key, url) for text, key in zip(self.texts(url), self.keys, strict=True))
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _typed(text: str | None, key: Column, url: str) -> Any:
+    if text is None:
+        return None
+    literal = Literal(t.DataTypes.STRING().not_null(), text)
+    found = functions.constant(functions.cast(literal, key.type))
+    if found is None:
+        raise SchemaMismatch(f"{url}: {text!r} is no {key.type.as_sql()}, which the column {key.name} is")
+    return found.value
+
+
+@dataclass(frozen=True)
+class PartitionFolders(BucketAssigner):
+    """A folder for each combination of values; `places` are those of the keys in a row."""
+
+    partitions: Partitions
+    places: tuple[int, ...]
+
+    def get_bucket_id(self, element: Any, context: Any) -> str:
+        return self.partitions.folder([element[place] for place in self.places])
