@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import NoReturn
 
-from penstock.errors import SqlParserException
+from penstock.errors import SqlParserException, TableException
 from penstock.table.sql.reserved import RESERVED
 from penstock.table.sql.tokens import END, HINT, NUMBER, QUOTED, STRING, SYMBOL, WORD, Position, Token, tokens
 
@@ -134,6 +134,10 @@ class Cursor:
         """Says what stands here and what would have been right."""
         raise SqlParserException(f"{self.at}: {self._complaint(expected)}")
 
+    def refuse(self, what: str) -> NoReturn:
+        """Says that what stands here is understood, but not offered; of Flink's class for that."""
+        raise TableException(f"{self.at}: {what} not supported")
+
     def _complaint(self, expected: str) -> str:
         tried = list(self._tried) if self._tried_at == self.index else []
         likely = tried[-1:] + tried[:-1]
@@ -145,7 +149,7 @@ class Cursor:
         word = self.token.upper
         if word in RESERVED and "a name" in tried:
             return f", which is a reserved word (write `{self.token.text}` if it is a name)"
-        words = [one for one in tried if one.isupper()]
+        words = [one for one in tried if one.isupper() and one != word]
         close = difflib.get_close_matches(word, words, 1, 0.7) if word else []
         return f" (did you mean {close[0]}?)" if close else ""
 

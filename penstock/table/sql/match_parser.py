@@ -7,6 +7,8 @@ from typing import Any
 from penstock.table.sql.expression_parser import ExpressionParser
 from penstock.table.sql.syntax import Item, Matched, Node, Source
 
+_ONLY_VARIABLES = "PERMUTE and exclusions in patterns are"
+
 
 class MatchParser(ExpressionParser):
     """Reads what stands in the brackets of MATCH_RECOGNIZE."""
@@ -76,7 +78,7 @@ class MatchParser(ExpressionParser):
     def _alternatives(self) -> Any:
         first = self._sequence()
         if self.sees_symbol("|"):
-            self.fail("no alternative, as | in patterns is not supported")
+            self.refuse("the alternative | in patterns is")
         return first
 
     def _sequence(self) -> Any:
@@ -87,7 +89,7 @@ class MatchParser(ExpressionParser):
 
     def _quantified_part(self) -> Any:
         if self.sees("PERMUTE") or self.sees_symbol("{"):
-            self.fail("a pattern variable; PERMUTE and exclusions are not supported")
+            self.refuse(_ONLY_VARIABLES)
         if self.accept_symbol("("):
             inside = self._alternatives()
             self.expect_symbol(")")
@@ -110,6 +112,8 @@ class MatchParser(ExpressionParser):
             return 0, 1
         if not self.accept_symbol("{"):
             return 1, 1
+        if self.sees_symbol("-"):
+            self.refuse(_ONLY_VARIABLES)
         low = 0 if self.sees_symbol(",") else self.whole_number()
         high: int | None = low
         if self.accept_symbol(","):

@@ -32,7 +32,13 @@ from penstock.table.sql.syntax import (
     Window,
     With,
 )
-from penstock.table.sql.tokens import END, Position
+from penstock.table.sql.tokens import END, QUOTED, WORD, Position
+
+_NOT_OFFERED = {
+    "TABLESAMPLE": "samples of a table are",
+    "PIVOT": "PIVOT is",
+    "UNPIVOT": "UNPIVOT is",
+}
 
 
 class QueryParser(MatchParser):
@@ -43,7 +49,7 @@ class QueryParser(MatchParser):
         if not self.accept("WITH"):
             return self._ordered(self._union())
         if self.sees("RECURSIVE"):
-            self.fail("the name of a query, as recursive queries are not supported")
+            self.refuse("recursive queries are")
         tables = [self._common_table()]
         while self.accept_symbol(","):
             tables.append(self._common_table())
@@ -256,8 +262,8 @@ class QueryParser(MatchParser):
             return source
         if self.sees("FOR", "SYSTEM_TIME"):
             source = self._as_of(source)
-        if self.token.upper == "TABLESAMPLE":
-            self.fail("something else, as samples of a table are not supported")
+        if self.token.upper in _NOT_OFFERED:
+            self.refuse(_NOT_OFFERED[self.token.upper])
         source = self._alias(source)
         if self.accept("MATCH_RECOGNIZE"):
             source = self._alias(self.matched(source))
@@ -348,6 +354,8 @@ class QueryParser(MatchParser):
             query = self.query()
             self.expect_symbol(")")
             return TableArg(at, Derived(at, query), self._partition())
+        if self.sees("MODEL") and self.ahead().kind in {WORD, QUOTED}:
+            self.refuse("models are")
         if self.sees("DESCRIPTOR") and self.ahead().text == "(":
             self.advance()
             return Descriptor(at, self.names())

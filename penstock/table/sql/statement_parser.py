@@ -14,12 +14,14 @@ from penstock.table.sql.type_parser import TypeParser
 
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 _REFUSED = {
-    "MERGE": "MERGE is not supported; write INSERT INTO a table with a primary key",
-    "DELETE": "DELETE is not supported; write a changelog into a table with a primary key",
-    "UPDATE": "UPDATE is not supported; write INSERT INTO a table with a primary key",
-    "CALL": "procedures are not supported",
-    "COMPILE": "compiled plans are not supported; savepoints restore under the same query",
-    "ANALYZE": "ANALYZE is not supported: there are no statistics of tables",
+    "MERGE": "MERGE (write INSERT INTO a table with a primary key) is",
+    "DELETE": "DELETE (write a changelog into a table with a primary key) is",
+    "UPDATE": "UPDATE (write INSERT INTO a table with a primary key) is",
+    "CALL": "procedures are",
+    "COMPILE": "compiled plans (savepoints restore under the same query) are",
+    "ANALYZE": "statistics of tables are",
+    "GRANT": "rights on tables are",
+    "REVOKE": "rights on tables are",
 }
 
 
@@ -45,7 +47,7 @@ class StatementParser(AlterParser):
                 break
         else:
             if self.token.upper in _REFUSED:
-                self.fail(f"another statement: {_REFUSED[self.token.upper]}")
+                self.refuse(_REFUSED[self.token.upper])
             made = self._query_statement()
         return replace(made, text=self.text_since(start), at=at)
 
@@ -91,6 +93,8 @@ class StatementParser(AlterParser):
 
     def _execute(self) -> st.Statement:
         self.expect("EXECUTE")
+        if self.sees("PLAN"):
+            self.refuse(_REFUSED["COMPILE"])
         if not self.accept("STATEMENT", "SET"):
             return self.statement()
         self.expect("BEGIN")

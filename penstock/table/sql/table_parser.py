@@ -22,6 +22,14 @@ class Elements:
     primary_key: st.PrimaryKey | None = None
 
 
+_NOT_OFFERED = {
+    "MATERIALIZED": "materialized tables",
+    "MODEL": "models",
+    "CONNECTION": "connections",
+    "INDEX": "indexes",
+}
+
+
 class TableParser(QueryParser):
     """Reads what makes and removes tables and the like."""
 
@@ -33,6 +41,8 @@ class TableParser(QueryParser):
             replaces = self.accept("OR", "REPLACE")
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
+        if self.token.upper in _NOT_OFFERED:
+            self.refuse(f"{_NOT_OFFERED[self.token.upper]} are")
         kind = self.expect_any("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
         exists = self.accept("IF", "NOT", "EXISTS")
         if kind == "TABLE":
@@ -229,6 +239,8 @@ class TableParser(QueryParser):
         self.expect("DROP")
         temporary = self.accept("TEMPORARY")
         system = temporary and self.accept("SYSTEM")
+        if self.token.upper in _NOT_OFFERED:
+            self.refuse(f"{_NOT_OFFERED[self.token.upper]} are")
         kind = self.expect_any("TABLE", "VIEW", "FUNCTION", "DATABASE", "CATALOG")
         exists = self.accept("IF", "EXISTS")
         path = self.path()

@@ -22,8 +22,6 @@ UNREADABLE = [
     ("SELECT CAST(1 AS DECIMAL(50, 2))", "line 1, column 18", "1 to 38"),
     ("CREATE TABLE t (a INT, PRIMARY KEY (a))", "line 1, column 39", "NOT ENFORCED"),
     ("CREATE TABLE t (a INT) WITH ('x')", "line 1, column 33", '"="'),
-    ("DELETE FROM a", "line 1, column 1", "DELETE is not supported"),
-    ("WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t", "line 1, column 6", "recursive"),
     ("SELECT 1; SELEC 2", "line 1, column 11", "did you mean SELECT"),
     ("SHOW TABELS", "line 1, column 6", "did you mean TABLES"),
 ]
@@ -35,6 +33,19 @@ def test_what_cannot_be_read_is_told_with_place_and_advice(text: str, place: str
         parse(text)
     assert str(caught.value).startswith(place + ":")
     assert advice in str(caught.value)
+
+
+NOT_OFFERED = [
+    ("DELETE FROM a", "line 1, column 1: DELETE"),
+    ("WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t", "line 1, column 6: recursive"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NOT_OFFERED)
+def test_what_is_understood_but_not_offered_has_flinks_class_of_error(text: str, message: str) -> None:
+    with pytest.raises(TableException) as caught:
+        parse(text)
+    assert str(caught.value).startswith(message) and str(caught.value).endswith("not supported")
 
 
 SENSELESS = [
