@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ pytestmark = [pytest.mark.soak, pytest.mark.service]
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
     driver = next(jars("flink-jdbc-2.3.0", DRIVER).glob("flink-sql-jdbc-driver-bundle-*.jar"))
-    bridge = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
-    port, token = launch_gateway(jarpath=str(bridge), classpath=str(driver), die_on_exit=True, enable_auth=True)
+    bridge, logs = (next((Path(pyspark.__file__).parent / "jars").glob(name)) for name in ("py4j-*.jar", "slf4j-api-*"))
+    path = f"{driver}{os.pathsep}{logs}"
+    port, token = launch_gateway(jarpath=str(bridge), classpath=path, die_on_exit=True, enable_auth=True)
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
     yield gateway.jvm
     gateway.shutdown()
@@ -68,13 +70,13 @@ def test_tables_are_made_filled_and_listed(connection, tmp_path):
     assert not statement.execute(f"CREATE TABLE t (id BIGINT, name STRING) WITH ({options})")
     statement.execute("INSERT INTO t VALUES (1, 'ann'), (2, 'bob')")
     assert sorted(rows(statement.executeQuery("SELECT * FROM t"))) == [(1, "ann"), (2, "bob")]
-    assert rows(statement.executeQuery("SHOW TABLES")) == [("t",)]
+    assert statement.execute("SHOW TABLES") and rows(statement.getResultSet()) == [("t",)]
 
 
 def test_what_there_is(connection):
     connection.createStatement().execute("CREATE TABLE t (id BIGINT, name STRING) WITH ('connector' = 'datagen')")
     described = connection.getMetaData()
-    assert described.getDatabaseProductName() == "Apache Flink"
+    assert described.getDatabaseProductVersion() == "2.3.0"
     assert rows(described.getCatalogs()) == [("default_catalog",)]
     assert [row[0] for row in rows(described.getSchemas())] == ["default_database"]
     assert connection.getCatalog() == "default_catalog" and connection.getSchema() == "default_database"
