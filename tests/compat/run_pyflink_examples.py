@@ -44,8 +44,9 @@ sys.path.insert(0, str(ROOT))
 from tests.compat.table_outputs import forms, kinds_of_changes, settled  # noqa: E402
 
 FLINK = "apache-flink==2.3.0"
-REMARKS = ("No module named google", "PYFLINK_CYTHON_ENABLED", "Using Any for unsupported type", "Sending: ")
-"""What PyFlink's own dependencies log into the examples' output, and what an example's function prints in a worker."""
+REMARKS = ("No module named google", "PYFLINK_CYTHON_ENABLED", "Using Any for unsupported type", "Sending: ", "job '")
+"""What PyFlink's own dependencies, and a job that waits for its slots, log into the examples' output, and what an
+example's function prints in a worker."""
 EXAMPLES = [
     "word_count.py",
     "basic_operations.py",
