@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Row, Types
@@ -109,6 +109,7 @@ def test_a_value_that_does_not_fit_its_column_is_refused(batch, tmp_path):
 KEYS = Partitions((Column("a b", DataTypes.STRING()), Column("n", DataTypes.BIGINT()), Column("d", DataTypes.DATE())))
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1).filter(str.isprintable), st.none() | st.integers(-(2**63), 2**63 - 1), st.dates())
 def test_any_value_comes_back_from_the_name_of_its_folder(text, number, dt):
     folder = KEYS.folder([text, number, dt])
