@@ -7,7 +7,7 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -115,6 +115,26 @@ def stable_hash(key: Any) -> int:
     if hasher is not None:
         return hasher(key)
     return _of_other(key)
+
+
+# --- many keys at once ---
+_PLAIN_HASH = (1 << 61) - 1
+"""Python's hash of a whole number nearer to 0 than this is the number; only that of -1 is -2."""
+
+
+def hashes_of_numbers(numbers: Any) -> Any | None:
+    """The stable hashes of a numpy array of 64-bit whole numbers; None if some are too large for a shortcut."""
+    if len(numbers) and (numbers.max() >= _PLAIN_HASH or numbers.min() <= -_PLAIN_HASH):
+        return None
+    return _mixed(numbers - (numbers == -1))
+
+
+def hashes_of_tuples(parts: Sequence[Any]) -> Any:
+    """The stable hashes of tuples, from numpy arrays with the hashes of their parts."""
+    result: Any = 7
+    for part in parts:
+        result = (result * 31 + part) & _WORD
+    return _mixed(result)
 
 
 def _of_other(key: Any) -> int:

@@ -168,6 +168,10 @@ class Entries(MutableMapping[Any, Any]):
     def __setitem__(self, address: Any, value: Any) -> None:
         self._young[address] = value
 
+    def update(self, other: Any = (), /, **named: Any) -> None:
+        """Set many entries at once."""
+        self._young.update(other, **named)
+
     def __delitem__(self, address: Any) -> None:
         if not self.discard(address):
             raise KeyError(address)

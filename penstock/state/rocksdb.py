@@ -136,6 +136,9 @@ class RocksTable(Table):
         if self.entries.discard(address):
             self.changed.add(address)
 
+    def remove_all(self, addresses: Iterable[Hashable]) -> None:
+        self.changed.update([address for address in addresses if self.entries.discard(address)])
+
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
         """As in memory; what is looked at does not become alive."""

@@ -101,6 +101,11 @@ class Table:
             del self.entries[address]
             self.changed.add(address)
 
+    def remove_all(self, addresses: Iterable[Hashable]) -> None:
+        """Drop many entries."""
+        pop = self.entries.pop
+        self.changed.update([address for address in addresses if pop(address, ABSENT) is not ABSENT])
+
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
         """The value of an entry, or ABSENT. It is the live object: whoever asked for it must not change it."""

@@ -111,7 +111,9 @@ class OperatorHarness:
         self._now = 0
         self._epoch = 0
         self._seen: dict[str | None, list[tuple[str, Any, int | None]]] = {name: [] for name in self._names.values()}
-        self._absorb(self._cluster.deploy(deployment_of(self._plan, JobID().hex, watermark_interval=-1)))
+        backend = environment._settings.state_backend
+        deployment = deployment_of(self._plan, JobID().hex, watermark_interval=-1, state_backend=backend)
+        self._absorb(self._cluster.deploy(deployment))
 
     @staticmethod
     def _observe(environment: StreamExecutionEnvironment, stream: DataStream, name: str = "main") -> str:

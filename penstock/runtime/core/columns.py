@@ -15,6 +15,7 @@ from penstock.common.types import Row, rows_to_columns
 from penstock.errors import SchemaMismatch, TypeMismatch
 from penstock.formats.libraries import pyarrow
 from penstock.runtime.core.elements import Timestamps, Values
+from penstock.state.key_groups import hashes_of_numbers, hashes_of_tuples, stable_hash
 from penstock.vocabulary.functions.key_selectors import ColumnKeys, FieldKey, SeveralKeys
 
 if TYPE_CHECKING:
@@ -147,6 +148,13 @@ class Columns:
         index = self._column_of(selector)
         return None if index is None else self._keys_in(index)
 
+    def key_hashes(self, selector: Callable[[Any], Any]) -> Any | None:
+        """The stable hash of each row's key, as a numpy array; None if the selector names no columns of a table."""
+        if not isinstance(selector, ColumnKeys) or not selector.positions:
+            return None
+        hashes = [_hashes(self.batch.column(index)) for index in selector.positions]
+        return hashes[0] if len(hashes) == 1 else hashes_of_tuples(hashes)
+
     def _keys_in(self, index: int) -> Keys:
         encoded = self.batch.column(index).dictionary_encode("encode")
         declared = None if self.row_type is None else self.row_type.field_types[index]
@@ -173,14 +181,19 @@ def _together(parts: list[Keys], rows: int) -> Keys:
 
 def _tuples(parts: list[Keys]) -> Keys:
     """Keys of several columns: each column was encoded by itself, now their numbers are encoded together."""
-    codes, keys = parts[0].which.to_numpy(zero_copy_only=False), [(key,) for key in parts[0].distinct]
+    codes = parts[0].which.to_numpy(zero_copy_only=False)
+    places: list[Any] = []  # of the values of each column, for each key
     for part in parts[1:]:
         width = len(part.distinct)
         combined = codes.astype("int64") * width + part.which.to_numpy(zero_copy_only=False)
         encoded = pyarrow().array(combined).dictionary_encode()
-        keys = [(*keys[code // width], part.distinct[code % width]) for code in encoded.dictionary.to_pylist()]
+        left, right = divmod(encoded.dictionary.to_numpy(), width)
+        places = [*([own[left] for own in places] or [left]), right]
         codes = encoded.indices.to_numpy(zero_copy_only=False)
-    return Keys(keys, pyarrow().array(codes))
+    if not places:
+        return Keys([(key,) for key in parts[0].distinct], parts[0].which)
+    values = [map(part.distinct.__getitem__, own.tolist()) for part, own in zip(parts, places, strict=True)]
+    return Keys(list(zip(*values, strict=True)), pyarrow().array(codes))
 
 
 # --- values of tables ---
@@ -191,6 +204,16 @@ def _encoded_keys(column: Array) -> Keys:
     numbers: dict[Any, int] = {}
     which = [numbers.setdefault(key, len(numbers)) for key in held_values(column)]
     return Keys(list(numbers), pyarrow().array(which, pyarrow().int32()))
+
+
+def _hashes(column: Array) -> Any:
+    """The stable hashes of the values of a column. Each value is looked at, unless all are whole numbers."""
+    if pyarrow().types.is_signed_integer(column.type) and not column.null_count:
+        found = hashes_of_numbers(column.cast(pyarrow().int64()).to_numpy())
+        if found is not None:
+            return found
+    keys = _encoded_keys(column)
+    return keys.spread(list(map(stable_hash, keys.distinct))).to_numpy()
 
 
 def held_values(column: Array) -> list[Any]:

@@ -6,7 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import length_hint
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from penstock.errors import RecordError, UnsupportedKey
 from penstock.runtime.core.activity import Traffic
@@ -248,6 +248,9 @@ class KeyGroupWriter(ChosenWriter):
     def choose_rows(self, columns: Columns) -> Sequence[int] | None:
         """Each distinct key is looked at once. Where one is refused, the values tell which record it is."""
         try:
+            hashes = columns.key_hashes(self._key_of)
+            if hashes is not None:
+                return self._target_of.targets(hashes)
             found = columns.keys(self._key_of)
             return None if found is None else found.spread([self._target_of[key] for key in found.distinct])
         except USER_ERRORS:
@@ -268,6 +271,11 @@ class _TargetOfKey(dict[Any, int]):
         group = key_group(key, self._max_parallelism)
         target = self[key] = subtask_for_group(group, self._max_parallelism, self._targets)
         return target
+
+    def targets(self, hashes: Any) -> Sequence[int]:
+        """The targets of many keys, from a numpy array of their hashes."""
+        found: Any = subtask_for_group(hashes % self._max_parallelism, self._max_parallelism, self._targets)
+        return cast("Sequence[int]", found)
 
 
 class KeyCheck:

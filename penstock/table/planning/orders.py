@@ -146,7 +146,7 @@ def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
             "else, over rows that stay"
         )
     time = window.order[0].index if first.time == ROWTIME else None
-    operator = StreamingOver(window, time, input.columns, arrow_schema(relation.columns))
+    operator = StreamingOver(window, time, input.columns, arrow_schema(relation.columns), builder.ttl)
     stream = builder.keyed(input, window.partition, relation, "Over Aggregate", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "OverAggregate"), (input,))
 

@@ -26,6 +26,8 @@ class RankRange:
 def ranked(calc: Calc) -> Relation:
     """A Calc above an OVER window that gives ranks, as Top-N or deduplication; any other as it is."""
     over = calc.input
+    if isinstance(over, TopN):
+        return _without_rank(calc, over)
     if not isinstance(over, Over) or len(over.windows) != 1 or len(over.windows[0].calls) != 1:
         return calc
     window, column = over.windows[0], len(over.columns) - 1
@@ -37,6 +39,14 @@ def ranked(calc: Calc) -> Relation:
     if window.calls[0].function != "ROW_NUMBER":
         raise TableException(f"{window.calls[0].function}() is not supported in a Top-N of a stream: use ROW_NUMBER()")
     return _with_ranks(calc, over, window, found)
+
+
+def _without_rank(calc: Calc, top: TopN) -> Relation:
+    """Ranks that nobody reads need not be told: a row that moves to another rank has not changed."""
+    rank = len(top.columns) - 1
+    if not top.rank_column or any(rank in refs(rex) for rex in (*calc.exprs, *conjuncts(calc.condition))):
+        return calc
+    return fused(replace(calc, input=replace(top, columns=top.columns[:-1], rank_column=False)))
 
 
 def _with_ranks(calc: Calc, over: Over, window: OverSpec, found: RankRange) -> Relation:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter, ne
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow as pa
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
+from penstock.table.runtime.aggregates.members import DistinctMembers, in_members
 from penstock.table.runtime.aggregates.numbers import Count
-from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, joined
+from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, inserts, joined, made
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.grouping import Groups, grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
@@ -93,7 +95,7 @@ def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -
 
 
 class GroupAggregate(HoldingTableOperator):
-    """State of a key: its accumulators. Input is held back to the end of the epoch.
+    """State of a key: its accumulators. Input is held back to the end of the epoch. For DISTINCT see DistinctMembers.
 
     What was sent last follows from the accumulators. BATCH mode sends the rows of all groups at the end, and without
     keys always one.
@@ -103,8 +105,8 @@ class GroupAggregate(HoldingTableOperator):
         self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, schema: pa.Schema, ttl: int = 0
     ) -> None:
         super().__init__(keys, schema)
-        self.folds = with_counter(folds, signed)
-        self.results = list(folds)
+        self.results = in_members(folds)
+        self.folds = with_counter(self.results, signed)
         self.signed = signed
         self.ttl = ttl
         self.parts_come = False
@@ -120,8 +122,26 @@ class GroupAggregate(HoldingTableOperator):
         super().open(context)
         assert self.keyed is not None
         self._groups = store(self.keyed, "groups", self.ttl)
+        self._members = [fold for fold in self.folds if isinstance(fold, DistinctMembers)]
+        for members in self._members:
+            members.open_state(self.keyed, self.ttl)
+        if self._members:
+            self._take_over()
         for fold in self.folds:
             fold.open(function_context(context))
+
+    def _take_over(self) -> None:
+        """In savepoints of an earlier version, the values of DISTINCT are in the accumulators."""
+        known = next(self._groups.items(), None)
+        if known is None or not any(isinstance(known[1][fold.number], list) for fold in self._members):
+            return
+        for key in list(self._groups.table.addresses()):
+            entry = self._groups.get(key)
+            if entry is not None:
+                now = list(entry)
+                for fold in self._members:
+                    now[fold.number] = fold.taken_over(key, entry[fold.number])
+                self._groups.put(key, tuple(now))
 
     def close(self) -> None:
         for fold in self.folds:
@@ -136,22 +156,29 @@ class GroupAggregate(HoldingTableOperator):
     def _fold(self, batch: pa.RecordBatch) -> None:
         found, rows = self._grouped(batch)
         entries = self._groups.get_all(found.keys)
-        before = [
-            [fold.new() if entry is None else entry[number] for entry in entries]
-            for number, fold in enumerate(self.folds)
-        ]
+        if rows is None and entries.count(None) == len(entries):
+            self._begin(batch, found)
+            return
+        if not self.folds:
+            self._begin_others(batch, found, entries)
+            return
+        before = self._accumulators(entries)
         tells = not self.context.batch
         old = self._old_values(before, entries) if tells else []
         now = fold_groups(self.folds, before, found, rows)
-        self._groups.put_all(found.keys, list(zip(*now, strict=True)) if now else [()] * len(entries))
+        self._groups.put_all(found.keys, list(zip(*now, strict=True)))
         gone = [count <= 0 for count in now[-1]] if self.signed else None
         if gone is not None:
-            for key, over in zip(found.keys, gone, strict=True):
-                if over:
-                    self._groups.remove(key)
+            self._forget([key for key, over in zip(found.keys, gone, strict=True) if over])
         if tells:
             new = [fold.values(now[number]) for number, fold in enumerate(self.results)]
             self._tell(batch, found, Changes(entries, old, new, gone))
+
+    def _forget(self, keys: Collection[Any]) -> None:
+        """Groups have no rows any more."""
+        self._groups.remove_all(keys)
+        for fold in self._members:
+            fold.forget(keys)
 
     def _grouped(self, batch: pa.RecordBatch) -> tuple[Groups, list[Any] | None]:
         if self.parts_come:
@@ -160,9 +187,26 @@ class GroupAggregate(HoldingTableOperator):
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
         found = grouped(batch, self.key_selector, self.folds, signs)
+        if self._members:
+            of_rows = found.of_rows()
+            for fold in self._members:
+                found.parts[fold.number] = fold.turns(batch, of_rows, found.keys, signs)
         return found, None if found.positions is None else row_folds(self.folds, batch, signs)
 
-    def _old_values(self, before: list[list[Any]], entries: list[Any]) -> list[list[Any]]:
+    def _accumulators(self, entries: list[Any]) -> list[Sequence[Any]]:
+        """What state has, as a column for each fold. Accumulators of folds in columns are never changed in place."""
+        if None not in entries:
+            return [list(map(itemgetter(number), entries)) for number in range(len(self.folds))]
+        columns: list[Sequence[Any]] = []
+        for number, fold in enumerate(self.folds):
+            if isinstance(fold, VectorFold):
+                new = fold.new()
+                columns.append([new if entry is None else entry[number] for entry in entries])
+            else:
+                columns.append([fold.new() if entry is None else entry[number] for entry in entries])
+        return columns
+
+    def _old_values(self, before: list[Sequence[Any]], entries: list[Any]) -> list[list[Any]]:
         """What was sent, before accumulators change; a group that is new has sent nothing."""
         return [
             fold.values(before[number])
@@ -171,14 +215,53 @@ class GroupAggregate(HoldingTableOperator):
             for number, fold in enumerate(self.results)
         ]
 
+    # --- groups that are all new ---
+    def _begin(self, batch: pa.RecordBatch, found: Groups) -> None:
+        """There is nothing to fold into and nothing to take back: what the first phase made is what comes out."""
+        count, columns, now = len(found.keys), list[Sequence[Any]](), list[Sequence[Any]]()
+        feed = iter(found.columns)
+        for fold, parts in zip(self.folds, found.parts, strict=True):
+            assert isinstance(fold, VectorFold) and parts is not None
+            now.append(fold.begin_all(parts, count))
+            columns.append([next(feed) for _ in fold.functions()])
+        keys, entries = found.keys, list(zip(*now, strict=True)) if now else [()] * count
+        there = [index for index, total in enumerate(now[-1]) if total > 0] if self.signed else range(count)
+        if len(there) < count:
+            keys, entries = [keys[index] for index in there], [entries[index] for index in there]
+            self._forget(set(found.keys).difference(keys))
+        self._groups.put_all(keys, entries)
+        if self.context.batch or not keys:
+            return
+        arrays = self._key_columns(batch, found.firsts)
+        for fold, own, accumulators in zip(self.results, columns, now, strict=False):
+            assert isinstance(fold, VectorFold)
+            in_values = isinstance(fold, DistinctMembers)
+            arrays.append(fold.column(fold.values(accumulators)) if in_values else fold.result(own))
+        if len(there) < count:
+            arrays = [array.take(pa.array(there)) for array in arrays]
+        if self.changelog:
+            arrays.append(inserts(len(keys)))
+        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    def _begin_others(self, batch: pa.RecordBatch, found: Groups, entries: list[Any]) -> None:
+        """SELECT DISTINCT: a group that is known does not change, and is written again only if that keeps it alive."""
+        new = [index for index, entry in enumerate(entries) if entry is None]
+        written = found.keys if self.ttl else [found.keys[index] for index in new]
+        self._groups.put_all(written, [()] * len(written))
+        if not self.context.batch:
+            arrays = self._key_columns(batch, found.firsts.take(pa.array(new, pa.int64())))
+            self.send(made(arrays, self.schema, len(new)))
+
+    def _key_columns(self, batch: pa.RecordBatch, positions: pa.Array) -> list[pa.Array]:
+        wanted = range(len(self.key_positions)) if self.parts_come else self.key_positions
+        return [batch.column(position).take(positions) for position in wanted]
+
     # --- output ---
     def _tell(self, batch: pa.RecordBatch, found: Groups, changes: Changes) -> None:
         rows, kinds = changes.told()
         if not len(kinds):
             return
-        wanted = range(len(self.key_positions)) if self.parts_come else self.key_positions
-        positions = found.firsts.take(pa.array(rows % len(found.keys)))
-        arrays = [batch.column(position).take(positions) for position in wanted]
+        arrays = self._key_columns(batch, found.firsts.take(pa.array(rows % len(found.keys))))
         picked = pa.array(rows)
         for fold, old, new in zip(self.results, changes.old, changes.new, strict=True):
             arrays.append(fold.column([*old, *new]).take(picked))
@@ -216,7 +299,7 @@ class Changes:
         gone = np.zeros(count, bool) if self.gone is None else np.array(self.gone, bool)
         changed = np.zeros(count, bool)
         for old, new in zip(self.old, self.new, strict=True):
-            changed |= np.fromiter((one != other for one, other in zip(old, new, strict=True)), bool, count)
+            changed |= np.fromiter(map(ne, old, new), bool, count)
         first = np.where(fresh | ~(changed | gone), -1, np.where(gone, DELETE, UPDATE_BEFORE))
         second = np.where(gone | ~(changed | fresh), -1, np.where(fresh, INSERT, UPDATE_AFTER))
         kinds = np.stack([first, second], axis=1).reshape(-1)
@@ -239,7 +322,7 @@ def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | No
 
 
 def fold_groups(
-    folds: Sequence[Fold], before: list[list[Any]], found: Groups, rows: list[Any] | None
+    folds: Sequence[Fold], before: Sequence[Sequence[Any]], found: Groups, rows: list[Any] | None
 ) -> list[list[Any]]:
     """Fold groups of rows into accumulators, which are given, and returned, as a list for each fold."""
     now = []

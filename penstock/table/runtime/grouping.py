@@ -27,6 +27,18 @@ class Groups(NamedTuple):
     """For each group, the positions of its rows; None if no fold sees rows."""
     columns: list[pa.Array]
     """The parts as columns, one fold's after the other's."""
+    which: pa.Array
+    """For each row, the number of its key."""
+    codes: pa.Array
+    """For each group, the number of its key."""
+
+    def of_rows(self) -> np.ndarray[Any, Any]:
+        """For each row, its group."""
+        which, codes = self.which.to_numpy(zero_copy_only=False), self.codes.to_numpy(zero_copy_only=False)
+        groups = np.empty(len(codes), "int64")
+        groups[codes] = np.arange(len(codes))
+        found: np.ndarray[Any, Any] = groups[which]
+        return found
 
 
 def signs_of(batch: pa.RecordBatch, signed: bool) -> pa.Array | None:
@@ -58,16 +70,31 @@ def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | N
     if with_rows:
         wanted.append(Part(_positions(batch), "list"))
     result = _aggregated(found.which, wanted)
-    codes = result.column(0).to_pylist()
+    codes = result.column(0)
     in_order = result.columns[1:]
     columns = in_order[1 : len(in_order) - (1 if with_rows else 0)]
     return Groups(
-        [found.distinct[code] for code in codes],
+        _in_order(found.distinct, codes),
         in_order[0],
         _by_fold(parts, columns) if held else [],
         in_order[-1].to_pylist() if with_rows else None,
         columns,
+        found.which,
+        codes,
     )
+
+
+def _in_order(keys: Sequence[Any], codes: pa.Array) -> Sequence[Any]:
+    """The keys of groups; mostly groups come in the order in which keys are numbered."""
+    if np.array_equal(codes.to_numpy(zero_copy_only=False), np.arange(len(keys))):
+        return keys
+    return [keys[code] for code in codes.to_pylist()]
+
+
+def aggregated(groups: np.ndarray[Any, Any], parts: Sequence[Part]) -> tuple[list[int], list[list[Any]]]:
+    """The groups that rows have, given for each row, and their parts."""
+    made = _aggregated(pa.array(groups), parts)
+    return made.column(0).to_pylist(), [held_values(column) for column in made.columns[1:]]
 
 
 def _positions(batch: pa.RecordBatch) -> pa.Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.columns import Columns
@@ -11,37 +13,52 @@ from penstock.runtime.core.elements import MIN_TIMESTAMP
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.nodes import Columns as PlanColumns
 from penstock.table.plan.rex import OverSpec
-from penstock.table.runtime.aggregates.positions import over_folds
+from penstock.table.runtime.aggregates.positions import has_all_values, over_folds, without_values
 from penstock.table.runtime.batches import Held, column_of, held_rows
-from penstock.table.runtime.frames import Arguments, arguments_of
+from penstock.table.runtime.frames import arguments_of
 from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.running import Ready, Sequences, Waiting, results
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
-
-Waiting = tuple[int, Held, Arguments]
 
 
 class StreamingOver(HoldingTableOperator):
     """Rows wait for the watermark, and are then processed in order of their time.
 
-    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)].
+    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)]. It
+    does not expire while rows wait. A key has a timer for the first of them.
     """
 
-    def __init__(self, window: OverSpec, time: int | None, columns: PlanColumns, schema: pa.Schema) -> None:
+    def __init__(
+        self, window: OverSpec, time: int | None, columns: PlanColumns, schema: pa.Schema, ttl: int = 0
+    ) -> None:
         super().__init__(window.partition, schema)
         self.frame = window.frame
         self.time = time
-        self.folds = over_folds(window.calls, columns)
+        self.ttl = ttl
+        self.folds = over_folds(window.calls, columns, leaving=window.frame.start is not None)
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        self._partitions = store(self.keyed, "partitions")
+        self._partitions = store(self.keyed, "partitions", self.ttl, in_use=lambda state: bool(state[1]))
+        self._take_over()
         self._late = context.metrics.counter("numLateRecordsDropped")
-        self._rows_out: list[tuple[Held, tuple[Any, ...]]] = []
+        self._due: dict[Any, tuple[Any, list[Waiting]]] = {}
         for fold in self.folds:
             fold.open(function_context(context))
+
+    def _take_over(self) -> None:
+        """In savepoints of an earlier version, accumulators of frames without a start have all values."""
+        known = next(self._partitions.items(), None)
+        if known is None or not any(map(has_all_values, self.folds, known[1][2])):
+            return
+        for key in list(self._partitions.table.addresses()):
+            state = self._partitions.get(key)
+            if state is not None:
+                state[2] = list(map(without_values, self.folds, state[2]))
+                self._partitions.put(key, state)
 
     def close(self) -> None:
         for fold in self.folds:
@@ -57,82 +74,86 @@ class StreamingOver(HoldingTableOperator):
         else:
             times = millis_of(batch.column(self.time)).to_pylist()
         by_key: dict[int, list[Waiting]] = {}
-        rows = zip(found.which.to_pylist(), times, held_rows(batch), arguments_of(self.folds, batch), strict=True)
-        for code, *row in rows:
-            by_key.setdefault(code, []).append(tuple(row))  # type: ignore[arg-type]
-        for code, arrived in by_key.items():
-            self._take(found.distinct[code], arrived)
-
-    def _take(self, key: Any, arrived: list[Waiting]) -> None:
-        state = self._partitions.get(key) or [MIN_TIMESTAMP, [], [fold.new() for fold in self.folds], []]
+        rows = zip(times, held_rows(batch), arguments_of(self.folds, batch), strict=True)
+        for code, row in zip(found.which.to_pylist(), rows, strict=True):
+            by_key.setdefault(code, []).append(row)
+        keys = [found.distinct[code] for code in by_key]
+        states = [
+            [MIN_TIMESTAMP, [], [fold.new() for fold in self.folds], []] if state is None else state
+            for state in self._partitions.get_all(keys)
+        ]
         if self.time is None:
-            self._process(state, arrived)
+            self._process(states, list(by_key.values()))
         else:
-            limit = self.current_watermark if self._unbounded() else state[0]
-            for row in arrived:
-                if row[0] is None or row[0] <= limit:
-                    self._late.inc()
-                else:
-                    state[1].append(row)
-                    self.timers.event_time.register(row[0], key)
-        self._partitions.put(key, state)
+            for key, state, arrived in zip(keys, states, by_key.values(), strict=True):
+                self._keep(key, state, arrived)
+        self._partitions.put_all(keys, states)
+
+    def _keep(self, key: Any, state: list[Any], arrived: list[Waiting]) -> None:
+        limit = self.current_watermark if self._unbounded() else state[0]
+        in_time = [row for row in arrived if row[0] is not None and row[0] > limit]
+        self._late.inc(len(arrived) - len(in_time))
+        if in_time:
+            first = min(map(itemgetter(0), in_time))
+            if not state[1] or first < min(map(itemgetter(0), state[1])):
+                self.timers.event_time.register(first, key)
+            state[1] += in_time
 
     def _unbounded(self) -> bool:
         return self.frame.start is None
 
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        self.do(self.release)
+        self.current_watermark = self.timers.watermark = timestamp
+        self.do(self._advance, timestamp)
+        self.output.watermark(timestamp)
+
+    def _advance(self, timestamp: int) -> None:
+        """What timers find to be due is processed together."""
+        self.timers.event_time.fire(timestamp, self.on_event_time)
+        if self._due:
+            due, self._due = self._due, {}
+            states = [state for state, _ in due.values()]
+            self._process(states, [rows for _, rows in due.values()])
+            self._partitions.put_all(list(due), states)
+
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        """Everything up to the watermark is due at once. A later timer may find nothing more to do."""
+        if key in self._due:
+            return
         state: Any = self._partitions.get(key)
-        due = [row for row in state[1] if row[0] <= time]
-        state[1] = [row for row in state[1] if row[0] > time]
-        state[0] = time
-        self._process(state, due)
-        self._partitions.put(key, state)
+        until = self.current_watermark
+        due = [] if state is None else [row for row in state[1] if row[0] <= until]
+        if not due:
+            return
+        due.sort(key=itemgetter(0))
+        state[0], state[1] = due[-1][0], [row for row in state[1] if row[0] > until]
+        if state[1]:
+            self.timers.event_time.register(min(map(itemgetter(0), state[1])), key)
+        self._due[key] = (state, due)
 
     # --- aggregating ---
-    def _process(self, state: list[Any], rows: list[Waiting]) -> None:
-        """Process rows of one time after those of all earlier times. With RANGE, peers see each other."""
-        together = not self.frame.rows and self.time is not None
-        for group in [rows] if together else [[row] for row in rows]:
-            if not group:
-                continue
-            for time, _, args in group:
-                self._add(state, time, args)
-            self._shrink(state, group[-1][0])
-            values = tuple([fold.value(own) for fold, own in zip(self.folds, state[2], strict=True)])
-            self._rows_out += [(row, values) for _, row, _ in group]
-
-    def _add(self, state: list[Any], time: int, args: Arguments) -> None:
-        for number, (fold, own) in enumerate(zip(self.folds, args, strict=True)):
-            if own is not None:
-                state[2][number] = fold.add(state[2][number], own, 1)
+    def _process(self, states: list[Any], due: list[list[Waiting]]) -> None:
+        """Process rows of keys, in order of their times. With RANGE, those of one time see each other."""
+        ready = [Ready(state[3], rows) for state, rows in zip(states, due, strict=True)]
+        rows = Sequences(ready, self.frame, peers=not self.frame.rows and self.time is not None)
+        columns = []
+        for number, fold in enumerate(self.folds):
+            values, now = results(fold, number, rows, self.frame, [state[2][number] for state in states])
+            columns.append(values)
+            for state, accumulator in zip(states, now, strict=True):
+                state[2][number] = accumulator
         if not self._unbounded():
-            state[3].append((time, args))
+            for state, framed in zip(states, rows.framed(), strict=True):
+                state[3] = framed
+        self._tell([row[1] for own in due for row in own], columns, rows.times)
 
-    def _shrink(self, state: list[Any], time: int) -> None:
-        """Take out the rows that have left the frame."""
-        if self.frame.start is None:
-            return
-        frame, count = state[3], 0
-        if self.frame.rows:
-            count = max(len(frame) - (1 - self.frame.start), 0)
-        else:
-            while count < len(frame) and frame[count][0] < time + self.frame.start:
-                count += 1
-        for _, args in frame[:count]:
-            for number, (fold, own) in enumerate(zip(self.folds, args, strict=True)):
-                if own is not None:
-                    state[2][number] = fold.add(state[2][number], own, -1)
-        del frame[:count]
-
-    def flush(self) -> None:
-        if not self._rows_out:
-            return
-        out, self._rows_out = self._rows_out, []
-        width = len(self.schema) - len(self.folds)
-        arrays = [
-            column_of(values, field.type)
-            for values, field in zip(zip(*(row for row, _ in out), strict=True), list(self.schema)[:width], strict=True)
-        ]
-        by_call = zip(*(values for _, values in out), strict=True)
-        arrays += [fold.column(values) for fold, values in zip(self.folds, by_call, strict=True)]
-        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+    def _tell(self, rows: list[Held], columns: list[list[Any]], times: np.ndarray[Any, Any]) -> None:
+        """Rows come out in the order of their times."""
+        fields = list(self.schema)[: len(self.schema) - len(self.folds)]
+        by_column = zip(*rows, strict=True)
+        arrays = [column_of(values, field.type) for values, field in zip(by_column, fields, strict=True)]
+        arrays += [fold.column(values) for fold, values in zip(self.folds, columns, strict=True)]
+        order = pa.array(np.argsort(times, kind="stable"))
+        self.send(pa.RecordBatch.from_arrays([array.take(order) for array in arrays], schema=self.schema))

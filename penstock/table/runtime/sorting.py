@@ -32,22 +32,28 @@ class Downward:
         return hash(self.value)
 
 
+_NEGATED = frozenset({int, float})
+"""Numbers in descending order are their negatives in ascending order, which Python compares faster than objects."""
+
+
 def nulls_first(key: SortKey) -> bool:
     return not key.descending if key.nulls_first is None else key.nulls_first
 
 
 def order_of(keys: Sequence[SortKey]) -> Callable[[Held], tuple[Any, ...]]:
     """A function that gives rows, as state holds them, values to sort by."""
-    plan = [(key.index, key.descending, 0 if nulls_first(key) else 2) for key in keys]
+    plan = [(key.index, key.descending, (0 if nulls_first(key) else 2,)) for key in keys]
 
     def order(row: Held) -> tuple[Any, ...]:
         made: list[Any] = []
         for index, descending, place in plan:
             value = row[index]
             if value is None:
-                made.append((place,))
+                made.append(place)
+            elif not descending:
+                made.append((1, value))
             else:
-                made.append((1, Downward(value) if descending else value))
+                made.append((1, -value if type(value) in _NEGATED else Downward(value)))
         return tuple(made)
 
     return order
@@ -60,11 +66,11 @@ def sort_positions(batch: pa.RecordBatch | pa.Table, keys: Sequence[SortKey]) ->
         column = batch.column(key.index)
         if pa.types.is_nested(column.type):
             raise TypeError(f"values of {column.type} have no order")
-        for name, values, direction in (
-            (f"null {number}", column.is_null(), "descending" if nulls_first(key) else "ascending"),
-            (f"key {number}", column, "descending" if key.descending else "ascending"),
-        ):
-            columns.append(values)
-            names.append(name)
-            order.append((name, direction))
+        if column.null_count:
+            columns.append(column.is_null())
+            names.append(f"null {number}")
+            order.append((names[-1], "descending" if nulls_first(key) else "ascending"))
+        columns.append(column)
+        names.append(f"key {number}")
+        order.append((names[-1], "descending" if key.descending else "ascending"))
     return pc.sort_indices(pa.table(columns, names=names), sort_keys=order)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from penstock.common.time import Time
 from penstock.state.backend import KeyedStateBackend
 from penstock.state.tables import Layout, Table
-from penstock.state.ttl import Expiry, pruner
+from penstock.state.ttl import Expiry, Stamped, pruner
 from penstock.vocabulary.state.descriptors import StateTtlConfig, ValueStateDescriptor
 
 
@@ -20,27 +20,16 @@ class Store:
         self.get = table.entries.get
         self.put = table.put
         self.remove = table.remove
+        self.remove_all = table.remove_all
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
         """The values of some addresses; None where there is none."""
-        get = self.get
-        return [get(address) for address in addresses]
+        return list(map(self.get, addresses))
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
         """Store values and remember that they changed."""
         self.table.entries.update(zip(addresses, values, strict=True))
         self.table.changed.update(addresses)
-
-    def remove_all(self, addresses: Sequence[Any]) -> None:
-        """Drop the values of some addresses, which all have one."""
-        entries: Any = self.table.entries
-        if isinstance(entries, dict):
-            for address in addresses:
-                del entries[address]
-            self.table.changed.update(addresses)
-        else:
-            for address in addresses:
-                self.remove(address)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Every address with its value; nothing may change meanwhile."""
@@ -48,36 +37,51 @@ class Store:
 
 
 class ExpiringStore:
-    """The same with the time of the last write beside each value."""
+    """The same with the time of the last write beside each value. A value that is `in_use` does not expire."""
 
-    def __init__(self, table: Table, expiry: Expiry) -> None:
+    def __init__(self, table: Table, expiry: Expiry, in_use: Callable[[Any], bool]) -> None:
         self.table = table
         self.remove = table.remove
+        self.remove_all = table.remove_all
         self._expiry = expiry
+        self._in_use = in_use
 
     def get(self, address: Any) -> Any:
         held = self.table.entries.get(address)
-        return held[0] if held is not None and self._expiry.visible(held) else None
+        return held[0] if held is not None and self._there(held) else None
+
+    def _there(self, held: Stamped) -> bool:
+        return self._expiry.visible(held) or self._in_use(held[0])
 
     def put(self, address: Any, value: Any) -> None:
         self.table.put(address, self._expiry.stamp(value))
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
-        return [self.get(address) for address in addresses]
+        return list(map(self.get, addresses))
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
-        for address, value in zip(addresses, values, strict=True):
-            self.put(address, value)
-
-    def remove_all(self, addresses: Sequence[Any]) -> None:
-        for address in addresses:
-            self.remove(address)
+        self.table.entries.update(zip(addresses, map(self._expiry.stamp, values), strict=True))
+        self.table.changed.update(addresses)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        return ((address, held[0]) for address, held in self.table.items() if self._expiry.visible(held))
+        return ((address, held[0]) for address, held in self.table.items() if self._there(held))
 
 
-def store(backend: KeyedStateBackend, name: str, ttl: int = 0, layout: Layout | None = None) -> Store | ExpiringStore:
+AnyStore = Store | ExpiringStore
+
+
+def never(value: Any) -> bool:
+    """No value is in use."""
+    return False
+
+
+def store(
+    backend: KeyedStateBackend,
+    name: str,
+    ttl: int = 0,
+    layout: Layout | None = None,
+    in_use: Callable[[Any], bool] = never,
+) -> AnyStore:
     """The state of a name; with a time to live in milliseconds, unless that is 0."""
     descriptor = ValueStateDescriptor(name)
     if not ttl:
@@ -87,5 +91,6 @@ def store(backend: KeyedStateBackend, name: str, ttl: int = 0, layout: Layout | 
     table = backend.table(descriptor, layout)
     backend.state(descriptor)
     expiry = backend._expiries[table.name]
-    table.prune = pruner(descriptor, expiry)
-    return ExpiringStore(table, expiry)
+    prune = pruner(descriptor, expiry)
+    table.prune = lambda held: held if in_use(held[0]) else prune(held)
+    return ExpiringStore(table, expiry, in_use)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.columns import Columns, Keys
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import SortKey
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, held_rows
-from penstock.table.runtime.sorting import order_of, sort_positions
+from penstock.table.runtime.ranking import Contest, Order, first_of_each
+from penstock.table.runtime.sorting import order_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
 
@@ -36,17 +37,6 @@ class TopNSpec:
     """Whether rows can be taken back."""
 
 
-def first_of_each(batch: pa.RecordBatch, which: pa.Array, order: Sequence[SortKey], count: int) -> pa.Array:
-    """The positions, as they came, of the rows that are among the first `count` of their key in this batch."""
-    in_order = sort_positions(batch, order).to_numpy()
-    codes = which.to_numpy()[in_order]
-    by_key = np.argsort(codes, kind="stable")
-    grouped = codes[by_key]
-    starts = np.flatnonzero(np.concatenate(([True], grouped[1:] != grouped[:-1])))
-    ranks = np.arange(len(grouped)) - np.repeat(starts, np.diff(np.append(starts, len(grouped))))
-    return pa.array(np.sort(in_order[by_key[ranks < count]]))
-
-
 class TopN(HoldingTableOperator):
     """State of a partition: its rows in order; of rows that stay, only those that may come out."""
 
@@ -60,15 +50,54 @@ class TopN(HoldingTableOperator):
         assert self.keyed is not None
         self._partitions = store(self.keyed, "rows", self.ttl)
         self._order = order_of(self.spec.order)
+        self._input = pa.schema(list(self.schema)[: len(self.schema) - self.changelog - self.spec.rank_column])
+        self._column_order = Order(self.spec.order, self._input)
         self.only_final = context.batch
 
-    def whole(self, batch: pa.RecordBatch) -> None:
+    def _keys(self, batch: pa.RecordBatch) -> Keys:
         found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
         assert found is not None
-        if not self.spec.signed and self.spec.last is not None and batch.num_rows > MANY:
-            batch = batch.take(first_of_each(batch, found.which, self.spec.order, self.spec.last))
-            found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
-            assert found is not None
+        return found
+
+    def whole(self, batch: pa.RecordBatch) -> None:
+        in_columns = not self.spec.signed and self.spec.last is not None and self.changelog
+        if in_columns and batch.num_rows > MANY:
+            self._many(batch)
+        else:
+            self._few(batch)
+
+    # --- rows that stay, in columns ---
+    def _many(self, batch: pa.RecordBatch) -> None:
+        """Most rows are sorted out: those that others of this batch beat, and those behind the last row of a key."""
+        most = self.spec.last
+        assert most is not None
+        batch = batch.take(first_of_each(batch, self._keys(batch).which, self.spec.order, most))
+        found = self._keys(batch)
+        codes = found.which.to_numpy(zero_copy_only=False)
+        held: list[list[Held] | None] = self._partitions.get_all(found.distinct)
+        full = [(code, rows[-1]) for code, rows in enumerate(held) if rows is not None and len(rows) >= most]
+        if full:
+            inside = self._column_order.before(full, batch, codes)
+            batch, codes = batch.filter(pa.array(inside)), codes[inside]
+        if batch.num_rows:
+            touched, groups = np.unique(codes, return_inverse=True)
+            contest = Contest([held[code] or [] for code in touched.tolist()], batch, groups)
+            now = contest.decide(self._column_order, most)
+            self._partitions.put_all([found.distinct[code] for code in touched.tolist()], now)
+            self._send(contest)
+
+    def _send(self, contest: Contest) -> None:
+        spec = self.spec
+        out = contest.ranks_changed(spec.first) if spec.rank_column else contest.came_and_went(spec.first)
+        arrays = contest.columns_at(out.positions, self._input)
+        if spec.rank_column:
+            arrays.append(pa.array(out.ranks, pa.int64()))
+        arrays.append(pa.array(out.kinds, pa.int8()))
+        self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    # --- row by row ---
+    def _few(self, batch: pa.RecordBatch) -> None:
+        found = self._keys(batch)
         width = batch.num_columns - (1 if self.spec.signed else 0)
         rows = held_rows(batch, range(width))
         kinds = batch.column(width).to_pylist() if self.spec.signed else None
@@ -80,12 +109,12 @@ class TopN(HoldingTableOperator):
 
     def _change(self, key: Any, rows: list[Held], kinds: list[int] | None, positions: list[int]) -> None:
         held: list[Held] = self._partitions.get(key) or []
-        before = self._shown(held)
+        before, changed = self._shown(held), False
         for position in positions:
-            if kinds is None or kinds[position] in {INSERT, UPDATE_AFTER}:
-                self._insert(held, rows[position])
-            else:
-                self._remove(held, rows[position])
+            adds = kinds is None or kinds[position] in {INSERT, UPDATE_AFTER}
+            changed |= (self._insert if adds else self._remove)(held, rows[position])
+        if not changed:
+            return
         if held:
             self._partitions.put(key, held)
         else:
@@ -94,22 +123,26 @@ class TopN(HoldingTableOperator):
         if now != before:
             self._emit(before, now)
 
-    def _insert(self, held: list[Held], row: Held) -> None:
+    def _insert(self, held: list[Held], row: Held) -> bool:
+        """Whether the row has a place."""
         order, last = self._order, self.spec.last
         if not self.spec.signed and last is not None and len(held) >= last:
             if order(row) >= order(held[-1]):
-                return
+                return False
             held.pop()
         held.insert(bisect_right(held, order(row), key=order), row)
+        return True
 
-    def _remove(self, held: list[Held], row: Held) -> None:
+    def _remove(self, held: list[Held], row: Held) -> bool:
+        """Whether the row was there."""
         order = self._order
         place = order(row)
         start = bisect_left(held, place, key=order)
         for position in range(start, bisect_right(held, place, key=order)):
             if held[position] == row:
                 del held[position]
-                return
+                return True
+        return False
 
     def _shown(self, held: list[Held]) -> list[Held]:
         return held[self.spec.first - 1 : self.spec.last]

@@ -112,6 +112,10 @@ class VectorFold(Fold):
         fresh = [self.new() for _ in range(len(parts[0]))]
         return self.column(self.values(self.fold_all(fresh, [held_values(part) for part in parts])))
 
+    def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        """The accumulators of so many groups of which nothing was known before."""
+        return self.fold_all([self.new()] * count, parts)
+
     def argument(self, batch: pa.RecordBatch) -> pa.Array:
         """The only argument, NULL where FILTER leaves a row out."""
         column = batch.column(self.call.args[0])

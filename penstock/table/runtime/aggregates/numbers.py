@@ -69,6 +69,9 @@ class Count(VectorFold):
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
         return parts[0]
 
+    def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[int]:
+        return list(parts[0])
+
     def values(self, accumulators: Sequence[int]) -> list[int]:
         return list(accumulators)
 
@@ -124,6 +127,10 @@ class Sum(VectorFold):
         there = pc.not_equal(parts[1], 0)
         return as_declared(pc.if_else(there, parts[0], pa.scalar(None, parts[0].type)), self.arrow_type)
 
+    def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        totals = parts[0] if None not in parts[0] else [0 if total is None else total for total in parts[0]]
+        return list(zip(totals, parts[1], strict=True))
+
     def add(self, accumulator: tuple[Any, int], args: tuple[Any, ...], sign: int) -> tuple[Any, int]:
         value = args[0]
         return accumulator if value is None else (accumulator[0] + sign * value, accumulator[1] + sign)
@@ -167,6 +174,9 @@ class SumOfInserts(VectorFold):
 
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
         return as_declared(parts[0], self.arrow_type)
+
+    def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        return list(parts[0])
 
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
         return accumulator if args[0] is None else args[0] if accumulator is None else accumulator + args[0]
@@ -312,6 +322,9 @@ class Extreme(VectorFold):
             own if part is None else part if own is None else better(own, part)
             for own, part in zip(accumulators, parts[0], strict=True)
         ]
+
+    def begin_all(self, parts: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        return list(parts[0])
 
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
         value = args[0]

@@ -8,23 +8,42 @@ from typing import Any
 from penstock.table.plan.nodes import Columns
 from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.choice import fold_for
+from penstock.table.runtime.aggregates.collections import FirstOfInserts
 from penstock.table.runtime.aggregates.fold import Fold
+from penstock.table.runtime.aggregates.numbers import Extreme
 
 Places = Sequence[Any]
 
 
-def over_folds(calls: Sequence[AggregateCall], columns: Columns) -> list[Fold]:
-    """The folds of an OVER window. Rows leave frames, so that they must be able to be taken out."""
-    return [_fold(call, columns) for call in calls]
+def over_folds(calls: Sequence[AggregateCall], columns: Columns, leaving: bool = True) -> list[Fold]:
+    """The folds of an OVER window. `leaving`: rows leave its frames, so that they must be able to be taken out."""
+    return [_fold(call, columns, leaving) for call in calls]
 
 
-def _fold(call: AggregateCall, columns: Columns) -> Fold:
+def _fold(call: AggregateCall, columns: Columns, leaving: bool) -> Fold:
     types = [columns[index].type for index in call.args]
     if call.function in {"LAG", "LEAD"}:
         return Lag(call, types)
     if call.function in _RANKS:
         return RowNumber(call, types)
-    return fold_for(call, types, signed=True)
+    return fold_for(call, types, signed=leaving or call.function not in _WITH_VALUES)
+
+
+_WITH_VALUES = {"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"}
+"""If rows may leave, these keep all values; otherwise one is enough."""
+
+
+def has_all_values(fold: Fold, accumulator: Any) -> bool:
+    """Whether an accumulator is one of rows that may leave, and its fold is one of rows that stay."""
+    return isinstance(fold, Extreme | FirstOfInserts) and isinstance(accumulator, dict | list)
+
+
+def without_values(fold: Fold, accumulator: Any) -> Any:
+    """The accumulator of a fold of rows that stay, which may be that of one whose rows may leave."""
+    if not has_all_values(fold, accumulator):
+        return accumulator
+    value = fold_for(fold.call, fold.types, signed=True).value(accumulator)
+    return value if isinstance(fold, Extreme) else (value,) if accumulator else ()
 
 
 class RowNumber(Fold):
