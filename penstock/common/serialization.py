@@ -144,6 +144,10 @@ class BulkWriter(ABC):
     @abstractmethod
     def add_element(self, element: Any) -> None: ...
 
+    def add_batch(self, batch: Any) -> bool:
+        """Add the rows of a pyarrow.RecordBatch, if that can be done without making them; False if it cannot."""
+        return False
+
     @abstractmethod
     def flush(self) -> None:
         """Push out what is held back, as far as the format allows."""

@@ -10,9 +10,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.common.time import Duration, to_millis
+from penstock.common.time import Duration, Instant, to_millis
+from penstock.common.types import Row
 
 __all__ = [
     "AscendingTimestampExtractor",
@@ -35,6 +37,7 @@ __all__ = [
     "WatermarkStrategy",
 ]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_TIMESTAMP = -(2**63)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -128,6 +131,32 @@ class _FromRecord(TimestampAssigner):
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return self.function(value, record_timestamp)
+
+
+@dataclass(frozen=True)
+class FieldTimestamps(TimestampAssigner):
+    """The value of a field: milliseconds, a datetime (of UTC if it has no zone) or an Instant."""
+
+    field: int | str
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        millis: int = millis_of(self._found(value))
+        return millis
+
+    def _found(self, value: Any) -> Any:
+        if isinstance(self.field, str) and not isinstance(value, (Row, dict)):
+            return getattr(value, self.field)
+        return value[self.field]
+
+
+def millis_of(moment: Any) -> Any:
+    """A moment in whole milliseconds, rounded down; what is no moment is left as it is."""
+    if isinstance(moment, Instant):
+        return moment.to_epoch_milli()
+    if isinstance(moment, datetime):
+        since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH
+        return since // timedelta(milliseconds=1)
+    return moment
 
 
 GeneratorSupplier = Callable[[Any], WatermarkGenerator]
@@ -226,6 +255,15 @@ class WatermarkStrategy:
         """Take timestamps from an assigner, or from a function of the record (and, if it has two parameters, of the
         timestamp the record had before)."""
         return replace(self, timestamp_assigner=_as_assigner(timestamp_assigner))
+
+    def with_timestamp_field(self, field: int | str) -> WatermarkStrategy:
+        """Take timestamps from a field, by position or name. Of records in columns it is read as a column.
+
+        It holds milliseconds, a datetime (of UTC if it has no zone) or an Instant.
+        """
+        if isinstance(field, bool) or not isinstance(field, (int, str)):
+            raise TypeError(f"a field is given by its position or name, not by {field!r}")
+        return replace(self, timestamp_assigner=FieldTimestamps(field))
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
         """Stop waiting for a source split that brings no record for this long."""

@@ -22,6 +22,7 @@ from penstock.vocabulary.output_tag import OutputTag
 
 if TYPE_CHECKING:
     from penstock.datastream.data_stream import DataStream
+    from penstock.formats.batch_of_rows import BatchOfRows
     from penstock.vocabulary.functions.contexts import RuntimeContext
     from penstock.vocabulary.functions.source_functions import SinkFunction
 
@@ -61,7 +62,8 @@ class Fetched:
     """Records of one split, in order."""
 
     split_id: str
-    values: list[Any]
+    values: Sequence[Any]
+    """A list, or a `BatchOfRows`, whose rows are made only where they are needed."""
     timestamps: list[int] | None = None
     """Event times, if the outside system has any; a timestamp assigner is asked with them."""
     last: bool = False
@@ -114,7 +116,7 @@ class SplitReader(ABC):
     """Becomes true with the last record."""
 
     @abstractmethod
-    def read(self, most: int) -> list[Any]:
+    def read(self, most: int) -> Sequence[Any]:
         """Return the next records, at most `most` of them; none if there are none now."""
 
     @abstractmethod
@@ -365,6 +367,10 @@ class SinkWriter(ABC):
 
     def write_all(self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context) -> bool:
         """Write a chunk at once, if there is a faster way than one by one; False if there is none."""
+        return False
+
+    def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
+        """Write rows that are still a record batch, if their columns are of use; False if they are not."""
         return False
 
     def begun(self) -> list[Any]:

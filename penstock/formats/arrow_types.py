@@ -241,10 +241,15 @@ def _taken_as(arrow: Any, found: ArrowType, wanted: TypeInformation) -> ArrowTyp
 
 def values_as(column: Any, cast: ArrowType) -> list[Any]:
     """The values of a column of a file, cast to what `readable_as` said. Moments become nanoseconds."""
-    numbers = _with_moments_as_numbers(cast)
-    if column.type != cast:
-        column = column.cast(cast, safe=numbers is not cast)  # only fractions of microseconds may be lost
+    numbers, column = _with_moments_as_numbers(cast), cast_as(column, cast)
     return list((column if numbers is cast else column.cast(numbers)).to_pylist())
+
+
+def cast_as(column: Any, cast: ArrowType) -> Any:
+    """A column of a file, cast to what `readable_as` said."""
+    if column.type == cast:
+        return column
+    return column.cast(cast, safe=_with_moments_as_numbers(cast) is not cast)  # only fractions of µs may be lost
 
 
 def _with_moments_as_numbers(cast: ArrowType) -> ArrowType:
@@ -311,8 +316,11 @@ _CANDIDATES: tuple[TypeInformation, ...] = (
 
 def holds_times(declared: TypeInformation) -> bool:
     """Whether a type has a time of day in it."""
+    return holds(declared, TimeTypeInfo)
+
+
+def holds(declared: TypeInformation, kind: type[TypeInformation]) -> bool:
+    """Whether a type is of a kind, or has one of that kind in it."""
     parts: list[Any] = [getattr(declared, name, None) for name in ("elem_type", "key_type", "value_type")]
     parts.extend(getattr(declared, "field_types", ()))
-    return isinstance(declared, TimeTypeInfo) or any(
-        holds_times(part) for part in parts if isinstance(part, TypeInformation)
-    )
+    return isinstance(declared, kind) or any(holds(part, kind) for part in parts if isinstance(part, TypeInformation))

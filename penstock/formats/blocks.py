@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.formats.contracts import FormatReader
 
-Block = tuple[int, Iterator[list[Any]]]
+Block = tuple[int, Iterator[Sequence[Any]]]
 """A number that tells a block from the others of its file, and the records of the block in batches."""
 
 
@@ -17,14 +17,14 @@ class BlocksReader(FormatReader):
     def __init__(self, blocks: Iterator[Block], position: tuple[int, int]) -> None:
         """`blocks` begins with the block of the position; without such a block, there is nothing to read."""
         self._blocks = blocks
-        self._batches: Iterator[list[Any]] = iter(())
+        self._batches: Iterator[Sequence[Any]] = iter(())
         self._block, self._taken = position
         self._skip = self._taken
-        self._records: list[Any] = []
+        self._records: Sequence[Any] = []
         self._next = 0
         self._fill()
 
-    def read(self, most: int) -> list[Any]:
+    def read(self, most: int) -> Sequence[Any]:
         records = self._records[self._next : self._next + most]
         self._next += len(records)
         self._taken += len(records)

@@ -15,16 +15,19 @@ from penstock.common.types import Row, rows_from_columns
 from penstock.errors import SchemaMismatch, TypeMismatch
 from penstock.formats.arrow_types import (
     arrow_type_of,
+    cast_as,
     converted,
     from_arrow,
+    holds,
     readable_as,
     to_arrow,
     type_from,
     values_as,
 )
+from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.formats.blocks import BlocksReader
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
-from penstock.formats.decimals import produced_type
+from penstock.formats.decimals import DecimalTypeInfo, produced_type
 from penstock.formats.libraries import pyarrow
 
 BATCH_ROWS = 8192
@@ -45,7 +48,7 @@ class Projection:
     """Which columns of a file are read, and as what."""
 
     def __init__(self, schema: Any, row_type: RowTypeInfo | None, case_sensitive: bool = True) -> None:
-        declared = row_type or _type_of_file(schema)
+        declared = row_type or type_of_file(schema)
         self._names = tuple(declared.get_field_names())
         fields = _fields_by_name(schema, case_sensitive)
         self.columns: list[str] = []
@@ -59,6 +62,22 @@ class Projection:
             self.columns.append(field.name)
             self._casts.append(readable_as(field.type, wanted, name))
         self._converts = [from_arrow(part) for part in declared.field_types]
+        self._schema = self._schema_of_batches(schema, declared)
+
+    def _schema_of_batches(self, schema: Any, declared: RowTypeInfo) -> Any | None:
+        """The schema of batches whose rows are those of `rows`; None if the types of Arrow do not say enough."""
+        said = zip(self.columns, declared.field_types, self._casts, strict=True)
+        if not all(_says_all(schema.field(name).type, wanted, cast) for name, wanted, cast in said):
+            return None
+        return pyarrow().schema(list(zip(self._names, self._casts, strict=True)))
+
+    def records(self, batch: Any) -> Sequence[Row]:
+        """The same rows as `rows`, left in a batch if that is possible."""
+        return self.rows(batch) if self._schema is None else BatchOfRows(self._fitted(batch, self._schema))
+
+    def _fitted(self, batch: Any, schema: Any) -> Any:
+        arrays = [cast_as(batch.column(name), cast) for name, cast in zip(self.columns, self._casts, strict=True)]
+        return pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
 
     def rows(self, batch: Any) -> list[Row]:
         """The rows of a batch that has the columns in `columns`."""
@@ -69,7 +88,18 @@ class Projection:
         return rows_from_columns((self._names, None, columns))
 
 
-def _type_of_file(schema: Any) -> RowTypeInfo:
+def _says_all(found: Any, wanted: TypeInformation, cast: Any) -> bool:
+    """Whether values read by the type of their column alone are what values of the wanted type would be."""
+    try:
+        said = type_from(cast, "")
+    except SchemaMismatch:
+        return False
+    exact = not holds(wanted, DecimalTypeInfo) or found == arrow_type_of(wanted)
+    return exact and said == produced_type(wanted)
+
+
+def type_of_file(schema: Any) -> RowTypeInfo:
+    """The type of rows of which nothing is known but a schema."""
     return Types.ROW_NAMED(schema.names, [type_from(field.type, field.name) for field in schema])
 
 
@@ -99,11 +129,11 @@ class ColumnarFile(ABC):
     def reader(self, projection: Projection, groups: list[int], position: Any, batch_size: int) -> FormatReader:
         """Reads the rows of some groups; a position is (the group, how many of its rows were read)."""
         first, taken = (groups[0] if groups else 0, 0) if position is None else position
-        blocks = ((group, self._rows(group, projection, batch_size)) for group in groups if group >= first)
+        blocks = ((group, self._records(group, projection, batch_size)) for group in groups if group >= first)
         return BlocksReader(blocks, (first, taken))
 
-    def _rows(self, group: int, projection: Projection, batch_size: int) -> Iterator[list[Row]]:
-        return map(projection.rows, self.batches(group, projection.columns, batch_size))
+    def _records(self, group: int, projection: Projection, batch_size: int) -> Iterator[Sequence[Any]]:
+        return map(projection.records, self.batches(group, projection.columns, batch_size))
 
 
 @dataclass(frozen=True)
@@ -116,7 +146,7 @@ class ColumnarFormat(BulkFormat):
 
     row_type: RowTypeInfo | None = None
     hadoop_config: Any = None
-    batch_size: int = 2048
+    batch_size: int = 4096
     is_utc_timestamp: bool = False
     is_case_sensitive: bool = True
     splittable = True
@@ -163,11 +193,32 @@ class ColumnarWriter(BulkWriter):
         self._rows.append(element)
         if len(self._rows) >= BATCH_ROWS:
             self._make_batch()
-            if self._bytes >= GROUP_BYTES:
-                self.flush()
+
+    def add_batch(self, batch: Any) -> bool:
+        """Columns of the declared names that hold what the declared types say; of others the rows are looked at."""
+        fitted = self._fitted(batch)
+        if fitted is None:
+            return False
+        self._make_batch()
+        self._keep(fitted)
+        return True
+
+    def _fitted(self, batch: Any) -> Any | None:
+        arrow, declared = pyarrow(), self._row_type
+        if batch.schema.names != declared.get_field_names():
+            return None
+        try:
+            given = zip(batch.columns, declared.field_types, self._schema, strict=True)
+            arrays = [_written_as(column, part, field) for column, part, field in given]
+        except (SchemaMismatch, arrow.ArrowException):
+            return None
+        return arrow.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def flush(self) -> None:
         self._make_batch()
+        self._write_batches()
+
+    def _write_batches(self) -> None:
         if self._batches:
             batches, self._batches, self._bytes = self._batches, [], 0
             self.write_group(pyarrow().Table.from_batches(batches))
@@ -181,9 +232,13 @@ class ColumnarWriter(BulkWriter):
             self._array(field, converted(column, convert))
             for field, column, convert in zip(self._schema, columns, self._converts, strict=True)
         ]
-        batch = pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._keep(pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _keep(self, batch: Any) -> None:
         self._batches.append(batch)
         self._bytes += batch.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._write_batches()
 
     @staticmethod
     def _array(field: Any, values: Sequence[Any]) -> Any:
@@ -192,6 +247,13 @@ class ColumnarWriter(BulkWriter):
             return arrow.array(values, field.type)
         except (arrow.ArrowException, OverflowError, ValueError, TypeError) as error:
             raise TypeMismatch(f"column '{field.name}' cannot be written as {field.type}: {error}") from None
+
+
+def _written_as(column: Any, declared: TypeInformation, field: Any) -> Any:
+    """A column in the form in which the values of its rows would be written."""
+    if holds(declared, DecimalTypeInfo) and column.type != field.type:
+        raise SchemaMismatch(f"column '{field.name}': decimals are rounded one by one")
+    return cast_as(column, readable_as(column.type, declared, field.name)).cast(field.type)
 
 
 def schema_of(row_type: RowTypeInfo, utc: bool = False) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from penstock.common.typeinfo import TypeInformation
@@ -19,8 +19,11 @@ class FormatReader(ABC):
     """Becomes true with the last record."""
 
     @abstractmethod
-    def read(self, most: int) -> list[Any]:
-        """Return the next records, at most `most` of them; none only if there are no more, or all were rejected."""
+    def read(self, most: int) -> Sequence[Any]:
+        """Return the next records, at most `most` of them; none only if there are no more, or all were rejected.
+
+        They are a list, or a `BatchOfRows` if the format is columnar.
+        """
 
     @abstractmethod
     def position(self) -> Any:

@@ -11,5 +11,9 @@ def pyarrow(module: str = "pyarrow") -> Any:
     return optional_library(module, "Parquet and ORC files need pyarrow", "files")
 
 
+def pandas() -> Any:
+    return optional_library("pandas", "functions of DataFrames need pandas", "table")
+
+
 def fastavro() -> Any:
     return optional_library("fastavro", "Avro needs fastavro", "avro")

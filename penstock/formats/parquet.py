@@ -147,6 +147,9 @@ class _RecordProjection(Projection):
     def rows(self, batch: Any) -> list[Any]:
         return list(map(self._to_record, super().rows(batch)))
 
+    def records(self, batch: Any) -> list[Any]:
+        return self.rows(batch)
+
 
 class AvroParquetWriters:
     """Makes writers of Parquet files that take generic Avro records."""
@@ -168,3 +171,6 @@ class _GenericRecordWriter(_ParquetWriter):
         if not isinstance(element, dict):
             raise mismatch(element, "a generic record, which is a dict")
         super().add_element(self._to_row(element))
+
+    def add_batch(self, batch: Any) -> bool:
+        return False

@@ -230,7 +230,7 @@ class _FileReader(SplitReader):
         self._rows = ParquetColumnarRowInputFormat().open(self._file, 0, size, split.position, reject)
         self.finished = self._rows.finished
 
-    def read(self, most: int) -> list[Any]:
+    def read(self, most: int) -> Sequence[Any]:
         if self._rows is None:
             return []
         rows = self._rows.read(most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -12,7 +12,7 @@ from penstock.connectors.files.parts import Closed
 from penstock.errors import UndecodableRecord
 from penstock.formats.contracts import FileFormat
 
-WriteAll = Callable[[list[Any]], None]
+WriteAll = Callable[[Sequence[Any]], None]
 """Writes values in the sink's own format into the compacted file."""
 
 
@@ -137,7 +137,7 @@ class RecordWiseFileCompactor(FileCompactor):
             for values in self._records(part):
                 write_all(values)
 
-    def _records(self, part: IO[bytes]) -> Iterator[list[Any]]:
+    def _records(self, part: IO[bytes]) -> Iterator[Sequence[Any]]:
         size = part.seek(0, 2)
         part.seek(0)
         reader = self.file_format.open(part, 0, size, None, _refuse)

@@ -12,7 +12,7 @@ import posixpath
 import re
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -245,7 +245,7 @@ class Content(ABC):
     """Writes values into one open file."""
 
     @abstractmethod
-    def write(self, values: list[Any]) -> None: ...
+    def write(self, values: Sequence[Any]) -> None: ...
 
     def finish(self) -> None:  # noqa: B027 - rows are whole as they are
         """Write what is still missing."""
@@ -279,14 +279,14 @@ class PartFile:
         for piece in Files(source).head(length):
             self._stream.write(piece)
 
-    def write(self, values: list[Any], new_content: NewContent, now: int) -> None:
+    def write(self, values: Sequence[Any], new_content: NewContent, now: int) -> None:
         with naming(self.hidden):
             if self._content is None:
                 self._content = new_content(self._stream)
             self._content.write(values)
         self.last_update_time = now
 
-    def fill(self, by: Callable[[Any, Callable[[list[Any]], None]], None], new_content: NewContent) -> None:
+    def fill(self, by: Callable[[Any, Callable[[Sequence[Any]], None]], None], new_content: NewContent) -> None:
         """Give access to the file for writing bytes, or values in the sink's format."""
         by(self._stream, lambda values: self.write(values, new_content, self.last_update_time))
 

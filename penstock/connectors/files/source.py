@@ -236,7 +236,7 @@ class FileSplitReader(SplitReader):
         self._reader: FormatReader | None = None
         self._rejected: list[tuple[Any, Exception, str]] = []
 
-    def read(self, most: int) -> list[Any]:
+    def read(self, most: int) -> Sequence[Any]:
         url = self._split.path
         try:
             values = RETRIES.call(lambda: self._read(most), f"reading {url}", is_transient, between=self.close)
@@ -253,7 +253,7 @@ class FileSplitReader(SplitReader):
             self._context.reject(message, problem, f"{url} {where}")
         return values
 
-    def _read(self, most: int) -> list[Any]:
+    def _read(self, most: int) -> Sequence[Any]:
         self._rejected = []
         reader = self._reader or self._open()
         values = reader.read(most)

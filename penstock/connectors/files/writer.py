@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,6 +34,7 @@ from penstock.connectors.files.parts import (
     delete_leftovers,
 )
 from penstock.errors import NotFound
+from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
 COMPACTED = "compacted-"
@@ -128,6 +130,14 @@ class FileWriter(SinkWriter):
             self._write(bucket, part)
         return True
 
+    def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
+        """Only a bucket that does not depend on the records can be told without them."""
+        bucket_id = self._settings.bucket_assigner.bucket_of_all(context)
+        if bucket_id is None or self._settings.writer_factory is None:
+            return False
+        self._write(bucket_id, rows)
+        return True
+
     def _by_bucket(
         self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context
     ) -> dict[str, list[Any]]:
@@ -138,7 +148,7 @@ class FileWriter(SinkWriter):
             by_bucket.setdefault(bucket_of(value, record), []).append(value)
         return by_bucket
 
-    def _write(self, bucket_id: str, values: list[Any]) -> None:
+    def _write(self, bucket_id: str, values: Sequence[Any]) -> None:
         now = self._context.now
         part = self._open.get(bucket_id)
         if part is None:
@@ -280,8 +290,8 @@ class RowContent(Content):
         self._encode = encoder.encode_all
         self._type = input_type
 
-    def write(self, values: list[Any]) -> None:
-        self._stream.write(self._encode(values, self._type))
+    def write(self, values: Sequence[Any]) -> None:
+        self._stream.write(self._encode(values if isinstance(values, list) else list(values), self._type))
 
 
 class BulkContent(Content):
@@ -290,7 +300,9 @@ class BulkContent(Content):
     def __init__(self, stream: Any, factory: BulkWriterFactory) -> None:
         self._writer = factory.create(stream)
 
-    def write(self, values: list[Any]) -> None:
+    def write(self, values: Sequence[Any]) -> None:
+        if isinstance(values, BatchOfRows) and self._writer.add_batch(values.batch):
+            return
         add = self._writer.add_element
         for value in values:
             add(value)

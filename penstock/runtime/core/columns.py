@@ -34,6 +34,10 @@ class Keys(NamedTuple):
     which: Array
     """For each row, which of them it has."""
 
+    def codes(self) -> Any:
+        """For each row, which of them it has, as a numpy array."""
+        return self.which.to_numpy(zero_copy_only=False)
+
     def spread(self, of_distinct: list[int]) -> Array:
         """For each row, the entry of this list that belongs to the key of the row."""
         return pyarrow().array(of_distinct).take(self.which)
@@ -57,18 +61,17 @@ class Columns:
     def of_rows(cls, rows: Values, timestamps: Timestamps, row_type: RowTypeInfo) -> Columns:
         """Columns of values that fit a row type. Rows that retract others have no such form."""
         from penstock.formats.arrow_types import converted, to_arrow
-        from penstock.formats.columnar import schema_of
 
         arrow = pyarrow()
         packed = rows_to_columns(row_type.fit(rows))
         if packed is None or packed[1] is not None:
             raise TypeMismatch(f"only rows of one form that insert can become columns of {row_type.notation}")
-        schema = schema_of(row_type)
+        schema = _schema_of(row_type)
         arrays = [
             arrow.array(converted(column, to_arrow(declared)), field.type)
             for column, declared, field in zip(packed[2], row_type.field_types, schema, strict=True)
         ]
-        times = None if timestamps is None else arrow.array(timestamps, arrow.int64())
+        times = None if timestamps is None else times_of(timestamps)
         return cls(arrow.RecordBatch.from_arrays(arrays, schema=schema), times, row_type)
 
     def __len__(self) -> int:
@@ -85,9 +88,19 @@ class Columns:
         stamps: list[int | None] = self.times.to_pylist()
         return stamps
 
+    def is_timed(self) -> bool:
+        """Whether every row has a timestamp."""
+        return self.times is not None and not self.times.null_count
+
+    def stamped_by(self, field: int | str) -> Columns | None:
+        """The same rows with the moments in a column as timestamps; None if it is no column of moments, or has gaps."""
+        index = self.column_at(field)
+        times = None if index is None else _millis_in(self.batch.column(index))
+        return None if times is None else Columns(self.batch, times, self.row_type)
+
     def latest(self) -> int | None:
         """The latest timestamp; None if there is a row without one."""
-        if self.times is None or self.times.null_count:
+        if not self.is_timed():
             return None
         latest: int = pyarrow("pyarrow.compute").max(self.times).as_py()
         return latest
@@ -103,6 +116,29 @@ class Columns:
         except SchemaMismatch:
             return None
         return Columns(self.batch, self.times, declared)
+
+    def in_types_of(self, declared: RowTypeInfo) -> Columns:
+        """The same columns with the Arrow types of a declared type; SchemaMismatch if a value could be lost."""
+        from penstock.formats.arrow_types import cast_as, readable_as
+
+        arrow, batch, schema = pyarrow(), self.batch, _schema_of(declared)
+        if batch.schema.equals(schema):
+            return self if self.row_type == declared else Columns(batch, self.times, declared)
+        if batch.schema.names != schema.names:
+            raise SchemaMismatch(f"found the columns {batch.schema.names}, wanted {declared.notation}")
+        arrays = [
+            cast_as(column, readable_as(column.type, part, field.name)).cast(field.type)
+            for column, part, field in zip(batch.columns, declared.field_types, schema, strict=True)
+        ]
+        return Columns(arrow.RecordBatch.from_arrays(arrays, schema=schema), self.times, declared)
+
+    def own_row_type(self) -> RowTypeInfo:
+        """The declared type of the rows, or the type that the columns say."""
+        return _type_in(self.batch.schema) if self.row_type is None else self.row_type
+
+    def require_rows(self) -> None:
+        """Raise SchemaMismatch if a column has a type that rows cannot have."""
+        _projection(self.batch.schema, self.row_type)
 
     # --- parts ---
     def take(self, positions: Array) -> Columns:
@@ -163,9 +199,30 @@ class Columns:
     def _column_of(self, selector: Callable[[Any], Any]) -> int | None:
         if not isinstance(selector, FieldKey) or len(selector.path) != 1:
             return None
-        step, schema = selector.path[0], self.batch.schema
-        index = step if isinstance(step, int) else schema.get_field_index(step)
-        return index if 0 <= index < len(schema) and not _is_encoded(schema.field(index).type) else None
+        index = self.column_at(selector.path[0])
+        return None if index is None or _is_encoded(self.batch.schema.field(index).type) else index
+
+    def column_at(self, field: int | str) -> int | None:
+        """The position of a field; None if there is no such column."""
+        index = field if isinstance(field, int) else self.batch.schema.get_field_index(field)
+        return index if 0 <= index < len(self.batch.schema) else None
+
+
+def times_of(stamps: Sequence[int | None]) -> Array:
+    """Timestamps as a column."""
+    return pyarrow().array(stamps, pyarrow().int64())
+
+
+def _millis_in(column: Array) -> Array | None:
+    """Moments as whole milliseconds, rounded down; None if these are no moments, or not all of them are there."""
+    arrow, compute, kind = pyarrow(), pyarrow("pyarrow.compute"), column.type
+    if column.null_count:
+        return None
+    if arrow.types.is_signed_integer(kind):
+        return column.cast(arrow.int64())
+    if not arrow.types.is_timestamp(kind):
+        return None
+    return compute.floor_temporal(column, unit="millisecond").cast(arrow.timestamp("ms")).cast(arrow.int64())
 
 
 def _is_encoded(kind: Any) -> bool:
@@ -234,6 +291,20 @@ def frozen_nested(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple(map(frozen_nested, value.values()))
     return tuple(map(frozen_nested, value)) if isinstance(value, list | tuple) else value
+
+
+@lru_cache(maxsize=128)
+def _schema_of(row_type: RowTypeInfo) -> Any:
+    from penstock.formats.columnar import schema_of
+
+    return schema_of(row_type)
+
+
+@lru_cache(maxsize=128)
+def _type_in(schema: Any) -> RowTypeInfo:
+    from penstock.formats.columnar import type_of_file
+
+    return type_of_file(schema)
 
 
 @lru_cache(maxsize=128)

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.common.watermark_strategy import (
     BoundedOutOfOrdernessWatermarks,
+    FieldTimestamps,
     NoWatermarksGenerator,
     Watermark,
     WatermarkGenerator,
@@ -17,6 +18,7 @@ from penstock.common.watermark_strategy import (
 from penstock.metrics import MetricGroup
 from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
 from penstock.runtime.checkpoints.restore import RestoredOperator
+from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Timestamps, Values, whole_millis
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.operator import Operator, OperatorContext
@@ -120,15 +122,28 @@ class TimestampsAndWatermarksOperator(Operator):
         """Its event time is its own, not that of its input."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Columns that have timestamps stay columns, if the generator needs to know only the latest one."""
-        as_it_came = chunk.columns is not None and self._extract is None and self._bulk
-        latest = chunk.columns.latest() if chunk.columns is not None and as_it_came else None
-        if latest is None:
+        """Columns stay columns if their timestamps are known, and the generator needs only the latest of them."""
+        stamped = None if chunk.columns is None or not self._bulk else self._stamped_columns(chunk.columns)
+        if stamped is None:
             super().chunk(chunk)
             return
         self._be_active()
-        self._reach(latest)
-        self.emit_chunk(chunk)
+        if self._follows():
+            latest = stamped.latest()
+            assert latest is not None
+            self._reach(latest)
+        self.emit_chunk(chunk if stamped is chunk.columns else Chunk.of(stamped))
+
+    def _stamped_columns(self, columns: Columns) -> Columns | None:
+        """Columns with the timestamps that their rows get here; None if the rows must be looked at."""
+        assigner = self.strategy.timestamp_assigner
+        if isinstance(assigner, FieldTimestamps):
+            return columns.stamped_by(assigner.field)
+        needs_times = self._follows() and not columns.is_timed()
+        return None if assigner is not None or needs_times else columns
+
+    def _follows(self) -> bool:
+        return isinstance(self.generator, BoundedOutOfOrdernessWatermarks)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self._be_active()
@@ -136,7 +151,7 @@ class TimestampsAndWatermarksOperator(Operator):
         if not self._bulk:
             self._one_by_one(values, stamps)
             return
-        if isinstance(self.generator, BoundedOutOfOrdernessWatermarks):
+        if self._follows():
             self._reach(max(stamps))
         self.emit(values, stamps)  # type: ignore[arg-type]
 

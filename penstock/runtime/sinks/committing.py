@@ -11,9 +11,11 @@ from typing import Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
 from penstock.runtime.checkpoints.restore import RestoredOperator, split_evenly
-from penstock.runtime.core.elements import Timestamps, Values
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk, Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.operator import Operator, OperatorContext
 from penstock.runtime.functions.slot_contexts import SlotRuntimeContext
@@ -78,9 +80,18 @@ class CommittingSink(Operator):
                 assert self.context.to_global_committer is not None
                 self.context.to_global_committer(number, pending[number])
 
-    def records(self, values: Values, timestamps: Timestamps) -> None:
-        with self._measured.sending(len(values)):
-            self._write(values, timestamps)
+    def chunk(self, chunk: Chunk) -> None:
+        with self._measured.sending(len(chunk)):
+            if chunk.columns is None or not self._takes_columns(chunk, chunk.columns):
+                self._write(chunk.values, chunk.timestamps)
+
+    def _takes_columns(self, chunk: Chunk, columns: Columns) -> bool:
+        """Whether the writer has written columns as they are."""
+        assert self._writer is not None
+        try:
+            return self._writer.write_batch(BatchOfRows(columns.batch, lambda: chunk.values), self._sink_context)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
 
     def _write(self, values: Values, timestamps: Timestamps) -> None:
         assert self._writer is not None

@@ -10,6 +10,8 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors import base
 from penstock.connectors.base import BadRecord, BadRecords, Boundedness, Fetched, ReaderContext
 from penstock.errors import UndecodableRecord
+from penstock.formats.batch_of_rows import BatchOfRows
+from penstock.runtime.core.columns import Columns, times_of
 from penstock.runtime.core.elements import Chunk, Receiver
 from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.functions.slot_contexts import SlotRuntimeContext
@@ -149,7 +151,7 @@ class SplitsReader(Reader):
         assert self._times is not None
         name = fetched.split_id if self._per_split else WHOLE
         if fetched.values:
-            self._times.chunk(name, Chunk(fetched.values, fetched.timestamps))  # type: ignore[arg-type]
+            self._times.chunk(name, _chunk_of(fetched))
         if fetched.last:
             self._open.discard(fetched.split_id)
             if self._per_split:
@@ -192,6 +194,13 @@ class SplitsReader(Reader):
             self._watch.close()
             self._notify()
         self._reader.close()
+
+
+def _chunk_of(fetched: Fetched) -> Chunk:
+    values, stamps = fetched.values, fetched.timestamps
+    if isinstance(values, BatchOfRows):
+        return Chunk.of(Columns(values.batch, None if stamps is None else times_of(stamps)))
+    return Chunk(values if isinstance(values, list) else list(values), stamps)  # type: ignore[arg-type]
 
 
 class _SlotReaderContext(ReaderContext):
