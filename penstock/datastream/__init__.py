@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         CoMapFunction,
         CoProcessFunction,
         DistributedCache,
+        FilterBatchesFunction,
         FilterFunction,
         FlatJoinFunction,
         FlatMapFunction,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         KeyedStateStore,
         KeySelector,
         ListCheckpointed,
+        MapBatchesFunction,
         MapFunction,
         OutputSelector,
         ParallelSourceFunction,
@@ -175,6 +177,7 @@ __all__ = [
     "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
+    "FilterBatchesFunction",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
@@ -196,6 +199,7 @@ __all__ = [
     "ListCheckpointed",
     "ListState",
     "ListStateDescriptor",
+    "MapBatchesFunction",
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
@@ -275,16 +279,16 @@ _NAMES_BY_MODULE = {
     ".execution_mode": "RuntimeExecutionMode",
     ".functions": """
         AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate
-        AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture
-        CheckpointListener CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed
-        CoFlatMapFunction CoGroupFunction CoMapFunction CoProcessFunction DistributedCache FilterFunction
+        AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture CheckpointListener
+        CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed CoFlatMapFunction
+        CoGroupFunction CoMapFunction CoProcessFunction DistributedCache FilterBatchesFunction FilterFunction
         FlatJoinFunction FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
-        KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapFunction OutputSelector
+        KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapBatchesFunction MapFunction OutputSelector
         ParallelSourceFunction Partitioner ProcessAllWindowFunction ProcessFunction ProcessJoinFunction
         ProcessWindowFunction ReduceFunction RichAggregateFunction RichCoFlatMapFunction RichCoGroupFunction
-        RichCoMapFunction RichFilterFunction RichFlatJoinFunction RichFlatMapFunction RichJoinFunction
-        RichMapFunction RichParallelSourceFunction RichReduceFunction RichSinkFunction RichSourceFunction
-        RuntimeContext SinkFunction SourceContext SourceFunction TimerService WindowFunction
+        RichCoMapFunction RichFilterFunction RichFlatJoinFunction RichFlatMapFunction RichJoinFunction RichMapFunction
+        RichParallelSourceFunction RichReduceFunction RichSinkFunction RichSourceFunction RuntimeContext SinkFunction
+        SourceContext SourceFunction TimerService WindowFunction
     """,
     ".output_tag": "OutputTag",
     ".slot_sharing_group": "MemorySize SlotSharingGroup",

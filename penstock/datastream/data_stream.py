@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import Sink, SupportsPreprocessing
 from penstock.connectors.committing.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
@@ -17,15 +17,18 @@ from penstock.launch.collecting import CloseableIterator
 from penstock.lazy_names import lazy_names
 from penstock.runtime.core.operator import Operator
 from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.functions.batches import BatchForm, FilterBatchesOperator, MapBatchesOperator
 from penstock.runtime.functions.map_and_filter import FilterOperator, FlatMapOperator, MapOperator, SplitOperator
 from penstock.runtime.functions.process import ProcessOperator
 from penstock.runtime.functions.projection import Projection
 from penstock.runtime.sinks.committing import CommittingSink
 from penstock.runtime.sinks.sink_operators import DiscardingSink, FunctionSink, PrintSink
 from penstock.vocabulary.functions.element_functions import (
+    FilterBatchesFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    MapBatchesFunction,
     MapFunction,
     OutputSelector,
     Partitioner,
@@ -191,6 +194,42 @@ class DataStream(Settings):
         """Keep the records for which `func` is true."""
         check_function(func, FilterFunction, "filter")
         return self._then("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
+
+    # --- a batch of records at a time ---
+    def map_batches(
+        self,
+        func: MapBatchesFunction | Callable[[Any], Any],
+        output_type: TypeInformation | None = None,
+        *,
+        as_pandas: bool = False,
+        event_time: str | None = None,
+    ) -> DataStream:
+        """Replace each batch of rows by those that `func` makes of it: a pyarrow.RecordBatch, or an iterable of them.
+
+        `func` gets a pyarrow.RecordBatch, or a pandas.DataFrame. How rows are cut into batches is not defined. Results
+        with as many rows as the batch keep their timestamps, row by row; otherwise all get the latest of the batch.
+        `event_time` names one more column, in which timestamps are given to `func` and taken from its results.
+        """
+        check_function(func, MapBatchesFunction, "map_batches")
+        if output_type is not None and not isinstance(output_type, RowTypeInfo):
+            raise TypeError(f"map_batches makes rows: its output_type is a Types.ROW_NAMED, not {output_type!r}")
+        form = BatchForm(self._type, as_pandas, event_time)
+        return self._then("Map Batches", MapBatchesOperator(func, form, output_type), output_type)
+
+    def filter_batches(
+        self,
+        func: FilterBatchesFunction | Callable[[Any], Any],
+        *,
+        as_pandas: bool = False,
+        event_time: str | None = None,
+    ) -> DataStream:
+        """Keep the rows for which `func` has true: it gets a batch and returns one boolean for each of its rows.
+
+        The batch is what `map_batches` would give. Rows keep their timestamps.
+        """
+        check_function(func, FilterBatchesFunction, "filter_batches")
+        form = BatchForm(self._type, as_pandas, event_time)
+        return self._then("Filter Batches", FilterBatchesOperator(func, form), self._type)
 
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
         """The most general operator: records, timestamps, side outputs."""

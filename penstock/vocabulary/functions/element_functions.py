@@ -81,6 +81,22 @@ class FlatMapFunction(Function):
         """Yield, or return as an iterable, what takes the place of `value`."""
 
 
+class MapBatchesFunction(Function):
+    """Turns each record batch into any number of record batches."""
+
+    @abstractmethod
+    def map_batches(self, batch: Any) -> Any:
+        """Return the batch that takes the place of `batch`, or an iterable of batches; None for none."""
+
+
+class FilterBatchesFunction(Function):
+    """Keeps the rows of record batches for which it answers yes."""
+
+    @abstractmethod
+    def filter_batches(self, batch: Any) -> Any:
+        """Return a boolean for each row of `batch`: whether it stays in the stream."""
+
+
 class ReduceFunction(Function):
     """Combines two elements into one of the same type. The operation must be associative."""
 
