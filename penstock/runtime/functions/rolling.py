@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.errors import RecordError
-from penstock.runtime.core.elements import MAX_TIMESTAMP, Timestamps, Values
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk, Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.function_operator import FunctionOperator
 from penstock.runtime.core.operator import OperatorContext
@@ -32,6 +33,35 @@ class ReduceOperator(FunctionOperator):
         # Only a function object can hold state of its own; a lambda is spared the current key.
         has_state = isinstance(self.function, Function)
         self._key_of = self.keyed.scope.entering(self.key_selector) if has_state else self.key_selector
+
+    def chunk(self, chunk: Chunk) -> None:
+        """Built-in aggregations take columns as they are, where they can."""
+        rolled = None if chunk.columns is None else self._rolled(chunk.columns)
+        if rolled is None:
+            self.records(chunk.values, chunk.timestamps)
+        else:
+            self.emit_chunk(Chunk.of(rolled))
+
+    def _rolled(self, columns: Columns) -> Columns | None:
+        if not isinstance(self.function, Accumulate | Choose) or self.context.batch:
+            return None
+        from penstock.runtime.functions import column_folds as folds
+
+        assert self.key_selector is not None
+        keys = folds.distinct_keys(columns, self.key_selector)
+        if keys is None:
+            return None
+        entries, mark = self.table.entries, self.table.changed.add
+        groups, held = folds.Groups.of(keys.codes()), [entries.get(key, folds.ABSENT) for key in keys.distinct]
+        try:
+            rolled = folds.rolled(self.function, columns, groups, held)
+        except USER_ERRORS:
+            return None  # the rows tell which record it was
+        if rolled is not None:
+            for key, row in zip(keys.distinct, folds.rows_at(rolled, groups.last_rows()), strict=True):
+                entries[key] = row
+                mark(key)
+        return rolled
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         feed = iter(values)
@@ -95,8 +125,10 @@ class Field:
                 return record._replace(**{name: value})
             assert isinstance(position, int)
             return (*record[:position], value, *record[position:][1:])
-        if isinstance(record, (list, Row, dict)):
-            copy: Any = record.copy() if not isinstance(record, Row) else _copied(record)
+        if isinstance(record, Row):
+            return _with_field(record, position, value)
+        if isinstance(record, (list, dict)):
+            copy: Any = record.copy()
             copy[position] = value
             return copy
         if dataclasses.is_dataclass(record) and not isinstance(record, type):
@@ -105,12 +137,10 @@ class Field:
         return value
 
 
-def _copied(row: Row) -> Row:
-    copy = Row.of_kind(row.get_row_kind(), *row)
-    names = row.get_field_names()
-    if names is not None:
-        copy.set_field_names(names)
-    return copy
+def _with_field(row: Row, position: int | str, value: Any) -> Row:
+    values = list(row)
+    values[position if isinstance(position, int) else row._position(position)] = value
+    return make_row(row._names, tuple(values), row._kind)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import RecordError, UnsupportedOperation
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Timestamps, Values
+from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk, Timestamps, Values
 from penstock.runtime.core.failures import USER_ERRORS
 from penstock.runtime.core.keyed_timer_operator import KeyedTimerOperator
 from penstock.runtime.core.operator import OperatorContext
+from penstock.runtime.functions.rolling import Accumulate, Choose
 from penstock.runtime.windows.merging_windows import MergingWindowSet, SessionSet
-from penstock.runtime.windows.pane_contents import ABSENT, Contents
+from penstock.runtime.windows.pane_contents import ABSENT, Contents, Reduced
 from penstock.runtime.windows.window_context import AssignerContext, PaneContext, WindowFunctionContext
 from penstock.runtime.windows.window_evaluation import Evaluation
 from penstock.state.backend import KeyedStateBackend
@@ -25,13 +26,15 @@ from penstock.state.tables import Layout
 from penstock.vocabulary.output_tag import OutputTag
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 from penstock.vocabulary.windows.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
     SessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     required,
 )
 from penstock.vocabulary.windows.evictors import Evictor
-from penstock.vocabulary.windows.triggers import EventTimeTrigger
+from penstock.vocabulary.windows.triggers import CountTrigger, EventTimeTrigger, PurgingTrigger
 from penstock.vocabulary.windows.windows import (
     MergingWindowAssigner,
     TimeWindow,
@@ -39,6 +42,10 @@ from penstock.vocabulary.windows.windows import (
     TriggerResult,
     WindowAssigner,
 )
+
+if TYPE_CHECKING:
+    from penstock.runtime.windows.column_counts import ColumnCounts
+    from penstock.runtime.windows.column_panes import ColumnPanes
 
 _CACHED_WINDOWS = 10_000
 
@@ -54,6 +61,14 @@ class WindowSpec:
     evictor: Evictor | None = None
     allowed_lateness: int = 0
     late_tag: OutputTag | None = None
+
+
+def _counts(spec: WindowSpec) -> bool:
+    """Whether windows are a number of elements each, one after the other, and are evaluated when they are full."""
+    assigner, trigger = spec.assigner, spec.trigger
+    if type(assigner) is not CountTumblingWindowAssigner or type(trigger) is not PurgingTrigger:
+        return False
+    return type(trigger.nested) is CountTrigger and trigger.nested.max_count == assigner.size
 
 
 class WindowOperator(KeyedTimerOperator):
@@ -90,6 +105,9 @@ class WindowOperator(KeyedTimerOperator):
         fixed = type(spec.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
         plain = fixed and type(spec.trigger) is EventTimeTrigger and spec.evictor is None
         self._drive = self._drive_fixed if plain else self._drive_any
+        reduced = spec.contents.functions if type(spec.contents) is Reduced and (plain or _counts(spec)) else ()
+        self._folds_fields = any(isinstance(function, Accumulate | Choose) for function in reduced)
+        self._in_columns: ColumnPanes | ColumnCounts | None = None
 
     def close(self) -> None:
         super().close()
@@ -99,6 +117,50 @@ class WindowOperator(KeyedTimerOperator):
         return {**super().backends(), "window": self.pane_state}
 
     # --- elements ---
+    def chunk(self, chunk: Chunk) -> None:
+        """Columns go into panes as they are if the aggregation is a built-in one; the other rows one by one."""
+        if chunk.columns is None or not self._folds_fields:
+            super().chunk(chunk)
+            return
+        assert self.key_selector is not None
+        self._in_columns = self._in_columns or self._column_panes()
+        rest = self._in_columns.add(chunk.columns, self.key_selector, self.timers.watermark)
+        self.flush()
+        if rest is not None:
+            super().chunk(chunk if rest is chunk.columns else Chunk.of(rest))
+
+    def _column_panes(self) -> ColumnPanes | ColumnCounts:
+        (fold,), assigner = self.spec.contents.functions, self.spec.assigner
+        if isinstance(assigner, CountSlidingWindowAssigner):
+            return self._column_counts(fold, assigner)
+        from penstock.runtime.windows.column_panes import ColumnPanes
+
+        assert isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
+        window_at = lambda start: self._windows.get(start) or self._window_at(start)  # noqa: E731
+        return ColumnPanes(assigner, fold, self._panes, window_at, self._opened)
+
+    def _column_counts(self, fold: Any, assigner: CountSlidingWindowAssigner) -> ColumnCounts:
+        from penstock.runtime.windows.column_counts import ColumnCounts, CountStates
+
+        def taken(key: Any) -> Any:
+            assert self.keyed is not None
+            self.keyed.scope.key = key
+            return self.keyed.state(assigner.count)
+
+        def waiting(key: Any, window: Any) -> Any:
+            return self._pane.at(key, window).get_partitioned_state(self.spec.trigger.nested.count)  # type: ignore[attr-defined]
+
+        def fired(result: Any, window: Any) -> None:
+            self.collected.gather([result], window.max_timestamp())
+
+        return ColumnCounts(assigner.size, fold, CountStates(self._panes, taken, waiting), fired)
+
+    def _opened(self, key: Any, window: TimeWindow) -> None:
+        """A pane has got its first elements, before it is due."""
+        self.timers.event_time.register(window.max_timestamp(), key, window)
+        if self.spec.allowed_lateness:
+            self._register_cleanup(key, window)
+
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self.go_through(self._drive, values, timestamps)
 

@@ -259,14 +259,14 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
                 raise ValueError(f"the {what} of a count window is a whole number above 0, not {number!r}")
         self.size = window_size
         self.slide = window_slide
-        self._count = ValueStateDescriptor("_window_count")
+        self.count = ValueStateDescriptor("_window_count")
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[CountWindow]:
-        state = context.get_runtime_context().get_state(self._count)
+        state = context.get_runtime_context().get_state(self.count)
         position = state.value() or 0
         state.update(position + 1)
         last = position // self.slide

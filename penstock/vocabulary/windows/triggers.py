@@ -192,14 +192,14 @@ class CountTrigger(_Untimed):
         if window_size <= 0:
             raise ValueError(f"a count trigger needs a count above 0, not {window_size}")
         self.max_count = window_size
-        self._count = ReducingStateDescriptor("_trigger_count", _add)
+        self.count = ReducingStateDescriptor("_trigger_count", _add)
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        count: Any = ctx.get_partitioned_state(self._count)
+        count: Any = ctx.get_partitioned_state(self.count)
         count.add(1)
         if count.get() >= self.max_count:
             count.clear()
@@ -210,10 +210,10 @@ class CountTrigger(_Untimed):
         return True
 
     def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        ctx.merge_partitioned_state(self._count)
+        ctx.merge_partitioned_state(self.count)
 
     def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        ctx.get_partitioned_state(self._count).clear()
+        ctx.get_partitioned_state(self.count).clear()
 
 
 class PurgingTrigger(Trigger[Any, Any]):
