@@ -23,6 +23,19 @@ from penstock.table.plan.nodes import Columns as PlanColumns
 from penstock.table.runtime.batches import made
 
 _KINDS = tuple(RowKind)
+_SAME_IN_STREAMS = (
+    t.BooleanType,
+    t.TinyIntType,
+    t.SmallIntType,
+    t.IntType,
+    t.BigIntType,
+    t.DoubleType,
+    t.CharType,
+    t.VarCharType,
+    t.DateType,
+    t.TimestampType,
+)
+"""Types whose values in a stream are what their columns of Arrow say."""
 
 
 class BatchesSource(Source):
@@ -77,6 +90,28 @@ class FromValues(Operator):
         self._schema = arrow_schema(self.columns, self.changelog)
         self._fields = [index for index in range(len(self.columns)) if index not in self.metadata]
         self._names = [self.columns[index].name for index in self._fields]
+
+    def chunk(self, chunk: Chunk) -> None:
+        try:
+            batch = None if chunk.columns is None or self.changelog else self._in_columns(chunk.columns)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+        if batch is None:
+            super().chunk(chunk)
+        else:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+    def _in_columns(self, columns: Columns) -> pa.RecordBatch | None:
+        """Columns of a stream that have the names and types of the table; None if values must be looked at."""
+        found, arrays = columns.batch.schema, list[pa.Array]()
+        for index, field in enumerate(self._schema):
+            if index in self.metadata:
+                arrays.append(self._metadata(index, columns.timestamps(), len(columns)))
+            elif found.get_field_index(field.name) < 0 or found.field(field.name).type != field.type:
+                return None
+            else:
+                arrays.append(columns.batch.column(field.name))
+        return made(arrays, self._schema, len(columns))
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         try:
@@ -160,9 +195,23 @@ class ToRows(Operator):
         assert chunk.columns is not None
         batch = chunk.columns.batch
         try:
-            self.emit(self._rows(batch), self._stamps(batch))
+            if self._stays_columns():
+                self.emit_chunk(Chunk.of(self._as_columns(batch)))
+            else:
+                self.emit(self._rows(batch), self._stamps(batch))
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
+
+    def _stays_columns(self) -> bool:
+        """Whether a stream's rows of these columns are those of the table, made only if somebody wants them."""
+        names = [column.name for column in self.columns]
+        plain = all(isinstance(column.type, _SAME_IN_STREAMS) for column in self.columns)
+        return bool(names) and not self.changelog and plain and len(set(names)) == len(names)
+
+    def _as_columns(self, batch: pa.RecordBatch) -> Columns:
+        names = [column.name for column in self.columns]
+        times = self._times(batch)
+        return Columns(pa.RecordBatch.from_arrays(batch.columns[: len(names)], names), times)
 
     def _rows(self, batch: pa.RecordBatch) -> list[Row]:
         names = tuple(column.name for column in self.columns)
@@ -174,8 +223,9 @@ class ToRows(Operator):
         return [make_row(names, row, _KINDS[kind]) for row, kind in zip(values, kinds, strict=True)]
 
     def _stamps(self, batch: pa.RecordBatch) -> Timestamps:
-        times = [index for index, column in enumerate(self.columns) if column.time == ROWTIME]
-        if not self.stamped or not times:
-            return None
-        stamps: list[int | None] = millis_of(batch.column(times[0])).to_pylist()
-        return stamps
+        times = self._times(batch)
+        return None if times is None else list(times.to_pylist())
+
+    def _times(self, batch: pa.RecordBatch) -> pa.Array | None:
+        found = [index for index, column in enumerate(self.columns) if column.time == ROWTIME]
+        return millis_of(batch.column(found[0])) if self.stamped and found else None
