@@ -45,6 +45,16 @@ shop=Oslo: 200 orders, 200 of them different
 shop=Tromsø: 200 orders, 200 of them different
 attempts: 2
 """,
+    "sales_in_columns": """\
+from minute 0: Bergen 9000.00
+from minute 0: Tromsø 3750.00
+from minute 0: Bodø 12000.00
+from minute 0: Oslo 7500.00
+from minute 10: Bergen 6000.00
+from minute 10: Tromsø 2500.00
+from minute 10: Bodø 8000.00
+from minute 10: Oslo 5000.00
+""",
     "word_count": WORD_COUNT,
     "state_processor": """\
 savepoint 0 of job 'state processor', 2 slots
