@@ -94,7 +94,6 @@ def test_what_is_read_and_written_as_it_is_makes_no_rows(monkeypatch):
         (DECIMAL(4, 1), pa.array(["12.35"]).cast(pa.decimal128(5, 2)), "12.4"),
         (Types.TUPLE([Types.LONG()]), pa.array([{"f0": 3}]), (3,)),
     ],
-    ids=repr,
 )
 def test_values_that_their_column_does_not_tell_are_read_one_by_one(declared, column, value):
     (part,) = records_of(ParquetColumnarRowInputFormat(Types.ROW_NAMED(["v"], [declared])), parquet_of(v=column))
