@@ -102,6 +102,11 @@ class _OrcWriter(ColumnarWriter):
         self._writer = pyarrow("pyarrow.orc").ORCWriter(stream, compression=compression, stripe_size=stripe_bytes)
         self._empty = True
 
+    def add_batch(self, batch: Any) -> bool:
+        """Arrow writes slices of rows within rows as if they were whole, so that they are copied first."""
+        nested = any(map(pyarrow().types.is_nested, batch.schema.types))
+        return super().add_batch(batch.take(pyarrow().array(range(batch.num_rows))) if nested else batch)
+
     def write_group(self, table: Any) -> None:
         self._empty = False
         _refuse_what_would_be_lost(table)

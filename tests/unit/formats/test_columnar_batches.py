@@ -108,6 +108,17 @@ def test_rows_and_batches_are_written_in_their_order():
     assert [row["n"] for row in whole(ParquetColumnarRowInputFormat(SIMPLE), data)] == [1, 2, 3, 3, 4]
 
 
+@pytest.mark.parametrize("name", list(KINDS))
+def test_slices_of_rows_within_rows_are_written_as_they_are(name):
+    """Arrow 26 wrote a row that is None, and not the first of its batch, as a row of Nones into ORC files."""
+    format, writers, _ = KINDS[name]
+    declared = Types.ROW_NAMED(["v"], [Types.ROW_NAMED(["a"], [Types.STRING()])])
+    rows = [Row(v=Row(a=None)), Row(v=None), Row(v=Row(a="a"))]
+    (part,) = records_of(format(declared), written(writers.for_row_type(declared), rows))
+    data, taken = written_in_batches(writers.for_row_type(declared), [part[:1], part[1:2], part[2:]])
+    assert taken and whole(format(declared), data) == rows
+
+
 @pytest.mark.parametrize(
     "columns",
     [
