@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, ClassVar
 
@@ -14,6 +14,7 @@ from penstock.connectors.files.access import Files
 from penstock.connectors.files.parts import FileCommitter
 from penstock.connectors.files.sink import FileSink
 from penstock.connectors.files.writer import FileSettings, FileWriter
+from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.persisted import persisted
 from penstock.table.connectors.file_partition_time import CommitRule
 
@@ -42,10 +43,17 @@ class StoredRows(BulkWriterFactory):
 class _StoredWriter(BulkWriter):
     def __init__(self, inner: BulkWriter, rows: StoredRows) -> None:
         self._inner = inner
+        self._rows = rows
         self._stored = rows.stored
 
     def add_element(self, element: Any) -> None:
         self._inner.add_element(self._stored(element))
+
+    def add_batch(self, batch: Any) -> bool:
+        """Rows that have to be prepared are looked at."""
+        if self._rows.prepare is not None:
+            return False
+        return self._inner.add_batch(batch if self._rows.places is None else batch.select(list(self._rows.places)))
 
     def flush(self) -> None:
         self._inner.flush()
@@ -126,7 +134,11 @@ class TableFileWriter(FileWriter):
         self._watermark = context.current_watermark
         return super().write_all(values, timestamps, context)
 
-    def _write(self, bucket_id: str, values: list[Any]) -> None:
+    def write_batch(self, rows: BatchOfRows, context: Any) -> bool:
+        self._watermark = context.current_watermark
+        return super().write_batch(rows, context)
+
+    def _write(self, bucket_id: str, values: Sequence[Any]) -> None:
         super()._write(bucket_id, values)
         if self._rule is not None:
             self._since.setdefault(bucket_id, self._context.now)
