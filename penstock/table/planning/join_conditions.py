@@ -66,7 +66,7 @@ def with_computed_keys(join: Join) -> Relation:
     parts: list[Rex] = []
     for part in conjuncts(join.condition):
         sides = _sides_of(part, width)
-        if sides is None or join.null_aware or join.temporal is not None:
+        if sides is None or join.null_aware or not _is_computable(part, sides, join):
             parts.append(part)
         else:
             assert isinstance(part, Call)
@@ -95,6 +95,14 @@ def _sides_of(part: Rex, width: int) -> tuple[int, int] | None:
             return None
         sides.append(0 if max(used) < width else 1)
     return (sides[0], sides[1]) if sides[0] != sides[1] else None
+
+
+def _is_computable(part: Rex, sides: tuple[int, int], join: Join) -> bool:
+    """Whether keys may be computed: not those of versions, nor for a lookup, which knows columns alone."""
+    if join.temporal is None:
+        return True
+    assert isinstance(part, Call)
+    return is_rowtime(join.left, join.temporal) and isinstance(part.args[sides.index(1)], InputRef)
 
 
 def _place(rex: Rex, side: int, join: Join, extra: tuple[list[Rex], list[Rex]]) -> Rex:

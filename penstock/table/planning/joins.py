@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.errors import TableException, ValidationException
 from penstock.table.arrow import arrow_schema
 from penstock.table.functions import resolve
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
@@ -12,7 +11,7 @@ from penstock.table.planning.join_conditions import JoinKeys, join_keys, time_bo
 from penstock.table.planning.lookups import lookup_join
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import union_all
-from penstock.table.planning.unique_keys import unique_keys
+from penstock.table.planning.versioned import version_time
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.append_join import AppendJoin
 from penstock.table.runtime.interval_join import Interval, IntervalJoin
@@ -112,37 +111,13 @@ def _temporal(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     assert relation.temporal is not None
     if relation.left.columns[relation.temporal].time == PROCTIME:
         return lookup_join(builder, relation, keys)
-    time = next((i for i, column in enumerate(relation.right.columns) if column.time == ROWTIME), None)
-    if time is None:
-        raise TableException(
-            "Event-Time Temporal Table Join requires both primary key and row time attribute in versioned table, "
-            "but no row time attribute can be found."
-        )
-    _check_version_key(relation, keys)
-    if relation.kind not in {"INNER", "LEFT"}:
-        raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {relation.kind} JOIN")
+    time = version_time(relation, keys)
     inputs = builder.build(relation.left), builder.build(relation.right)
     spec = join_spec(builder, relation, keys, inputs)
     changelog = inputs[0].changelog
     operator = TemporalJoin(spec, (relation.temporal, time), arrow_schema(relation.columns, changelog), builder.ttl)
     stream = builder.two_inputs(inputs, spec.keys, relation, "Temporal Join", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "TemporalJoin"), inputs)
-
-
-def _check_version_key(relation: Join, keys: JoinKeys) -> None:
-    """A version follows another one of the same key, which the condition must therefore fix."""
-    declared = unique_keys(relation.right)
-    if not declared:
-        raise ValidationException(
-            "Temporal Table Join requires primary key in versioned table, but no primary key can be found: declare "
-            f"one, or keep its columns, in the table with the columns {', '.join(relation.right.names())}"
-        )
-    if not any(key <= set(keys.right) for key in declared):
-        names = [", ".join(relation.right.columns[column].name for column in sorted(key)) for key in declared]
-        raise ValidationException(
-            f"Temporal table's primary key [{names[0]}] must be included in the equivalence condition of temporal "
-            f"join, but current temporal join condition is [{relation.condition}]"
-        )
 
 
 # --- regular ---

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ValidationException
+from penstock.errors import TableException, ValidationException
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.table.plan.building import join
 from penstock.table.plan.nodes import ROWTIME, Column, Relation, Watermark
@@ -145,12 +145,15 @@ VERSIONED = {
     "keyed": "cur STRING, rate INT, {time}, PRIMARY KEY (cur) NOT ENFORCED",
     "pairs": "cur STRING, b INT, rate INT, {time}, PRIMARY KEY (cur, b) NOT ENFORCED",
     "keyless": "cur STRING, rate INT, {time}",
+    "timeless": "cur STRING, rate INT, PRIMARY KEY (cur) NOT ENFORCED",
 }
 VIEWS = {
-    "filtered": "SELECT cur AS c, rate, ts FROM keyed WHERE rate > 3",
+    "renamed": "SELECT rate, cur AS c, ts FROM keyed",
+    "filtered": "SELECT * FROM keyed WHERE rate > 3",
     "computed": "SELECT UPPER(cur) AS c, rate, ts FROM keyed",
     "newest": "SELECT cur AS c, rate, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cur ORDER BY ts DESC) AS rn"
-    " FROM keyless) WHERE rn = 1",
+    " FROM keyless WHERE rate > 3) WHERE rn = 1",
+    "fewer": "SELECT * FROM newest WHERE rate < 9",
 }
 
 
@@ -158,17 +161,27 @@ VIEWS = {
     ("table", "condition", "problem"),
     [
         ("keyed", "o.cur = r.cur", None),
-        ("keyed", "o.cur = r.cur AND o.b = r.rate", None),
-        ("keyed", "o.b = r.rate", "primary key"),
+        ("keyed", "o.cur = r.cur AND o.b = r.rate AND o.b > r.rate", None),
+        ("keyed", "UPPER(o.cur) = r.cur", None),
+        ("keyed", "o.cur = UPPER(r.cur)", ValidationException),
+        ("keyed", "o.b = r.rate", ValidationException),
+        ("keyed", "o.b > r.rate", ValidationException),
         ("pairs", "o.cur = r.cur AND o.b = r.b", None),
-        ("pairs", "o.cur = r.cur", "primary key"),
-        ("keyless", "o.cur = r.cur", "no primary key can be found"),
-        ("filtered", "o.cur = r.c", None),
-        ("computed", "o.cur = r.c", "no primary key can be found"),
+        ("pairs", "o.cur = r.cur", ValidationException),
+        ("pairs", "o.cur = r.cur AND r.b = 3", ValidationException),
+        ("keyless", "o.cur = r.cur", ValidationException),
+        ("timeless", "o.cur = r.cur", ValidationException),
+        ("renamed", "o.cur = r.c", None),
+        ("filtered", "o.cur = r.cur", TableException),
+        ("computed", "o.cur = r.c", ValidationException),
         ("newest", "o.cur = r.c", None),
+        ("fewer", "o.cur = r.c", TableException),
     ],
 )
-def test_a_versioned_table_needs_a_key(table: str, condition: str, problem: str | None) -> None:
+def test_a_versioned_table_has_a_key_and_all_versions(
+    table: str, condition: str, problem: type[Exception] | None
+) -> None:
+    """The kinds of error are those of Flink."""
     t = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     time = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
     for name, defined in {"o": "id INT, cur STRING, b INT, {time}", **VERSIONED}.items():
@@ -179,5 +192,15 @@ def test_a_versioned_table_needs_a_key(table: str, condition: str, problem: str 
     if problem is None:
         assert "TemporalJoin" in t.explain_sql(query)
     else:
-        with pytest.raises(ValidationException, match=problem):
+        with pytest.raises(problem, match=r"versioned table"):
             t.explain_sql(query)
+
+
+def test_the_key_of_versions_may_equal_an_expression() -> None:
+    env = environment()
+    orders = events([(2, 1, "EUR"), (12, 2, "eur")], id=INT, cur=STRING)
+    rates = versioned(env, [("+I", 0, "eur", 100), ("+U", 10, "eur", 105)])
+    width = len(orders.columns)
+    plan = join(orders, rates, "INNER", call("=", call("LOWER", InputRef(STRING, 2)), InputRef(STRING, width + 1)))
+    log = run(replace(plan, temporal=0), env, **EXACT)
+    assert sorted((row[2], row[1 + width + 2]) for row in log) == [(1, 100), (2, 105)]

@@ -1,0 +1,48 @@
+"""What a table must be so that its rows at a time can be joined: versions of keys, of which none is left out."""
+
+from __future__ import annotations
+
+from penstock.errors import TableException, ValidationException
+from penstock.table.plan.nodes import ROWTIME, Filter, Join, Project, Relation, Watermark
+from penstock.table.planning.join_conditions import JoinKeys
+from penstock.table.planning.nodes import Calc
+from penstock.table.planning.unique_keys import unique_keys
+
+
+def version_time(join: Join, keys: JoinKeys) -> int:
+    """The column from whose time on a version is valid. What is no versioned table is refused as Flink does."""
+    table, names = join.right, ", ".join(join.right.names())
+    if join.kind not in {"INNER", "LEFT"}:
+        raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {join.kind} JOIN")
+    time = next((index for index, column in enumerate(table.columns) if column.time == ROWTIME), None)
+    if time is None:
+        raise ValidationException(
+            f"a temporal join by event time needs a row time attribute in the versioned table, and ({names}) has none: "
+            "declare a watermark"
+        )
+    if not keys.right:
+        raise ValidationException(
+            f"a temporal join needs an equality with the key of the versioned table, and {join.condition} has none"
+        )
+    declared = unique_keys(table)
+    if not any(key <= set(keys.right) for key in declared):
+        keyed = [", ".join(table.columns[column].name for column in sorted(key)) for key in declared]
+        found = f"the key ({keyed[0]})" if keyed else "no primary key"
+        raise ValidationException(
+            "a temporal join by event time needs a versioned table with a primary key whose columns its condition "
+            f"makes equal to columns of the left: ({names}) has {found}, and the condition is {join.condition}"
+        )
+    _check_unfiltered(table)
+    return time
+
+
+def _check_unfiltered(table: Relation) -> None:
+    """Without some of its versions, a row would seem valid after it had been replaced."""
+    while isinstance(table, Calc | Project | Filter | Watermark):
+        condition = None if isinstance(table, Project | Watermark) else table.condition
+        if condition is not None:
+            raise TableException(
+                f"the versioned table of a temporal join cannot be filtered by {condition}, as older versions would "
+                "stay valid: filter what comes out of the join"
+            )
+        table = table.input
