@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.errors import TableException, ValidationException
-from penstock.table.plan.nodes import ROWTIME, Filter, Join, Project, Relation, Watermark
+from penstock.table.plan.nodes import ROWTIME, Filter, Join, Project, Relation, Scan, StreamScan, Watermark
+from penstock.table.plan.rex import Rex
 from penstock.table.planning.join_conditions import JoinKeys
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.unique_keys import unique_keys
@@ -38,11 +39,13 @@ def version_time(join: Join, keys: JoinKeys) -> int:
 
 def _check_unfiltered(table: Relation) -> None:
     """Without some of its versions, a row would seem valid after it had been replaced."""
+    conditions: list[Rex] = []
     while isinstance(table, Calc | Project | Filter | Watermark):
-        condition = None if isinstance(table, Project | Watermark) else table.condition
-        if condition is not None:
-            raise TableException(
-                f"the versioned table of a temporal join cannot be filtered by {condition}, as older versions would "
-                "stay valid: filter what comes out of the join"
-            )
+        if isinstance(table, Calc | Filter) and table.condition is not None:
+            conditions.append(table.condition)
         table = table.input
+    if conditions and isinstance(table, Scan | StreamScan):
+        raise TableException(
+            f"the versioned table of a temporal join cannot be filtered by {conditions[0]}, as older versions would "
+            "stay valid: filter what comes out of the join"
+        )
