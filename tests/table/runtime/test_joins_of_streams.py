@@ -270,13 +270,13 @@ def test_a_window_join_is_a_nested_loop(kind: str) -> None:
 
 
 # --- temporal joins ---
-def temporal_join(kind: str, unequal: bool) -> Any:
+def temporal_join(kind: str, unequal: bool, **options: str) -> Any:
     def program(*streams: Any) -> Any:
         left, right = timed(streams[0], "rows", False), timed(streams[1], "versions", True)
         assert isinstance(right, Watermark) and isinstance(right.input, StreamScan)
         right = replace(right, input=replace(right.input, primary_key=(1,)))
         plan = replace(join(left, right, kind, Shape(kind, unequal=unequal).condition()), temporal=0)
-        return Planner(streams[0].get_execution_environment(), Options(), False).rows(plan)
+        return Planner(streams[0].get_execution_environment(), Options(options), False).rows(plan)
 
     return program
 
@@ -313,3 +313,21 @@ def test_a_temporal_join_finds_the_newest_version(kind: str, unequal: bool) -> N
         elif kind == "LEFT":
             expected.append((*row, None, None, None))
     assert Counter(found) == Counter(expected)
+
+
+def test_both_sides_of_a_temporal_join_expire_together() -> None:
+    with OperatorHarness(temporal_join("LEFT", False, **{"table.exec.state.ttl": "1 s"}), 2) as harness:
+        harness.push(Row(at(0), "a", 7), input=2)
+
+        def version_at(now: int, time: int) -> Any:
+            harness.advance_processing_time(now)
+            harness.push(Row(at(time), "a", 1))
+            for side in (1, 2):
+                harness.watermark(millis(time), side)
+            [(_, row)] = map(plain, harness.values())
+            return row[-1]
+
+        assert [version_at(800, 1), version_at(1_600, 2), version_at(2_400, 3)] == [7, 7, 7]
+        assert version_at(3_500, 4) is None, "nobody has asked for a second"
+        harness.advance_processing_time(9_000)
+        assert harness.state_entries() == 0
