@@ -5,20 +5,22 @@ Python meets a key once for each of its runs, to put it together with the sessio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.columns import Columns, held_values
+from penstock.runtime.core.elements import MIN_TIMESTAMP
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.runtime.aggregates.fold import Part, VectorFold
 from penstock.table.runtime.batches import held_rows
 from penstock.table.runtime.chunks import times_of
 from penstock.table.runtime.column_groups import combined
-from penstock.table.runtime.due import Due
+from penstock.table.runtime.expirations import Expirations
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.group_aggregate import key_columns, with_counter
 from penstock.table.runtime.grouping import signs_of
@@ -48,7 +50,7 @@ class Runs(NamedTuple):
 
 
 class SessionAggregate(HoldingTableOperator):
-    """State of a key: its open sessions in order of time; they do not touch each other.
+    """State of a key: a tuple of its open sessions in order of time; they do not touch each other.
 
     A row that comes late, and whose session is over together with those that it touches, is dropped.
     """
@@ -82,10 +84,9 @@ class SessionAggregate(HoldingTableOperator):
         kinds = [kind for fold in self.folds for kind in fold.part_types()]
         numbers = [pa.field(name, pa.int64()) for name in ("run", "first", "last")]
         self._form = pa.schema([*numbers, *(pa.field(f"part {index}", kind) for index, kind in enumerate(kinds))])
-        self._due = Due()
-        for key, sessions in self._sessions.items():
-            for _, end, _ in sessions:
-                self._due.add(self._last_moment(end), key)
+        self._due = Expirations()
+        waiting = [(self._last_moment(end), key) for key, own in self._sessions.items() for _, end, _ in own]
+        self._due.add(np.array([last for last, _ in waiting], "int64"), [key for _, key in waiting])
         for fold in self.folds:
             fold.open(function_context(context))
 
@@ -112,8 +113,10 @@ class SessionAggregate(HoldingTableOperator):
             added.append([fold.add(fold.new(), args, sign) if chosen else fold.new() for args, sign, chosen in rows])
         keys = held_rows(batch, self.key_selector.positions)
         times = (batch.column(self.time).cast(pa.int64()).to_numpy(zero_copy_only=False) // MICROS).tolist()
-        for key, time, *own in zip(keys, times, *added, strict=True):
-            self._add(key[0] if len(key) == 1 else key, (time, time + self.gap, tuple(own)))
+        self._add_all(
+            (key[0] if len(key) == 1 else key, (time, time + self.gap, tuple(own)))
+            for key, time, *own in zip(keys, times, *added, strict=True)
+        )
 
     def _add_runs(self, batch: pa.RecordBatch) -> None:
         found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
@@ -124,13 +127,13 @@ class SessionAggregate(HoldingTableOperator):
         parts = [part for fold in self.folds for part in fold.parts(batch, signs)]
         by_key = self._grouped(codes, times, parts)
         simple = self._simple(by_key)
-        self._add_all(found.distinct, Runs(times_of(by_key), by_key).filter(simple))
+        self._add_all(self._sessions_of(found.distinct, Runs(times_of(by_key), by_key).filter(simple)))
         if not simple.all():
             others = np.ones(len(found.distinct), bool)
             others[times_of(by_key)[simple]] = False
             rows = np.flatnonzero(others[codes])
             chosen = [Part(None if part.column is None else part.column.take(rows), part.function) for part in parts]
-            self._add_all(found.distinct, self._sorted_runs(codes[rows], times[rows], chosen))
+            self._add_all(self._sessions_of(found.distinct, self._sorted_runs(codes[rows], times[rows], chosen)))
 
     def _grouped(self, numbers: Times, times: Times, parts: list[Part]) -> pa.RecordBatch:
         moments = pa.array(times)
@@ -163,7 +166,7 @@ class SessionAggregate(HoldingTableOperator):
         return Runs(keys[begins], made.take(pa.array(np.argsort(times_of(made)))))
 
     # --- input: sessions ---
-    def _add_all(self, distinct: Sequence[Any], runs: Runs) -> None:
+    def _sessions_of(self, distinct: Sequence[Any], runs: Runs) -> Iterator[tuple[Any, Session]]:
         _, first, last, *columns = map(held_values, runs.rows.columns)
         feed, folded = iter(columns), []
         for fold in self.folds:
@@ -171,20 +174,31 @@ class SessionAggregate(HoldingTableOperator):
             folded.append(fold.fold_all(fresh, [next(feed) for _ in fold.part_types()]))
         accumulators = list(zip(*folded, strict=True)) if folded else [()] * len(first)
         for code, start, latest, own in zip(runs.keys.tolist(), first, last, accumulators, strict=True):
-            self._add(distinct[code], (start, latest + self.gap, own))
+            yield distinct[code], (start, latest + self.gap, own)
 
-    def _add(self, key: Any, session: Session) -> None:
-        open_sessions: list[Session] = self._sessions.get(key) or []
+    def _add_all(self, arrived: Iterable[tuple[Any, Session]]) -> None:
+        over = MIN_TIMESTAMP if self.windows.processing_time else self.current_watermark
+        keys, lasts = [], []
+        for key, session in arrived:
+            apart, whole = self._with_those_open(key, session)
+            last = self._last_moment(whole[1])
+            if last <= over:
+                self._late.inc()
+                continue
+            self._sessions.put(key, tuple(sorted((*apart, whole), key=itemgetter(0))) if apart else (whole,))
+            keys.append(key)
+            lasts.append(last)
+        self._due.add(np.array(lasts, "int64"), keys)
+
+    def _with_those_open(self, key: Any, session: Session) -> tuple[list[Session], Session]:
+        """The open sessions of a key that a session does not touch, and the session together with the others."""
+        open_sessions: tuple[Session, ...] | None = self._sessions.get(key)
+        if open_sessions is None:
+            return [], session
         start, end, _ = session
+        touched = [other for other in open_sessions if other[0] <= end and start <= other[1]]
         apart = [other for other in open_sessions if other[0] > end or start > other[1]]
-        if len(apart) < len(open_sessions):
-            session = self._merged([other for other in open_sessions if other[0] <= end and start <= other[1]], session)
-        last = self._last_moment(session[1])
-        if not self.windows.processing_time and last <= self.current_watermark:
-            self._late.inc()
-            return
-        self._sessions.put(key, sorted([*apart, session], key=lambda one: one[0]) if apart else [session])
-        self._due.add(last, key)
+        return apart, self._merged(touched, session) if touched else session
 
     def _merged(self, touched: list[Session], session: Session) -> Session:
         start, end, own = touched[0]
@@ -214,16 +228,16 @@ class SessionAggregate(HoldingTableOperator):
 
     def _close(self, until: int) -> None:
         """Sessions that are over come out, in the order of their ends. One that has grown is due again later."""
-        for time, keys in self._due.pop(until):
-            for key in keys:
-                sessions: list[Session] = self._sessions.get(key) or []
-                left = [session for session in sessions if self._last_moment(session[1]) != time]
-                if len(left) < len(sessions):
-                    self._complete += [(key, one) for one in sessions if self._last_moment(one[1]) == time]
-                    if left:
-                        self._sessions.put(key, left)
-                    else:
-                        self._sessions.remove(key)
+        complete: list[tuple[Any, Session]] = []
+        for key in self._due.pop(until):
+            sessions: tuple[Session, ...] = self._sessions.get(key) or ()
+            over = [session for session in sessions if self._last_moment(session[1]) <= until]
+            if over and len(over) == len(sessions):
+                self._sessions.remove(key)
+            elif over:
+                self._sessions.put(key, tuple([one for one in sessions if self._last_moment(one[1]) > until]))
+            complete += [(key, session) for session in over]
+        self._complete += sorted(complete, key=lambda one: one[1][1])
 
     # --- output ---
     def flush(self) -> None:
