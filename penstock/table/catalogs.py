@@ -146,6 +146,9 @@ class Catalogs:
         }
         return sorted(names)
 
+    def is_temporary(self, whole: Path) -> bool:
+        return whole in self.temporary
+
     def temporary_names(self, views: bool) -> list[str]:
         """Temporary tables, or views, of the current database."""
         here = (self.current, self.database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from penstock.errors import ValidationException
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.plan.nodes import Relation
 from penstock.table.schema import Schema, SchemaColumn, SchemaWatermark
-from penstock.table.types import DataType
+from penstock.table.types import LONGEST, DataType
 
 if TYPE_CHECKING:
     from penstock.table.resolving import Resolver
@@ -91,18 +92,20 @@ def view_of(
     return CatalogBaseTable(Schema(columns), comment=comment, query=text, relation=relation)
 
 
-def as_sql(path: Sequence[str], entry: CatalogBaseTable) -> str:
+def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False) -> str:
     """The CREATE statement that makes a table or view again."""
     name = ".".join(f"`{part}`" for part in path)
+    create = "CREATE TEMPORARY" if temporary else "CREATE"
     if entry.is_view:
-        columns = ", ".join(f"`{column.name}`" for column in entry.schema.columns)
-        return f"CREATE VIEW {name} ({columns})\nAS {entry.query or '...'}\n"
-    lines = [_column_sql(column) for column in entry.schema.columns]
+        columns = ",\n".join(f"  `{column.name}`" for column in entry.schema.columns)
+        comment = f"COMMENT {_quoted(entry.comment)}\n" if entry.comment else ""
+        return f"{create} VIEW {name} (\n{columns}\n)\n{comment}AS {entry.query or '...'}\n"
+    lines = [_column_sql(column, column.name in entry.schema.primary_key) for column in entry.schema.columns]
     lines += [f"  WATERMARK FOR `{mark.column}` AS {mark.expression}" for mark in entry.schema.watermarks]
     if entry.schema.primary_key:
         keys = ", ".join(f"`{part}`" for part in entry.schema.primary_key)
         lines.append(f"  CONSTRAINT `{entry.schema.key_name}` PRIMARY KEY ({keys}) NOT ENFORCED")
-    text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + "\n)"
+    text = f"{create} TABLE {name} (\n" + ",\n".join(lines) + "\n)"
     if entry.comment:
         text += f"\nCOMMENT {_quoted(entry.comment)}"
     if entry.partition_keys:
@@ -111,15 +114,22 @@ def as_sql(path: Sequence[str], entry: CatalogBaseTable) -> str:
     return f"{text}\nWITH (\n{options}\n)\n"
 
 
-def _column_sql(column: SchemaColumn) -> str:
+def _column_sql(column: SchemaColumn, key: bool) -> str:
     comment = "" if column.comment is None else f" COMMENT {_quoted(column.comment)}"
     if column.expression is not None:
         return f"  `{column.name}` AS {column.expression}{comment}"
-    kind = column.type.as_sql() if isinstance(column.type, DataType) else column.type
+    kind = (
+        _type_sql(column.type.not_null() if key else column.type) if isinstance(column.type, DataType) else column.type
+    )
     if column.metadata_key is None:
         return f"  `{column.name}` {kind}{comment}"
     origin = "" if column.metadata_key == column.name else f" FROM {_quoted(column.metadata_key)}"
     return f"  `{column.name}` {kind} METADATA{origin}{' VIRTUAL' if column.virtual else ''}{comment}"
+
+
+def _type_sql(kind: DataType) -> str:
+    """A type with the lengths that STRING and BYTES stand for."""
+    return re.sub(r"\bBYTES\b", f"VARBINARY({LONGEST})", re.sub(r"\bSTRING\b", f"VARCHAR({LONGEST})", kind.as_sql()))
 
 
 def _quoted(text: str) -> str:

@@ -19,7 +19,7 @@ from penstock.table.explain_detail import ExplainDetail
 from penstock.table.functions_of_user import as_function
 from penstock.table.inference import as_rows, row_type
 from penstock.table.module import ModuleEntry
-from penstock.table.plan.nodes import Column, Insert, Relation, Values
+from penstock.table.plan.nodes import Column, Columns, Insert, Relation, Values
 from penstock.table.resolving import Resolver
 from penstock.table.schema import Schema
 from penstock.table.session import EnvironmentSession
@@ -169,7 +169,7 @@ class TableEnvironment:
         return self._catalogs.table_names(views=True)
 
     def list_temporary_tables(self) -> list[str]:
-        return self._catalogs.temporary_names(views=False)
+        return sorted([*self._catalogs.temporary_names(views=False), *self._catalogs.temporary_names(views=True)])
 
     def list_temporary_views(self) -> list[str]:
         return self._catalogs.temporary_names(views=True)
@@ -309,6 +309,9 @@ class TableEnvironment:
 
     def _attach(self, inserts: Sequence[Insert]) -> None:
         self._execution.attach(inserts)
+
+    def _resolved(self, expression: Any, columns: Columns) -> Any:
+        return self._session.resolved(expression, columns)
 
     def _insert_of(self, stmt: str) -> Insert:
         return self._statements.insert(stmt)

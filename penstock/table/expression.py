@@ -58,7 +58,8 @@ class Expression:
 
     `node` is its content: ("column", name), ("literal", value, type or None), ("call", function, arguments),
     ("alias", expression, names), ("cast", expression, type, whether it may give NULL instead of failing),
-    ("over", expression, window), ("udf", wrapper, arguments), ("sql", text) or ("in", expression, table).
+    ("over", expression, window), ("udf", wrapper, arguments), ("sql", text), ("in", expression, table),
+    or ("rex", a typed expression).
     """
 
     def __init__(self, j_expr_or_property_name: Any) -> None:

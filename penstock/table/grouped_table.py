@@ -18,11 +18,11 @@ from penstock.table.selecting import (
     Aggregates,
     Prepared,
     arguments,
-    as_expression,
     column_index,
     column_name,
     expanded,
     function_of,
+    is_aggregate,
     kind_of,
     name_of,
     replaced,
@@ -71,7 +71,7 @@ class GroupedTable:
     def select(self, *fields: Any) -> Table:
         """Keys, aggregates, and expressions of them."""
         table = self._table
-        chosen = [as_expression(one, "select") for one in fields]
+        chosen = table._expressions(fields, "select")
         prepared = Prepared(table._relation)
         places, known = _named_keys(prepared, self._keys)
         aggregates = Aggregates(prepared)
@@ -89,8 +89,22 @@ class GroupedTable:
 
 
 def _names(fields: list[Any]) -> list[str]:
-    fresh = unnamed("EXPR$")
-    return [name_of(one, fresh) for one in fields]
+    """Aggregates and properties of windows are numbered as they come, other expressions by their place."""
+    found: dict[str, int] = {}
+
+    def note(part: Any) -> Any:
+        if kind_of(part) == "over" or not (is_aggregate(part) or function_of(part) in PROPERTIES):
+            return None
+        found.setdefault(str(part), len(found))
+        return part
+
+    names = []
+    for place, one in enumerate(fields):
+        replaced(one, note)
+        number = found.get(str(one))
+        fresh = f"_c{place}" if number is None else f"EXPR${number}"
+        names.append(name_of(one, fresh.__str__))
+    return names
 
 
 @dataclass
@@ -104,7 +118,7 @@ class AggregatedTable:
 
     def select(self, *fields: Any) -> Table:
         """Keys, window properties, and columns of what the function gives."""
-        chosen = [as_expression(one, "select") for one in fields]
+        chosen = self._table._expressions(fields, "select")
         call = self._func if isinstance(self._func, Expression) else self._of_row()
         wrapper = user_function(without_alias(call))
         relation = self._flat(call) if wrapper is not None and wrapper.kind == "table_aggregate" else self._one(call)
@@ -186,7 +200,7 @@ class GroupWindowedTable:
         self._window = window
 
     def group_by(self, *fields: Any) -> WindowGroupedTable:
-        chosen = [as_expression(one, "group_by") for one in fields]
+        chosen = self._table._expressions(fields, "group_by")
         name = self._window.name if isinstance(self._window.name, str) else column_name(self._window.name)
         keys = tuple(one for one in chosen if column_name(one) != name)
         if len(keys) == len(chosen):
@@ -262,7 +276,7 @@ class WindowGroupedTable:
 
     def select(self, *fields: Any) -> Table:
         """Keys, aggregates, and start, end, rowtime or proctime of the window."""
-        chosen = [as_expression(one, "select") for one in fields]
+        chosen = self._table._expressions(fields, "select")
         prepared = Prepared(self._table._relation)
         places, known = _named_keys(prepared, self._keys)
         aggregates = Aggregates(prepared)
@@ -289,7 +303,7 @@ class OverWindowedTable:
 
     def select(self, *fields: Any) -> Table:
         """Columns, and aggregates such as `col("n").sum.over(col("w"))`."""
-        chosen = [as_expression(one, "select") for one in fields]
+        chosen = self._table._expressions(fields, "select")
         relation = self._table._relation
         prepared = Prepared(relation, building.identity(relation), relation.names())
         specs: list[OverSpec] = []

@@ -91,9 +91,9 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
     assert isinstance(found, t.RowType)
     if schema is None:
         return found
-    if len(schema) != len(found):
+    if len(schema) > len(found):
         raise ValidationException(f"{len(schema)} names ({', '.join(schema)}) do not fit {len(found)} columns")
-    return t.RowType(zip(schema, found.field_types(), strict=True))
+    return t.RowType(zip([*schema, *found.field_names()[len(schema) :]], found.field_types(), strict=True))
 
 
 def _as_row(element: Any) -> Any:

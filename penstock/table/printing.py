@@ -2,101 +2,65 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from typing import Any, TextIO
 
 from penstock.common.types import Row
+from penstock.table.functions.text_forms import text_form
 from penstock.table.types import (
+    BinaryType,
     BooleanType,
-    CharType,
     DataType,
     DateType,
     DecimalType,
     IntegralType,
     LocalZonedTimestampType,
-    NumericType,
     TimestampType,
     TimeType,
-    VarCharType,
+    VarBinaryType,
 )
 
 NULL = "<NULL>"
 WIDEST = 30
-"""A column of a stream is no wider than this: rows are shown as they come, so that nobody can look ahead."""
+"""A column of a query is no wider than this: rows are shown as they come, so that nobody can look ahead."""
 
 
-def text_of(value: Any, declared: DataType | None = None) -> str:
-    """A value as it is shown."""
-    match value:
-        case None:
-            return NULL
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case datetime.datetime():
-            return _moment(value, declared)
-        case datetime.time():
-            return value.isoformat("seconds" if not getattr(declared, "precision", 0) else "auto")
-        case bytes() | bytearray():
-            return "x'" + value.hex() + "'"
-        case Decimal():
-            return format(value, "f")
-        case Row():
-            return f"({', '.join(map(_inside, value))})"
-        case dict():
-            return "{" + ", ".join(f"{_inside(key)}={_inside(one)}" for key, one in value.items()) + "}"
-        case list() | tuple():
-            return f"[{', '.join(map(_inside, value))}]"
-    return str(value)
-
-
-def _inside(value: Any) -> str:
-    return "NULL" if value is None else text_of(value)
-
-
-def _moment(value: datetime.datetime, declared: DataType | None) -> str:
-    precision = declared.precision if isinstance(declared, (TimestampType, LocalZonedTimestampType)) else 6
-    text = value.replace(tzinfo=None).isoformat(" ", "seconds")
-    fraction = f"{value.microsecond:06d}".ljust(precision, "0")[:precision]
-    zone = "Z" if isinstance(declared, LocalZonedTimestampType) else ""
-    return text + (f".{fraction}" if precision else "") + zone
+def text_of(value: Any, declared: DataType) -> str:
+    """A value as it is shown: as CAST to STRING writes it, but bytes as a literal."""
+    if value is None:
+        return NULL
+    if isinstance(declared, (BinaryType, VarBinaryType)):
+        return "x'" + bytes(value).hex() + "'"
+    return text_form(declared)(value)
 
 
 def show(
-    names: Sequence[str],
-    types: Sequence[DataType],
-    rows: Iterable[Row],
-    streaming: bool,
-    out: TextIO | None = None,
+    names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], streaming: bool, out: TextIO | None = None
 ) -> int:
-    """Print rows in a frame. In streaming mode the kind of change comes first, and rows are shown as they come."""
-    out = out or sys.stdout
-    cells = ([text_of(value, kind) for value, kind in zip(row, types, strict=False)] for row in rows)
-    if streaming:
-        cells = (
-            [str(row.get_row_kind()), *(text_of(value, kind) for value, kind in zip(row, types, strict=False))]
-            for row in rows
-        )
-        widths = [2, *(max(width(name), _widest(kind)) for name, kind in zip(names, types, strict=True))]
-        return _framed(["op", *names], widths, cells, out, empty="Received a total of 0 rows\n")
-    held = list(cells)
+    """Print the rows of a query in a frame, as they come. In streaming mode the kind of change comes first."""
+    widths = [max(width(name), _widest(kind)) for name, kind in zip(names, types, strict=True)]
+    cells = ((row, [text_of(value, kind) for value, kind in zip(row, types, strict=False)]) for row in rows)
+    if not streaming:
+        return _framed(names, widths, (texts for _, texts in cells), out or sys.stdout)
+    marked = ([str(row.get_row_kind()), *texts] for row, texts in cells)
+    return _framed(["op", *names], [2, *widths], marked, out or sys.stdout)
+
+
+def show_all(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], out: TextIO | None = None) -> int:
+    """Print what a statement such as SHOW says, in a frame that is as wide as the texts in it."""
+    held = [
+        ["" if value is None else text_of(value, kind) for value, kind in zip(row, types, strict=False)] for row in rows
+    ]
     widths = [max([width(name), *(width(row[i]) for row in held)]) for i, name in enumerate(names)]
-    return _framed(names, widths, iter(held), out, empty="Empty set\n")
+    return _framed(names, widths, iter(held), out or sys.stdout)
 
 
-def _framed(
-    names: Sequence[str],
-    widths: Sequence[int],
-    rows: Iterator[list[str]],
-    out: TextIO,
-    empty: str,
-) -> int:
+def _framed(names: Sequence[str], widths: Sequence[int], rows: Iterator[list[str]], out: TextIO) -> int:
     first = next(rows, None)
     if first is None:
-        out.write(empty)
+        out.write("Empty set\n")
         return 0
     line = "+" + "+".join("-" * (one + 2) for one in widths) + "+\n"
     out.write(line + _row(names, widths) + line)
@@ -137,17 +101,13 @@ def _widest(declared: DataType) -> int:
         case IntegralType():
             return {8: 4, 16: 6, 32: 11, 64: 20}[declared.bits]
         case DecimalType():
-            return declared.precision + 3
+            return declared.precision + 2
         case BooleanType():
-            return 7
+            return 6
         case DateType():
             return 10
         case TimeType():
             return 8 if not declared.precision else 9 + declared.precision
         case TimestampType() | LocalZonedTimestampType():
             return 19 + (declared.precision + 1 if declared.precision else 0)
-        case VarCharType() | CharType():
-            return min(declared.length, WIDEST)
-        case NumericType():
-            return WIDEST
     return WIDEST

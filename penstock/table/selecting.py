@@ -220,9 +220,10 @@ def unnamed(prefix: str) -> Callable[[], str]:
 
 def selected(relation: Relation, fields: Iterable[Any], names: Sequence[str] | None = None) -> Project:
     """A projection by expressions; the names are theirs unless others are given."""
-    chosen, fresh = expanded(fields, relation.columns), unnamed("_c")
+    chosen = expanded(fields, relation.columns)
     exprs = [bind(without_alias(one), relation.columns) for one in chosen]
-    names = [name_of(one, fresh) for one in chosen] if names is None else list(names)
+    numbered = [name_of(one, f"_c{place}".__str__) for place, one in enumerate(chosen)]
+    names = numbered if names is None else list(names)
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise ValidationException(f"two columns would be named {', '.join(sorted(doubled))}; give one an alias")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from penstock.errors import ValidationException
+from penstock.errors import TableException, ValidationException
 from penstock.table import functions, sql
 from penstock.table.catalogs import Catalogs
 from penstock.table.expression import Expression
@@ -16,6 +16,7 @@ from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import Literal, Rex
 from penstock.table.resolving import Resolver
+from penstock.table.selecting import replaced
 from penstock.table.sql import statements
 from penstock.table.table_config import TableConfig
 
@@ -67,6 +68,19 @@ class EnvironmentSession:
         tree = expression.tree if isinstance(expression, statements.Expression) else expression
         return sql.Binder(self).expression(tree, columns)
 
+    def resolved(self, expression: Any, columns: Columns) -> Any:
+        """An expression of a Table program with the functions that it names and the SQL in it."""
+
+        def change(part: Any) -> Any:
+            match part.node:
+                case ("sql", text):
+                    return Expression(("rex", self.bound(text, columns)))
+                case ("call", name, args) if (wrapper := self.function(name)) is not None:
+                    return Expression(("udf", wrapper, tuple(self.resolved(arg, columns) for arg in args)))
+            return None
+
+        return replaced(expression, change)
+
     @staticmethod
     def parse_path(path: str) -> tuple[str, ...]:
         """The parts of a path; those with dots or blanks are in backquotes."""
@@ -89,7 +103,7 @@ class EnvironmentSession:
         if options:
             entry = replace(entry, options={**entry.options, **options})
         if entry.is_view:
-            raise ValidationException(f"{'.'.join(path)} is a view, and nothing can be written to it")
+            raise TableException(f"{'.'.join(path)} is a view, and nothing can be written to it")
         target, _ = self.resolver.read_columns(entry.schema)
         virtual = {column.name for column in entry.schema.columns if column.virtual}
         written = tuple(column for column in target if column.name not in virtual)

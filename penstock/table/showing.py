@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.errors import TableException, UnsupportedOperation, ValidationException
 from penstock.table import functions
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.definitions import as_sql
@@ -37,6 +37,8 @@ class Showing:
             return self._created(one)
         if one.what == "COLUMNS":
             return self._columns(one)
+        if one.what == "FULL MODULES":
+            return TableResult.of(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], [("core", True)])
         place = self._place(one.path)
         known: dict[str, tuple[str, Callable[[], list[str]]]] = {
             "TABLES": ("table name", lambda: catalogs.table_names(*place)),
@@ -48,10 +50,9 @@ class Showing:
             "FUNCTIONS": ("function name", self._t_env.list_functions),
             "USER FUNCTIONS": ("function name", catalogs.function_names),
             "MODULES": ("module name", lambda: ["core"]),
-            "FULL MODULES": ("module name", lambda: ["core"]),
             "JARS": ("jars", list),
             "PROCEDURES": ("procedure name", list),
-            "MATERIALIZED TABLES": ("table name", list),
+            "MATERIALIZED TABLES": ("materialized table", list),
             "MODELS": ("model name", list),
         }
         if one.what not in known:
@@ -71,8 +72,9 @@ class Showing:
         whole, entry = self._catalogs.get_table(one.path)
         wanted = one.what.removeprefix("CREATE ")
         if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
-            raise ValidationException(f"{'.'.join(one.path)} is no {wanted.lower()}")
-        return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry),)])
+            raise TableException(f"{'.'.join(one.path)} is no {wanted.lower()}")
+        temporary = self._catalogs.is_temporary(whole)
+        return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
 
     def _columns(self, one: st.Show) -> TableResult:
         rows = self._described(one.path)

@@ -16,9 +16,10 @@ from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.definitions import view_of
 from penstock.table.environment import TableEnvironment, _in_mode
 from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Column, Columns, Relation, StreamScan
 from penstock.table.schema import Schema, SchemaColumn
-from penstock.table.selecting import as_expression, selected
+from penstock.table.selecting import as_expression, column_name, selected
 from penstock.table.stream_types import data_type, type_information
 from penstock.table.table import Table
 from penstock.table.types import RowType
@@ -51,7 +52,7 @@ class StreamTableEnvironment(TableEnvironment):
         relation = self._scan(data_stream, None, ChangelogMode.insert_only())
         if fields_or_schema:
             fields = [as_expression(one, "from_data_stream") for one in fields_or_schema]
-            relation = selected(relation, fields)
+            relation = _positioned(relation, fields) or selected(relation, fields)
         return Table(relation, self)
 
     def from_changelog_stream(
@@ -178,3 +179,12 @@ def _in_stream(declared: Columns, metadata: Metadata, found: Columns) -> tuple[C
 
 def _name_of(stream: DataStream) -> str:
     return str(stream._refs[0].node.name)
+
+
+def _positioned(relation: Relation, fields: list[Any]) -> Relation | None:
+    """Names that are none of the stream's are new names for its first fields."""
+    names = [column_name(one) for one in fields]
+    if any(name is None or name in relation.names() for name in names) or len(names) > len(relation.columns):
+        return None
+    refs = [relation.ref(index) for index in range(len(names))]
+    return project(relation, refs, [str(name) for name in names])

@@ -34,6 +34,7 @@ from penstock.table.selecting import (
     user_function,
     without_alias,
 )
+from penstock.table.sql.decorrelate import decorrelated
 from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.types import ArrayType, BooleanType, DataType, MapType, MultisetType, RowType
 from penstock.table.udf import wrapper_of
@@ -72,10 +73,10 @@ class Table:
     # --- rows and columns ---
     def select(self, *fields: Any) -> Table:
         """Columns and expressions; with aggregates among them, one row of all."""
-        chosen = expanded((as_expression(one, "select") for one in fields), self._relation.columns)
+        chosen = expanded(self._expressions(fields, "select"), self._relation.columns)
         if any(contains(one, is_aggregate) for one in chosen):
             return GroupedTable(self, ()).select(*chosen)
-        return self._then(selected(self._relation, chosen))
+        return self._then(decorrelated(functions, selected(self._relation, chosen)))
 
     def alias(self, field: str, *fields: str) -> Table:
         """Other names for the first columns."""
@@ -86,23 +87,26 @@ class Table:
 
     def filter(self, predicate: Any) -> Table:
         """The rows for which a condition is true."""
-        return self._then(building.where(self._relation, self._condition(predicate, self._relation.columns)))
+        kept = building.where(self._relation, self._condition(predicate, self._relation.columns))
+        return self._then(decorrelated(functions, kept))
 
     where = filter
 
     def _condition(self, predicate: Any, columns: Columns) -> Rex:
-        condition = bind(as_expression(predicate, "where"), columns)
+        condition = bind(self._t_env._resolved(as_expression(predicate, "where"), columns), columns)
         if not isinstance(condition.type, BooleanType):
             raise ValidationException(f"a condition is a BOOLEAN, and {predicate} is {condition.type.as_sql()}")
         return condition
 
     def add_columns(self, *fields: Any) -> Table:
         """Further columns, behind the ones there are."""
-        return self._then(selected(self._relation, [*map(col, self._relation.names()), *_expressions(fields)]))
+        return self._then(
+            selected(self._relation, [*map(col, self._relation.names()), *self._expressions(fields, "this method")])
+        )
 
     def add_or_replace_columns(self, *fields: Any) -> Table:
         """Further columns; one with the name of another takes its place."""
-        fresh, new = unnamed("_c"), _expressions(fields)
+        fresh, new = unnamed("_c"), self._expressions(fields, "this method")
         by_name = {name_of(one, fresh): one for one in new}
         kept = [by_name.pop(name, col(name)) for name in self._relation.names()]
         return self._then(selected(self._relation, [*kept, *by_name.values()]))
@@ -110,7 +114,7 @@ class Table:
     def rename_columns(self, *fields: Any) -> Table:
         """`rename_columns(col("a").alias("b"))`."""
         names = self._relation.names()
-        for one in _expressions(fields):
+        for one in self._expressions(fields, "this method"):
             old = column_name(without_alias(one))
             if kind_of(one) != "alias" or old is None:
                 raise ValidationException(f"rename_columns takes col('old').alias('new'), not {one}")
@@ -119,7 +123,7 @@ class Table:
 
     def drop_columns(self, *fields: Any) -> Table:
         names = self._relation.names()
-        chosen = expanded(_expressions(fields), self._relation.columns)
+        chosen = expanded(self._expressions(fields, "this method"), self._relation.columns)
         gone = {names[position(column_name(one) or str(one), names)] for one in chosen}
         return self._then(selected(self._relation, [col(name) for name in names if name not in gone]))
 
@@ -132,14 +136,14 @@ class Table:
 
     def _flattened(self, rex: Rex, names: Sequence[str] | None) -> Relation:
         if not isinstance(rex.type, RowType):
-            return building.project(self._relation, [rex], list(names or ["_c0"]))
+            return building.project(self._relation, [rex], list(names or ["f0"]))
         parts = [functions.resolve("FIELD", [rex, _number(index)]) for index in range(len(rex.type))]
         return building.project(self._relation, parts, list(names or rex.type.field_names()))
 
     def _row_call(self, func: Any) -> Any:
         """A function that was given as it is gets the whole row."""
         wrapper = None if isinstance(func, Expression) else wrapper_of(func)
-        return as_expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
+        return self._expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
 
     def flat_map(self, func: Any) -> Table:
         """Any number of rows for each row, made by a table function."""
@@ -151,7 +155,7 @@ class Table:
 
     # --- groups ---
     def group_by(self, *fields: Any) -> GroupedTable:
-        return GroupedTable(self, tuple(_expressions(fields)))
+        return GroupedTable(self, tuple(self._expressions(fields, "this method")))
 
     def distinct(self) -> Table:
         return self._then(building.aggregate(self._relation, range(len(self._relation.columns)), ()))
@@ -239,6 +243,10 @@ class Table:
 
     def _set(self, right: Table, kind: str, all: bool) -> Table:
         _check_table(right, "a set operation")
+        if not self._t_env._batch and not (kind == "UNION" and all):
+            raise ValidationException(
+                f"the {kind} operation on two unbounded tables is not supported in the Table API; SQL has it"
+            )
         mine, other = self._relation, right._relation
         if len(mine.columns) != len(other.columns):
             raise ValidationException(f"{kind} of {len(mine.columns)} and of {len(other.columns)} columns")
@@ -253,7 +261,7 @@ class Table:
         """Rows in order; on a stream the first field must be its time, ascending."""
         relation, keys = self._relation, []
         exprs, names = building.identity(relation), relation.names()
-        for one in _expressions(fields):
+        for one in self._expressions(fields, "this method"):
             word = function_of(one)
             inner = arguments(one)[0] if word in {"ASC", "DESC"} else one
             rex = bind(inner, relation.columns)
@@ -332,9 +340,12 @@ class Table:
     def _then(self, relation: Relation) -> Table:
         return Table(relation, self._t_env)
 
+    def _expression(self, value: Any, method: str) -> Any:
+        """An expression over the columns, with the functions that were registered and with SQL in it."""
+        return self._t_env._resolved(as_expression(value, method), self._relation.columns)
 
-def _expressions(fields: Sequence[Any]) -> list[Any]:
-    return [as_expression(one, "this method") for one in fields]
+    def _expressions(self, fields: Sequence[Any], method: str) -> list[Any]:
+        return [self._expression(one, method) for one in fields]
 
 
 def _number(value: int) -> Rex:

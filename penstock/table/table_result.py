@@ -143,6 +143,8 @@ class TableResult:
         with self.collect() as rows:
             if self._kind == ResultKind.SUCCESS:
                 print(*(row[0] for row in rows), sep="\n")
+            elif self._job is None or self._inserts:
+                printing.show_all(names, types, rows, sys.stdout)
             else:
                 printing.show(names, types, rows, self._streaming, sys.stdout)
 

@@ -12,9 +12,10 @@ from penstock.cli.failures import CommandFailed
 from penstock.cli.sql.script import statements
 from penstock.common.configuration import Configuration
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.printing import show, text_of
+from penstock.table.printing import show, show_all, text_of
 from penstock.table.result_kind import ResultKind
 from penstock.table.stream_environment import StreamTableEnvironment
+from penstock.table.types import DataType
 
 if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
@@ -88,13 +89,15 @@ class SqlClient:
             raise CommandFailed(f"{MODE} is one of {', '.join(MODES)}, not {mode}")
         with result.collect() as rows:
             if mode == "json":
-                _as_json(names, rows)
+                _as_json(names, types, rows)
             elif mode == "table" and result._streaming and sys.stdout.isatty():
                 from penstock.cli.sql.screen import show_live
 
                 show_live(names, types, rows, int(self._option(ROWS, "1000")))
             else:
-                count = show(names, types, rows, result._streaming and mode != "table")
+                query = result.get_job_client() is not None and not result.is_insert()
+                streaming = result._streaming and mode != "table"
+                count = show(names, types, rows, streaming) if query else show_all(names, types, rows)
                 if count and self._option(VERBOSE, "false") == "true":
                     _say(f"({time.monotonic() - began:.2f} s)")
 
@@ -120,15 +123,15 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _as_json(names: list[str], rows: Iterable[Any]) -> None:
+def _as_json(names: list[str], types: list[DataType], rows: Iterable[Any]) -> None:
     """A line for each change: its kind, and the row."""
     for row in rows:
-        values = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+        values = {name: _plain(value, kind) for name, value, kind in zip(names, row, types, strict=True)}
         _say(json.dumps({"op": str(row.get_row_kind()), **values}, ensure_ascii=False))
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float, str, bool, type(None))) else text_of(value)
+def _plain(value: Any, kind: DataType) -> Any:
+    return value if isinstance(value, (int, float, str, bool, type(None))) else text_of(value, kind)
 
 
 def _shortened(statement: str) -> str:

@@ -54,8 +54,12 @@ def connector(table: str, options: Mapping[str, str]) -> Connector:
 
 
 def source_changes(options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether a table brings more than inserts, and whether these are upserts; a table without connector does not."""
-    if not options.get("connector"):
+    """Whether a table brings more than inserts, and whether these are upserts; one whose connector is missing does not.
+
+    That a connector is missing is said when the table is read or written.
+    """
+    name = options.get("connector")
+    if not name or (name not in _BUILT_IN and name not in _others()):
         return False, False
     return connector("", options).changes(options)
 

@@ -45,12 +45,13 @@ def _count(kinds: Types) -> t.DataType:
 
 
 def _texts(kinds: Types) -> t.DataType:
-    _need(1 <= len(kinds) <= 2 and isinstance(kinds[0], (*TEXTS, t.NullType)), "a text, and a separator")
+    texts = all(isinstance(kind, (*TEXTS, t.NullType)) for kind in kinds)
+    _need(1 <= len(kinds) <= 2 and texts, "a text, and a separator")
     return t.DataTypes.STRING() if isinstance(kinds[0], t.NullType) else kinds[0].nullable()
 
 
 def _one(kinds: Types) -> t.DataType:
-    _need(1 <= len(kinds) <= 2, "a value")
+    _need(len(kinds) == 1, "a value")
     return kinds[0].nullable()
 
 

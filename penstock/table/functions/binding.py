@@ -16,7 +16,7 @@ from penstock.table.functions.coercion import TEXTS, common_type
 from penstock.table.functions.inference import brought_to
 from penstock.table.functions.registry import resolve
 from penstock.table.plan.nodes import Columns
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex
+from penstock.table.plan.rex import Call, InputRef, Literal, Rex, Subquery
 
 Special = Callable[[Expression], Rex | None]
 """What the caller knows better: gives the typed expression of a part, or None."""
@@ -46,6 +46,11 @@ def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
             return field(bind(inner, columns, special), key.node[1])
         case ("call", function, args):
             return called(function, [bind(arg, columns, special) for arg in args])
+        case ("rex", rex):
+            assert isinstance(rex, Rex)
+            return rex
+        case ("in", inner, table):
+            return Subquery(t.BooleanType(), "IN", table._relation, (bind(inner, columns, special),))
         case ("udf", wrapper, args):
             return user_call(wrapper, [bind(arg, columns, special) for arg in args])
     raise ValidationException(f"{shown(value)} cannot stand inside a scalar expression")

@@ -51,6 +51,8 @@ def window_table(builder: Builder, relation: WindowTable) -> Physical:
     schema = arrow_schema(relation.columns, input.changelog)
     time = None if relation.input.columns[relation.time].time == PROCTIME else relation.time
     label = label_of(relation, "WindowTableFunction")
+    if relation.kind == "SESSION" and builder.batch:
+        raise TableException("Unaligned windows like session are not supported in batch mode yet.")
     if relation.kind == "SESSION":
         sessions = SessionTableOperator(relation.partition, relation.size, time, schema, input.changelog, builder.zone)
         stream = builder.keyed(input, relation.partition, relation, "Session Table", sessions)

@@ -125,12 +125,20 @@ def variables_of(tree: Any) -> list[str]:
 
 def _pattern(spec: MatchSpec, seen: Seen, variables: Variables) -> Pattern:
     defines = {name: Define(name, rex, seen, variables) for name, rex in spec.defines}
+    _refuse_reluctant_option(spec.pattern)
     _refuse_greedy_end(spec.pattern)
     try:
         whole = _added(spec.pattern, None, _skip(spec.skip), defines)
     except MalformedPatternException as error:
         raise TableException(f"PATTERN: {error}") from error
     return whole if spec.within is None else whole.within(Time.milliseconds(spec.within))
+
+
+def _refuse_reluctant_option(tree: Any) -> None:
+    if tree[0] == "var" and tree[2:] == (0, 1, False):
+        raise TableException("Reluctant optional variables are not supported yet.")
+    for part in tree[1:] if tree[0] == "seq" else ():
+        _refuse_reluctant_option(part)
 
 
 def _refuse_greedy_end(tree: Any) -> None:

@@ -33,6 +33,11 @@ def optimised(relation: Relation, batch: bool) -> Relation:
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
             _check_window(part)
+        elif isinstance(part, GroupWindow) and part.kind == "SESSION" and batch:
+            raise TableException("Unaligned windows like session are not supported in batch mode yet.")
+        elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
+            found = part.input.columns[part.time]
+            raise TableException(f"Window aggregate can only be defined over a time attribute column, not over {found}")
     smaller = pruned(with_filters_down(rewritten_plan(relation, _with_constants)))
     return rewritten_plan(smaller, lambda one: _changed(one, batch))
 

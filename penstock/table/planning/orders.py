@@ -84,6 +84,8 @@ def sort(builder: Builder, relation: Sort) -> Physical:
         return _sort_at_end(builder, relation)
     if relation.limit is None and relation.offset == 0:
         return _temporal_sort(builder, relation)
+    if relation.limit is None:
+        raise TableException("FETCH is missed, which on streaming table is not supported: OFFSET needs a LIMIT there")
     input = builder.build(relation.input)
     if not relation.keys and not input.changelog:
         operator = Limit(relation.offset, relation.limit, arrow_schema(relation.columns))
@@ -117,7 +119,13 @@ def _temporal_sort(builder: Builder, relation: Sort) -> Physical:
 
 
 # --- OVER ---
+_AT_END_ONLY = {"NTILE", "PERCENT_RANK", "CUME_DIST"}
+_WITHOUT_FRAME = {"ROW_NUMBER", "RANK", "DENSE_RANK", "LAG"}
+
+
 def over(builder: Builder, relation: Over) -> Physical:
+    if not builder.batch:
+        _check_same_window(relation)
     physical = builder.build(relation.input)
     count = len(relation.input.columns)
     for window in relation.windows:
@@ -139,6 +147,7 @@ def _streaming(builder: Builder, relation: Over, input: Physical) -> Physical:
     _check_frame(window)
     first = None if not window.order else input.columns[window.order[0].index]
     if first is None or first.time is None:
+        _check_changing(window)
         return _changing(builder, relation, input)
     if len(window.order) > 1 or window.order[0].descending or input.changelog:
         raise TableException(
@@ -160,6 +169,27 @@ def _changing(builder: Builder, relation: Over, input: Physical) -> Physical:
     return Physical(stream, relation.columns, True, label_of(relation, "OverAggregate"), (input,))
 
 
+def _check_same_window(relation: Over) -> None:
+    """Functions without a frame go with any."""
+    framed = {window.frame for window in relation.windows for call in window.calls if not _is_unframed(call.function)}
+    if len({(window.partition, window.order) for window in relation.windows}) > 1 or len(framed) > 1:
+        raise TableException(
+            "Over Agg: Unsupported use of OVER windows. All aggregates must be computed on the same window in "
+            "streaming mode; compute the others in a query around"
+        )
+
+
+def _is_unframed(function: str) -> bool:
+    return function in _WITHOUT_FRAME
+
+
+def _check_changing(window: OverSpec) -> None:
+    if len(window.order) > 1:
+        raise TableException("The window can only be ordered by a single column in streaming mode.")
+    if window.frame.start is not None:
+        raise TableException("Non-time attribute sort is not supported for bounded OVER window.")
+
+
 def _check_frame(window: OverSpec) -> None:
     if not window.order:
         raise TableException(
@@ -169,8 +199,11 @@ def _check_frame(window: OverSpec) -> None:
         raise TableException("The window can only be ordered in ASCENDING mode.")
     if any(call.function == "LEAD" for call in window.calls):
         raise TableException("LEAD looks at rows that have not come yet: it is not supported in streaming mode")
-    if window.frame.end is None or window.frame.end > 0:
-        raise TableException("OVER RANGE/ROWS FOLLOWING windows are not supported in streaming mode yet.")
+    if window.frame.end != 0:
+        raise TableException("OVER windows that do not end at the current row are not supported in streaming mode yet.")
+    for call in window.calls:
+        if call.function in _AT_END_ONLY:
+            raise TableException(f"{call.function} needs all rows of its partition: it is not supported in stream mode")
 
 
 BUILDERS: dict[type, Build] = {TopN: top_n, Deduplicate: deduplicate, Sort: sort, Over: over}

@@ -17,7 +17,7 @@ from penstock.table.runtime.scans import ToRows
 from penstock.table.stream_types import type_information
 from penstock.table.types import RowType
 
-CHANGELOG_MODE = "CHANGELOG_MODE"
+CHANGELOG_MODE, PLAN_ADVICE, JSON_EXECUTION_PLAN = "CHANGELOG_MODE", "PLAN_ADVICE", "JSON_EXECUTION_PLAN"
 
 
 class Planner:
@@ -63,15 +63,23 @@ class Planner:
         whole = [relations] if isinstance(relations, Relation) else list(relations)
         physical = [self.stream(relation) for relation in whole]
         wanted = {getattr(detail, "name", str(detail)) for detail in details}
+        optimised = "\n\n".join(explained(one, CHANGELOG_MODE in wanted) for one in physical)
+        advised = " With Advice" if PLAN_ADVICE in wanted else ""
         sections = [
             ("== Abstract Syntax Tree ==", "\n\n".join(map(explained_relation, whole))),
-            (
-                "== Optimized Physical Plan ==",
-                "\n\n".join(explained(one, CHANGELOG_MODE in wanted) for one in physical),
-            ),
+            (f"== Optimized Physical Plan{advised} ==", optimised + ("\n\nNo available advice..." if advised else "")),
             ("== Optimized Execution Plan ==", "\n\n".join(explained(one, False) for one in physical)),
         ]
+        if JSON_EXECUTION_PLAN in wanted:
+            sections.append(("== Physical Execution Plan ==", self._executed(whole, physical)))
         return "\n\n".join(f"{title}\n{text}" for title, text in sections) + "\n"
+
+    def _executed(self, whole: Sequence[Relation], physical: Sequence[Physical]) -> str:
+        """The operators of the program as JSON. Queries that are written nowhere get a sink for that."""
+        for relation, one in zip(whole, physical, strict=True):
+            if not isinstance(relation, Insert):
+                one.stream.discard()
+        return self._env.get_execution_plan()
 
 
 def _row_type(relation: Relation) -> TypeInformation:

@@ -34,8 +34,12 @@ def ranked(calc: Calc) -> Relation:
     if window.calls[0].function not in RANKS or calc.condition is None:
         return calc
     found = _range(conjuncts(calc.condition), column)
+    if found.last is None and found.first > 1:
+        raise TableException("Rank end is not specified: a Top-N of a stream needs a condition such as rank <= 5")
     if found.last is None:
         return calc
+    if found.last < 1:
+        raise TableException(f"Rank end should not be less than one, but is {found.last}")
     if window.calls[0].function != "ROW_NUMBER":
         raise TableException(f"{window.calls[0].function}() is not supported in a Top-N of a stream: use ROW_NUMBER()")
     return _with_ranks(calc, over, window, found)

@@ -46,7 +46,7 @@ class Frames:
             own = [places[position] for position in positions]
             inside = [args[position] for position in positions]
             for number, fold in enumerate(self.folds):
-                values = ranks_of(fold.call, own, [one[number] for one in inside])
+                values = ranks_of(fold.call, own, [one[number] for one in inside], self.folds[0].call.function)
                 if values is None:
                     values = self._framed(fold, own, [one[number] for one in inside])
                 for position, value in zip(positions, values, strict=True):

@@ -86,7 +86,7 @@ def one_keyed(value: Rex, one: Ordering) -> Keyed:
 
 
 def window_of(binder: ExpressionBinder, node: Invoke) -> Window:
-    """The window of OVER, with what it takes from a named one."""
+    """The window of OVER, with what it takes from a named one: also the frame, as in Flink."""
     over = node.over
     if isinstance(over, str):
         return _named(binder, over, node)
@@ -96,7 +96,7 @@ def window_of(binder: ExpressionBinder, node: Invoke) -> Window:
     base = _named(binder, over.base, node)
     if over.partition or (over.order and base.order):
         raise invalid(over.at, f"a window based on '{over.base}' cannot have a PARTITION BY or a second ORDER BY")
-    return replace(over, partition=base.partition, order=over.order or base.order)
+    return replace(base, at=over.at, order=over.order or base.order)
 
 
 def _named(binder: ExpressionBinder, name: str, node: Invoke) -> Window:

@@ -6,6 +6,7 @@ import difflib
 from typing import NoReturn
 
 from penstock.errors import SqlParserException, TableException
+from penstock.table.sql.problems import SqlParserEOFException
 from penstock.table.sql.reserved import RESERVED
 from penstock.table.sql.tokens import END, HINT, NUMBER, QUOTED, STRING, SYMBOL, WORD, Position, Token, tokens
 
@@ -132,7 +133,8 @@ class Cursor:
     # --- errors ---
     def fail(self, expected: str = "") -> NoReturn:
         """Says what stands here and what would have been right."""
-        raise SqlParserException(f"{self.at}: {self._complaint(expected)}")
+        kind = SqlParserEOFException if self.token.kind == END else SqlParserException
+        raise kind(f"{self.at}: {self._complaint(expected)}")
 
     def refuse(self, what: str) -> NoReturn:
         """Says that what stands here is understood, but not offered; of Flink's class for that."""

@@ -324,31 +324,27 @@ def one_row(plan: Relation) -> bool:
 
 # --- LATERAL ---
 def lateral_join(functions: Functions, left: Relation, right: Relation, kind: str, condition: Rex | None) -> Relation:
-    """A join whose right side speaks of the left."""
+    """A join whose right side speaks of the left.
+
+    An aggregate over nothing is no row here, as in Flink; only one that stands alone in a LEFT JOIN has its value.
+    """
     right = decorrelated(functions, right)
     if not is_correlated_plan(right):
         return _join(left, right, kind, condition)
+    alone = kind == "LEFT" and len(right.columns) == 1 and condition is None
     try:
         inside = pulled(functions, right)
     except NotPulled:
-        inside = generated(functions, left, right)
-    width, old = len(left.columns), len(right.columns)
-    if not inside.single:
+        inside = generated(functions, left, right, empty_groups=alone)
+    if not (alone and inside.single):
         inside = _without_outer_outputs(inside)
+    width = len(left.columns)
     tests = [around(rex, width) for rex in inside.predicates]
-    if inside.single:
-        joined: Relation = _join(left, inside.plan, "LEFT", conjunction(tests))
-    else:
-        extra = [] if condition is None else [_moved(condition, inside, width)]
-        joined = _join(left, inside.plan, kind, conjunction([*tests, *extra]))
+    extra = [] if condition is None else [_moved(condition, inside, width)]
+    joined = _join(left, inside.plan, kind, conjunction([*tests, *extra]))
     exprs: list[Rex] = [joined.ref(index) for index in range(width)]
     exprs += [_nullable(around(rex, width), joined.columns) for rex in inside.outputs]
-    named = projected(joined, exprs, [*left.names(), *right.names()])
-    if condition is None or not inside.single:
-        return named
-    if kind == "LEFT" or len(named.columns) != width + old:
-        raise TableException("a LEFT JOIN LATERAL with an aggregate takes ON TRUE only")
-    return Filter(named.columns, named, condition)
+    return projected(joined, exprs, [*left.names(), *right.names()])
 
 
 def _without_outer_outputs(inside: Pulled) -> Pulled:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import TableException, ValidationException
 from penstock.table.plan.nodes import Column, Columns, Correlate, Join, Relation
 from penstock.table.plan.rex import Call, InputRef, Literal, Rex
 from penstock.table.sql import window_functions
 from penstock.table.sql.decorrelate import lateral_join
 from penstock.table.sql.expressions import user_call
 from penstock.table.sql.match import matched
-from penstock.table.sql.problems import invalid, suggestion, unsupported
+from penstock.table.sql.problems import IllegalStateException, invalid, suggestion, unsupported
 from penstock.table.sql.scope import Scope, Visible
 from penstock.table.sql.syntax import (
     Aliased,
@@ -134,9 +135,16 @@ class FromClause:
 
     def _condition(self, node: Joined, scope: Scope) -> Rex | None:
         if node.condition is None:
+            if node.kind != "CROSS" and not node.natural:
+                raise invalid(node.at, "INNER, LEFT, RIGHT or FULL join requires a condition: NATURAL, ON or USING")
             return None
         binder = self.queries.expressions(scope.inside(self.outer), "in ON clause")
-        condition = binder.condition(node.condition, "ON")
+        try:
+            condition = binder.condition(node.condition, "ON")
+        except ValidationException as problem:
+            if ": = cannot be applied to" not in str(problem):
+                raise
+            raise TableException(str(problem)) from problem
         return None if isinstance(condition, Literal) and condition.value is True else condition
 
     def _common(self, node: Joined, left: Scope, right: Scope) -> tuple[str, ...]:
@@ -181,9 +189,9 @@ class FromClause:
         assert isinstance(source, TableName) and source.as_of is not None
         time = self.queries.expressions(scope.inside(self.outer), "in FOR SYSTEM_TIME").bind(source.as_of)
         if not isinstance(time, InputRef) or left.columns[time.index].time is None:
-            raise unsupported(source.as_of.at, "FOR SYSTEM_TIME AS OF takes a time attribute of the left table")
+            raise invalid(source.as_of.at, "FOR SYSTEM_TIME AS OF takes a time attribute of the left table")
         if node.kind not in {"INNER", "LEFT"} or node.condition is None:
-            raise unsupported(node.at, "a temporal join is an inner or a left join with an ON clause")
+            raise IllegalStateException(f"{node.at}: a temporal join is an inner or a left join with an ON clause")
         table = self.table(replace(source, as_of=None))
         named = self._named(table, replace(right, source=replace(source, as_of=None)), source)
         return self._join(node, (left, scope), named, time.index)

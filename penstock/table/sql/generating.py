@@ -33,12 +33,15 @@ from penstock.table.sql.session import Functions
 from penstock.table.types import BigIntType, BooleanType
 
 
-def generated(functions: Functions, left: Relation, plan: Relation) -> Pulled:
-    """The plan of a query inside, for every combination of values that it reads of `left`."""
+def generated(functions: Functions, left: Relation, plan: Relation, empty_groups: bool = True) -> Pulled:
+    """The plan of a query inside, for every combination of values that it reads of `left`.
+
+    Without `empty_groups` there is no row for an aggregate over nothing.
+    """
     indices = _indices(plan)
     values = projected(left, [left.ref(index) for index in indices], [f"$v{index}" for index in indices])
     domain = Aggregate(values.columns, values, tuple(range(len(indices))), ())
-    attached = _Attaching(functions, domain, indices).attached(plan)
+    attached = _Attaching(functions, domain, indices, empty_groups).attached(plan)
     width = len(plan.columns)
     outputs = tuple(attached.ref(index) for index in range(width))
     refs = ((attached.ref(width + n), left.ref(index)) for n, index in enumerate(indices))
@@ -62,6 +65,7 @@ class _Attaching:
     functions: Functions
     domain: Relation
     indices: Sequence[int]
+    empty_groups: bool
 
     def attached(self, plan: Relation) -> Relation:
         """The plan with the columns of the domain behind its own."""
@@ -140,7 +144,7 @@ class _Attaching:
         keys = (*plan.keys, *range(offset, offset + size))
         columns = (*plan.columns[:old], *self.domain.columns, *plan.columns[old:])
         made = Aggregate(columns, below, keys, plan.calls)
-        if plan.keys:
+        if plan.keys or not self.empty_groups:
             return self._behind(made, len(plan.columns), old)
         return self._with_empty_groups(plan, made)
 

@@ -12,11 +12,11 @@ from penstock.table.sql.correlation import with_outer
 from penstock.table.sql.expressions import ExpressionBinder
 from penstock.table.sql.naming import position, projected, uniquely
 from penstock.table.sql.placeholders import Aggregated, Grouping, Spanned, WindowProperty
-from penstock.table.sql.problems import invalid
+from penstock.table.sql.problems import invalid, unsupported
 from penstock.table.sql.syntax import Group, Invoke, Node
 from penstock.table.sql.tokens import Position
 from penstock.table.sql.window_functions import interval_of
-from penstock.table.types import BigIntType
+from penstock.table.types import BigIntType, LocalZonedTimestampType, TimestampType
 
 Lift = Callable[[Rex], Rex]
 _GROUP_WINDOWS = {"TUMBLE": 2, "HOP": 3, "SESSION": 2}
@@ -81,12 +81,12 @@ class _Keys:
     def _set_window(self, node: Invoke) -> None:
         kind = node.name.upper()
         if self.window is not None:
-            raise invalid(node.at, "a query can have one group window only")
+            raise unsupported(node.at, "a query can have one group window only")
         if len(node.args) != _GROUP_WINDOWS[kind]:
             raise invalid(node.at, f"{kind} in GROUP BY takes {_GROUP_WINDOWS[kind]} arguments: the time and intervals")
         args = self.binder.all(node.args)
         spans = [interval_of(one, node.args[index + 1].at) for index, one in enumerate(args[1:])]
-        if not isinstance(args[0], InputRef):
+        if not isinstance(args[0], InputRef) or not isinstance(args[0].type, TimestampType | LocalZonedTimestampType):
             raise invalid(node.at, f"{kind} needs a time attribute, not {args[0]}")
         size, slide = (spans[1], spans[0]) if kind == "HOP" else (spans[0], 0)
         self.window = Window(kind, args, size, slide)

@@ -77,7 +77,7 @@ def moment(kind: str, text: str, at: Position) -> Value:
             return TimeType(fraction, False), datetime.time.fromisoformat(_cut(text.strip()))
         return TimestampType(fraction, False), _timestamp(text.strip())
     except ValueError as problem:
-        raise SqlParserException(f"{at}: '{text}' is no {kind}; it is written as {_FORMS[kind]}") from problem
+        raise ValidationException(f"{at}: '{text}' is no {kind}; it is written as {_FORMS[kind]}") from problem
 
 
 _FORMS = {"DATE": "yyyy-MM-dd", "TIME": "HH:mm:ss", "TIMESTAMP": "yyyy-MM-dd HH:mm:ss.SSS"}
@@ -142,6 +142,6 @@ def _millis_type(first: str, last: str) -> DataType:
     return DayTimeIntervalType(Resolution[names.get(first, first)], Resolution[names.get(last, last)], False)
 
 
-def _not_an_interval(digits: str, first: str, last: str, at: Position) -> SqlParserException:
+def _not_an_interval(digits: str, first: str, last: str, at: Position) -> ValidationException:
     unit = first if first == last else f"{first} TO {last}"
-    return SqlParserException(f"{at}: '{digits}' is no interval of {unit}")
+    return ValidationException(f"{at}: '{digits}' is no interval of {unit}")

@@ -38,9 +38,12 @@ def matched(queries: QueryBinder, node: Matched, relation: Relation, scope: Scop
     partition = tuple(_column(plain, one) for one in node.partition)
     order = tuple(_sort_key(plain, one) for one in node.order)
     _check_order(queries, node, relation, order)
-    rows = _rows_binder(plain, relation, {*variables, *(name for name, _ in node.subsets)}, order)
+    known = {*variables, *(name for name, _ in (*node.subsets, *node.defines))}
+    rows = _rows_binder(plain, relation, known, order)
+    measured = replace(rows, measuring=True)
+    measures = tuple((str(item.alias), measured.bind(item.value)) for item in node.measures)
     defines = tuple((name, rows.condition(value, f"DEFINE of {name}")) for name, value in node.defines)
-    measures = tuple((str(item.alias), rows.bind(item.value)) for item in node.measures)
+    defines = tuple((name, condition) for name, condition in defines if name in variables)
     within = None if node.within is None else interval_of(plain.bind(node.within), node.within.at)
     spec = MatchSpec(partition, order, node.pattern, defines, measures, node.skip, within, False, node.subsets)
     columns = [relation.columns[index] for index in partition]
@@ -62,9 +65,6 @@ def _variables(tree: Any) -> list[str]:
 
 
 def _check_names(node: Matched, variables: list[str]) -> None:
-    for name, value in node.defines:
-        if name not in variables:
-            raise invalid(value.at, f"DEFINE: the pattern has no variable '{name}'{suggestion(name, variables)}")
     doubled = [name for name in variables if variables.count(name) > 1]
     if doubled:
         raise unsupported(node.at, f"PATTERN: variable '{doubled[0]}' stands twice; every variable may stand once")
@@ -77,7 +77,7 @@ def _check_names(node: Matched, variables: list[str]) -> None:
 
 def _check_order(queries: QueryBinder, node: Matched, relation: Relation, order: tuple[SortKey, ...]) -> None:
     if not order:
-        raise invalid(node.at, "MATCH_RECOGNIZE needs an ORDER BY that starts with a time attribute")
+        raise unsupported(node.at, "MATCH_RECOGNIZE needs an ORDER BY that starts with a time attribute")
     first = relation.columns[order[0].index]
     moment = isinstance(first.type, TimestampType | LocalZonedTimestampType)
     if order[0].descending or not (first.time or (queries.session.batch and moment)):
@@ -108,6 +108,8 @@ class _RowsBinder(ExpressionBinder):
 
     variables: set[str] | None = None
     time: Column | None = None
+    measuring: bool = False
+    """Whether this is about MEASURES, and not about DEFINE."""
     inside: list[str] | None = None
     """The variables named so far, while the expression inside of a function over rows is bound."""
 
@@ -130,9 +132,12 @@ class _RowsBinder(ExpressionBinder):
         if name in {"MATCH_ROWTIME", "MATCH_PROCTIME"}:
             return self._match_time(node, name)
         if name in {"PREV", "NEXT"}:
-            raise unsupported(node.at, f"{name} is not supported; LAST(A.x, 1) is the row before the last one of A")
-        if name in {"CLASSIFIER", "MATCH_NUMBER"}:
+            problem = invalid if self.measuring else unsupported
+            raise problem(node.at, f"{name} is not supported; LAST(A.x, 1) is the row before the last one of A")
+        if name == "CLASSIFIER":
             raise unsupported(node.at, f"{name} is not supported")
+        if name == "MATCH_NUMBER":
+            raise invalid(node.at, f"there is no function {name}")
         return super()._invoke(node)
 
     def _navigated(self, node: Invoke, name: str) -> Rex:
@@ -150,9 +155,11 @@ class _RowsBinder(ExpressionBinder):
     def _over_rows(self, node: Invoke, args: tuple[Node, ...]) -> tuple[str, tuple[Rex, ...]]:
         """Arguments over the columns of the input, which must be rows of one variable."""
         inner = replace(self, inside=[])
-        stars = [arg.prefix[0] for arg in args if isinstance(arg, Star) and arg.prefix]
-        rexes = inner.all([arg for arg in args if not isinstance(arg, Star)])
-        named = set(inner.inside or ()) | set(stars)
+        stars = [arg for arg in args if isinstance(arg, Star)]
+        if stars:
+            raise invalid(stars[0].at, f"{node.name} takes a column of a variable, not all of them")
+        rexes = inner.all(args)
+        named = set(inner.inside or ())
         if len(named) > 1:
             raise invalid(node.at, f"{node.name} must speak of one variable, not of {', '.join(sorted(named))}")
         return named.pop() if named else ANY, rexes

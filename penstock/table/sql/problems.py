@@ -12,8 +12,16 @@ from penstock.table.sql.tokens import Position
 Made = TypeVar("Made")
 
 
+class SqlParserEOFException(SqlParserException):
+    """A text that ends too early."""
+
+
 class SqlValidateException(SqlParserException):
     """A definition that SQL allows for and that cannot be kept: a key that would have to be checked."""
+
+
+class IllegalStateException(TableException):
+    """What is understood, and cannot be planned."""
 
 
 class IllegalArgumentException(SqlParserException):

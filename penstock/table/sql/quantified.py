@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.table.plan.nodes import Column, Project, Relation
 from penstock.table.plan.rex import InputRef, Rex, Subquery
-from penstock.table.sql.problems import invalid
+from penstock.table.sql.problems import unsupported
 from penstock.table.sql.syntax import Nested
 from penstock.table.types import BooleanType, DataType
 
@@ -34,7 +34,7 @@ def _alike(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequenc
     for arg, kind in zip(args, plan.types(), strict=True):
         aim = binder.functions.common_type([arg.type, kind])
         if aim is None:
-            raise invalid(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
+            raise unsupported(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
         aims.append(aim)
     fitted = [_fitted(binder.functions, arg, aim) for arg, aim in zip(args, aims, strict=True)]
     return fitted, cast_columns(binder.functions, plan, aims)

@@ -253,8 +253,7 @@ class QueryParser(MatchParser):
             return Joined(at, left, right, kind, natural=natural)
         if self.accept("USING"):
             return Joined(at, left, right, kind, using=self.names())
-        self.expect("ON")
-        return Joined(at, left, right, kind, self.expression())
+        return Joined(at, left, right, kind, self.expression() if self.accept("ON") else None)
 
     def _table(self) -> Source:
         source = self._unaliased()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.errors import SqlParserException
+from penstock.errors import SqlParserException, ValidationException
 from penstock.table.sql.cursor import Cursor
 from penstock.table.sql.tokens import END, STRING
 from penstock.table.types import (
@@ -85,11 +85,14 @@ class TypeParser(Cursor):
     def _nullability(self, found: DataType, nullable: bool) -> DataType:
         if self.accept("NOT", "NULL"):
             return found.not_null()
-        if self.accept("NULL"):
+        if not self.sees("NULL", "ON") and self.accept("NULL"):
             return found.nullable()
         return found if nullable else found.not_null()
 
     def _plain_type(self) -> DataType:
+        if self.sees_name() and self.token.upper not in _NAMES:
+            self.sees_any(*_NAMES)
+            raise ValidationException(f"{self.at}: {self._complaint('a type')}")
         word = self.expect_any(*_NAMES)
         if word in _PLAIN:
             return _PLAIN[word]()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Column, Relation, WindowTable
 from penstock.table.plan.rex import InputRef, Literal, Rex
-from penstock.table.sql.problems import invalid, suggestion
+from penstock.table.sql.problems import invalid, suggestion, unsupported
 from penstock.table.sql.syntax import Constant, Descriptor, Invoke, Node, TableArg
 from penstock.table.sql.tokens import Position
 from penstock.table.types import (
@@ -60,6 +60,8 @@ def windowed(
     slide = spans.get("SLIDE", spans.get("STEP", 0))
     if any(spans[name] <= 0 for name in spans if name != "OFFSET"):
         raise invalid(call.at, f"{kind} needs intervals above 0")
+    if abs(spans.get("OFFSET", 0)) >= size:
+        raise invalid(args["OFFSET"].at, f"{kind} needs an offset that is shorter than the size of its windows")
     keys = tuple(_key(one, args["DATA"]) for one in partition)
     return WindowTable(_columns(relation, time), relation, kind, time, size, slide, spans.get("OFFSET", 0), keys)
 
@@ -114,7 +116,7 @@ def interval_of(rex: Rex, at: Position) -> int:
     if isinstance(rex, Literal) and isinstance(rex.type, DayTimeIntervalType):
         return int(rex.value)
     if isinstance(rex.type, YearMonthIntervalType):
-        raise invalid(at, "a window cannot be months or years long; take days")
+        raise unsupported(at, "a window cannot be months or years long; take days")
     raise invalid(at, f"a window has a constant interval, such as INTERVAL '10' MINUTE, not {rex}")
 
 

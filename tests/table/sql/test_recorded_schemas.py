@@ -25,7 +25,6 @@ UNITS = "intervals keep the units that they were written with"
 TIME = "only columns that are passed on stay time attributes; Flink finds out later that these are none"
 NULLS = "IF without NULL among its values is NOT NULL; LAG is not, whatever its default"
 DIFFERENT = {
-    "SELECT T.aa FROM a MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES FIRST(A.x + 1)": "PREV is refused first",
     "SELECT INTERVAL '1' DAY": UNITS,
     "SELECT INTERVAL 10": UNITS,
     "SELECT INTERVAL -'10'": UNITS,
@@ -54,7 +53,7 @@ def test_schema_is_that_of_flink(query: str, expected: str | dict[str, str]) -> 
     if isinstance(expected, dict):
         with pytest.raises((ValidationException, SqlParserException, TableException)) as caught:
             Binder(session).query(query)
-        assert type(caught.value).__name__ == expected["error"]
+        assert expected["error"] in [kind.__name__ for kind in type(caught.value).__mro__]
         assert str(caught.value).startswith("line ")
         return
     plan = Binder(session).query(query)

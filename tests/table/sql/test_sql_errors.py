@@ -1,5 +1,7 @@
 """Errors of SQL texts have line and column, say what is expected, and suggest what was probably meant."""
 
+import re
+
 import pytest
 
 from penstock.errors import SqlParserException, TableException, ValidationException
@@ -16,9 +18,6 @@ UNREADABLE = [
     ("SELECT 1 AS one", "line 1, column 13", "reserved word (write `one`"),
     ("SELECT 'abc", "line 1, column 8", "does not end"),
     ("SELECT 1 /* x", "line 1, column 10", "does not end"),
-    ("SELECT INTERVAL '1:30' SECOND", "line 1, column 8", "no interval of SECOND"),
-    ("SELECT DATE '2024-13-01'", "line 1, column 8", "yyyy-MM-dd"),
-    ("SELECT CAST(1 AS INTEGR)", "line 1, column 18", "did you mean INTEGER"),
     ("SELECT CAST(1 AS DECIMAL(50, 2))", "line 1, column 18", "1 to 38"),
     ("CREATE TABLE t (a INT, PRIMARY KEY (a))", "line 1, column 39", "NOT ENFORCED"),
     ("CREATE TABLE t (a INT) WITH ('x')", "line 1, column 33", '"="'),
@@ -48,6 +47,7 @@ def test_what_is_understood_but_not_offered_has_flinks_class_of_error(text: str,
     assert str(caught.value).startswith(message) and str(caught.value).endswith("not supported")
 
 
+MATCH = "SELECT * FROM a MATCH_RECOGNIZE (ORDER BY ts MEASURES {} AS m PATTERN (A B) DEFINE A AS {})"
 SENSELESS = [
     ("SELECT nothing FROM a", "line 1, column 8: Column 'nothing' not found in any table"),
     ("SELECT ID FROM a", "did you mean 'id'?"),
@@ -73,14 +73,20 @@ SENSELESS = [
     ("SELECT * FROM a AS t (c1)", "1 names are given for 5 columns"),
     ("SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(x), INTERVAL '1' DAY))", "TIMESTAMP or TIMESTAMP_LTZ, but is INT"),
     ("SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts)))", "TUMBLE takes (DATA, TIMECOL, SIZE[, OFFSET])"),
-    ("SELECT * FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts), INTERVAL '1' MONTH, INTERVAL '1' DAY))", "months"),
+    ("SELECT INTERVAL '1:30' SECOND", "line 1, column 8: '1:30' is no interval of SECOND"),
+    ("SELECT DATE '2024-13-01'", "yyyy-MM-dd"),
+    ("SELECT CAST(1 AS INTEGR)", 'line 1, column 18: found "INTEGR" (did you mean INTEGER?)'),
+    ("SELECT id FROM a JOIN b", "requires a condition"),
+    ("SELECT * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '1' DAY, INTERVAL '2' DAY))", "an offset that is"),
+    ("SELECT LISTAGG(k, 1) FROM a", "a text, and a separator"),
+    (MATCH.format("NEXT(A.x)", "A.x > 1"), "LAST(A.x, 1) is the row before"),
+    (MATCH.format("COUNT(A.*)", "A.x > 1"), "a column of a variable"),
     ("SELECT HOP_START(ts, INTERVAL '1' DAY) FROM a GROUP BY TUMBLE(ts, INTERVAL '1' DAY)", "there is no HOP"),
     ("SELECT ROW_NUMBER() OVER (PARTITION BY k) FROM a", "ROW_NUMBER needs an ORDER BY"),
     ("SELECT SUM(x) OVER v FROM a", "Window 'v' not found"),
     ("SELECT MATCH_ROWTIME() FROM a", "only be used in MATCH_RECOGNIZE"),
     ("SELECT LISTAGG(k) WITHIN GROUP (ORDER BY id) FROM a", "LISTAGG must not have"),
     ("SELECT (SELECT id, k FROM b) FROM a", "one column, not 2"),
-    ("SELECT id FROM a WHERE id IN (SELECT k FROM b)", "cannot be compared"),
     ("SELECT 9223372036854775808", "is too large"),
     ("SELECT r.nope FROM n", "there is no field 'nope'"),
     ("VALUES (1, 2), (3)", "rows of VALUES have 2 and 1 values"),
@@ -110,6 +116,28 @@ def test_what_is_understood_but_not_offered_is_told() -> None:
         bound("SELECT * FROM a MATCH_RECOGNIZE (ORDER BY ts ALL ROWS PER MATCH PATTERN (A) DEFINE A AS x > 1)")
     with pytest.raises(TableException, match="right side of a join"):
         bound("SELECT * FROM a FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01 00:00:00'")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MATCH.format("A.x", "PREV(A.x) > 1"), "LAST(A.x, 1) is the row before"),
+        ("SELECT * FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts), INTERVAL '1' MONTH, INTERVAL '1' DAY))", "months"),
+        ("SELECT id FROM a WHERE id IN (SELECT k FROM b)", "cannot be compared"),
+        ("SELECT a.id FROM a JOIN b ON a.id = b.k", "= cannot be applied"),
+        (MATCH.replace("(A B)", "(A | B)").format("A.x", "A.x > 1"), "alternatives"),
+        ("SELECT 1 FROM a GROUP BY TUMBLE(ts, INTERVAL '1' DAY), TUMBLE(ts, INTERVAL '2' DAY)", "one group window"),
+    ],
+)
+def test_what_flink_finds_out_when_it_plans_has_the_name_of_that(text: str, message: str) -> None:
+    with pytest.raises(TableException, match=re.escape(message)):
+        bound(text)
+
+
+def test_a_text_that_ends_too_early_has_a_name_of_its_own() -> None:
+    with pytest.raises(SqlParserException) as caught:
+        parse("SELECT id FROM")
+    assert type(caught.value).__name__ == "SqlParserEOFException"
 
 
 def test_functions_of_the_user_are_suggested_too() -> None:

@@ -81,11 +81,13 @@ class Lag(Fold):
 
 
 # --- all rows of a partition at once ---
-def ranks_of(call: AggregateCall, places: Places, args: Sequence[Any]) -> list[Any] | None:
+def ranks_of(call: AggregateCall, places: Places, args: Sequence[Any], first: str) -> list[Any] | None:
     """The values of a function that needs the whole partition, in order; None for an aggregate over frames.
 
-    `places` are what rows are ordered by, `args` the arguments of the call.
+    `places` are what rows are ordered by, `args` the arguments of the call, `first` the first function of the window.
     """
+    if call.function == first == "CUME_DIST":
+        return _shared_cume_dist(places)
     if call.function in {"LAG", "LEAD"}:
         return _moved(call, args)
     compute = _RANKS.get(call.function)
@@ -123,8 +125,13 @@ def _percent_rank(call: AggregateCall, places: Places) -> list[Any]:
     return [0.0 if count == 1 else (rank - 1) / (count - 1) for rank in _rank(call, places)]
 
 
+def _shared_cume_dist(places: Places) -> list[Any]:
+    ends = {place: index + 1 for index, place in enumerate(places)}
+    return [ends[place] / len(places) for place in places]
+
+
 def _cume_dist(call: AggregateCall, places: Places) -> list[Any]:
-    """As in Flink, rows that are equal do not share a value."""
+    """As in Flink, rows that are equal do not share a value if another function comes first in the window."""
     return [(index + 1) / len(places) for index in range(len(places))]
 
 
