@@ -125,7 +125,7 @@ def test_what_is_understood_but_not_offered_is_told() -> None:
         ("SELECT * FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts), INTERVAL '1' MONTH, INTERVAL '1' DAY))", "months"),
         ("SELECT id FROM a WHERE id IN (SELECT k FROM b)", "cannot be compared"),
         ("SELECT a.id FROM a JOIN b ON a.id = b.k", "= cannot be applied"),
-        (MATCH.replace("(A B)", "(A | B)").format("A.x", "A.x > 1"), "alternatives"),
+        (MATCH.replace("(A B)", "(A | B)").format("A.x", "A.x > 1"), "the alternative |"),
         ("SELECT 1 FROM a GROUP BY TUMBLE(ts, INTERVAL '1' DAY), TUMBLE(ts, INTERVAL '2' DAY)", "one group window"),
     ],
 )
