@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import feather, orc, parquet
 
-from penstock.common import Instant, Row, Time, Types, WatermarkStrategy
-from penstock.datastream import ProcessFunction
+from penstock.common import Instant, RestartStrategies, Row, Time, Types, WatermarkStrategy
+from penstock.datastream import MapBatchesFunction, ProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
 from penstock.datastream.formats.arrow import ArrowBulkWriters, ArrowColumnarRowInputFormat
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
@@ -16,6 +16,7 @@ from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColum
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import JobFailed
 from penstock.formats.columnar import Projection
+from penstock.testing import ManualClock, in_process
 from tests.unit.runtime.columnar_programs import Forms
 
 SALE = Types.ROW_NAMED(["shop", "at", "sum"], [Types.STRING(), Types.LONG(), Types.LONG()])
@@ -82,6 +83,47 @@ def test_totals_are_those_of_rows(run, tmp_path, window):
     in_rows = run(lambda env: build(env, lambda stream: stream.map(lambda row: row, SALE)), parallelism=2)
     assert sorted(map(repr, in_columns)) == sorted(map(repr, in_rows))
     assert len(in_columns) == (40 if window else 300)
+
+
+class FailsOnce(MapBatchesFunction):
+    """Fails in the middle of the stream, in the first attempt."""
+
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map_batches(self, batch):
+        if self.attempt == 0 and batch["at"][0].as_py() >= 2000:
+            raise ValueError("once")
+        return batch
+
+
+@pytest.mark.parametrize("window", [None, TumblingEventTimeWindows.of(Time.milliseconds(400))])
+def test_a_failure_changes_nothing(tmp_path, window):
+    with in_process(epoch_records=20, clock=ManualClock(tick=10)):
+        env = StreamExecutionEnvironment().set_parallelism(2)
+        env.enable_checkpointing(20)
+        env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoints"))
+        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 1))
+        keyed = sales(env, tmp_path).map_batches(FailsOnce(), SALE).key_by("shop")
+        sink = FileSink.for_bulk_format(str(tmp_path / "out"), ParquetBulkWriters.for_row_type(SALE))
+        (keyed if window is None else keyed.window(window)).sum("sum").sink_to(
+            sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+        )
+        env.execute()
+    found = [row for file in (tmp_path / "out").glob("part-*") for row in parquet.read_table(file).to_pylist()]
+    assert sorted(found, key=repr) == sorted(totals(0 if window is None else 400), key=repr)
+    assert len(list((tmp_path / "out").glob("part-*"))) > 2, "checkpoints came before and after the failure"
+
+
+def totals(window):
+    """What the sums of the table come to, row by row or for each window."""
+    held, found = {}, []
+    for row in TABLE.to_pylist():
+        pane = (row["shop"], row["at"] // window if window else 0)
+        before = held.get(pane, {**row, "sum": 0})
+        held[pane] = {**before, "sum": before["sum"] + row["sum"]}
+        found.append(held[pane])
+    return list(held.values()) if window else found
 
 
 class Stamped(ProcessFunction):
