@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import TableException, UnsupportedOperation, ValidationException
+from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.definitions import as_sql
@@ -56,7 +56,7 @@ class Showing:
             "MODELS": ("model name", list),
         }
         if one.what not in known:
-            raise UnsupportedOperation(f"SHOW {one.what} has no meaning here")
+            raise TableException(f"SHOW {one.what} has no meaning here")
         name, found = known[one.what]
         kept = _matching(found(), one)
         return TableResult.of([name], [DataTypes.STRING()], [(text,) for text in kept])
@@ -96,7 +96,7 @@ class Showing:
             return _pairs([("name", one.path[0]), ("type", "generic_in_memory"), ("comment", None)])
         if one.kind == "FUNCTION":
             return self._function(one.path)
-        raise UnsupportedOperation(f"DESCRIBE {one.kind} has no meaning here")
+        raise TableException(f"DESCRIBE {one.kind} has no meaning here")
 
     def _function(self, path: tuple[str, ...]) -> TableResult:
         own = self._session.function(".".join(path))
