@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from penstock.vocabulary.functions.key_selectors import ColumnKeys
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
 
-class TableOperator(Operator):
+class TableOperator(Operator, ABC):
     """An operator without state. A subclass says in `batch` what becomes of a batch."""
 
     schema: pa.Schema
@@ -38,9 +39,9 @@ class TableOperator(Operator):
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 
+    @abstractmethod
     def batch(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the only input."""
-        raise NotImplementedError
 
     def send(self, batch: pa.RecordBatch) -> None:
         """Hand a batch to the output; an empty one is nothing."""
@@ -160,7 +161,7 @@ MOST_HELD = 1 << 17
 """So many rows are held back until they are processed, within an epoch."""
 
 
-class HoldingTableOperator(KeyedTableOperator):
+class HoldingTableOperator(KeyedTableOperator, ABC):
     """Holds its input back until the watermark advances or the epoch ends, so that Python meets a key once for all."""
 
     def open(self, context: OperatorContext) -> None:
@@ -180,9 +181,9 @@ class HoldingTableOperator(KeyedTableOperator):
             whole, self._held, self._rows = joined(self._held), [], 0
             self.whole(whole)
 
+    @abstractmethod
     def whole(self, batch: pa.RecordBatch) -> None:
         """Take everything that was held back, as one batch."""
-        raise NotImplementedError
 
     def watermark(self, timestamp: int) -> None:
         self.do(self.release)
@@ -196,7 +197,7 @@ class HoldingTableOperator(KeyedTableOperator):
         self.release()
 
 
-class TwoInputTableOperator(KeyedTableOperator):
+class TwoInputTableOperator(KeyedTableOperator, ABC):
     """An operator with two inputs that share state by key."""
 
     def __init__(self, keys: tuple[Sequence[int], Sequence[int]], schema: pa.Schema) -> None:
@@ -206,10 +207,10 @@ class TwoInputTableOperator(KeyedTableOperator):
     def inputs(self) -> Sequence[Callable[[Chunk], None]]:
         return (lambda chunk: self.take(self.left, chunk), lambda chunk: self.take(self.right, chunk))
 
+    @abstractmethod
     def left(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the first input."""
-        raise NotImplementedError
 
+    @abstractmethod
     def right(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the second input."""
-        raise NotImplementedError

@@ -35,7 +35,13 @@ from penstock.table.runtime.aggregates.numbers import (
 from penstock.table.runtime.aggregates.user_aggregates import ColumnsAggregate, UserAggregate
 
 Make = Callable[[AggregateCall, Sequence[t.DataType]], Fold]
-_SUMS = {"SUM": Sum, "AVG": Avg, "COUNT": Count, "$SUM0": SumOrZero, "SUM0": SumOrZero}
+_SUMS: dict[str, Callable[[AggregateCall, Sequence[t.DataType], bool], Fold]] = {
+    "SUM": Sum,
+    "AVG": Avg,
+    "COUNT": Count,
+    "$SUM0": SumOrZero,
+    "SUM0": SumOrZero,
+}
 _BY_ROW: dict[str, Make] = {
     "LISTAGG": ListAgg,
     "STRING_AGG": ListAgg,

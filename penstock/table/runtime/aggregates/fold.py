@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ class Part(NamedTuple):
     """One of Arrow's, without `hash_`."""
 
 
-class Fold:
+class Fold(ABC):
     """One aggregate call. Accumulators are plain values, so that state can hold them.
 
     `add` folds a row in, or takes it out again if its sign is -1, and returns the accumulator.
@@ -36,22 +37,23 @@ class Fold:
         self.types = tuple(types)
         self.arrow_type = arrow_type(call.type)
 
-    def open(self, context: Any) -> None:
+    def open(self, context: Any) -> None:  # noqa: B027 - most have nothing to prepare
         """Called in the slot before the first row."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Called at the end."""
 
+    @abstractmethod
     def new(self) -> Any:
         """The accumulator of no rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
-        raise NotImplementedError
+        """Fold a row in, or take it out again, and return the accumulator."""
 
+    @abstractmethod
     def value(self, accumulator: Any) -> Any:
         """The result, as state holds values."""
-        raise NotImplementedError
 
     def values(self, accumulators: Sequence[Any]) -> list[Any]:
         """The results of many accumulators."""
@@ -87,21 +89,21 @@ class VectorFold(Fold):
         super().__init__(call, types)
         self.signed = signed
 
+    @abstractmethod
     def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
         """What Arrow is to aggregate. `signs` are 1 and -1, or None if all rows are inserts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part_types(self) -> list[pa.DataType]:
         """The types of the parts after the first phase."""
-        raise NotImplementedError
 
     def functions(self) -> list[str]:
         """Arrow's functions that put parts of the same group together once more."""
         return ["sum"] * len(self.part_types())
 
+    @abstractmethod
     def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
         """Fold what the first phase made, a column for each part, into the accumulators of as many groups."""
-        raise NotImplementedError
 
     def unfolded(self, accumulators: Sequence[Any]) -> list[pa.Array]:
         """Parts that give these accumulators again when they are folded, as columns of `part_types`."""

@@ -43,6 +43,10 @@ class DistinctMembers(VectorFold):
     def new(self) -> Any:
         return self.inner.new()
 
+    def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
+        """Fold in a value that came, or one that went, altogether."""
+        return self.inner.add(accumulator, args, sign)
+
     def value(self, accumulator: Any) -> Any:
         return self.inner.value(accumulator)
 
