@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 THREE_BY_THREE := -n 3 --dist loadfile
 
-.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -98,6 +98,10 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 bench-batch: $(STAMP)  ## a BATCH job over 4 GB of records beside plain PySpark (BATCH="--gigabytes 1" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/batch.py $(BATCH)
+
+bench-batch-sql: $(STAMP)  ## BATCH queries: our operators, our plan on Spark SQL, plain Spark SQL
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/batch_sql.py $(BATCH_SQL)
 
 bench-checkpoints: $(STAMP)  ## what checkpoints cost and how fast a job is back; part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'

@@ -23,9 +23,9 @@ def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
     return Deployment(
         job_id=job_id,
         plan=_without_functions(plan),
-        operators={node.id: _pickled(node.operator, node.name, node.uid) for node in plan.nodes},
+        operators={node.id: pickled(node.operator, node.name, node.uid) for node in plan.nodes},
         partitionings={
-            edge.id: _pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-")
+            edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-")
             for edge in plan.edges
         },
         search_path=[folder for folder in sys.path if folder],
@@ -52,7 +52,8 @@ def _gone(_: Any) -> Any:
     raise RuntimeError("the plan in a slot holds no functions; they are in the deployment")
 
 
-def _pickled(value: Any, name: str, uid: str) -> bytes:
+def pickled(value: Any, name: str, uid: str) -> bytes:
+    """An operator as it travels; if it cannot, the error names it."""
     try:
         return cloudpickle.dumps(value)  # type: ignore[no-any-return]
     except Exception as error:

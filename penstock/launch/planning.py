@@ -21,7 +21,7 @@ class _Planned(BaseException):
 def plan_of_program(program: Program, arguments: Sequence[str] = (), pyflink: bool = False) -> Plan:
     """Run a program up to its first job, and give that job's plan. What the program does before, it does."""
     try:
-        with with_defaults(on_plan=_end):
+        with with_defaults(on_plan=_end, plans_only=True):
             program.run(arguments, pyflink)
     except _Planned as planned:
         return planned.plan

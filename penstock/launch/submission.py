@@ -90,6 +90,8 @@ class Defaults:
     """The file that the running program came in, if it is an archive: slots on other machines need it, too."""
     on_plan: Callable[[Plan], None] | None = None
     """Is given the plan of every job before it starts, and may raise to prevent that."""
+    plans_only: bool = False
+    """Whether nothing is going to run: only the plans of jobs are wanted."""
     before_start: Callable[[StreamExecutionEnvironment, str | None], bool] | None = None
     """Called before every job with its environment, whose settings it may complete, and its name.
 
@@ -209,7 +211,7 @@ def start(
         handle.queryable_address = served.address
     if reported is not None:
         reported.add(job_id.hex, handle.record)
-    return _started(handle)
+    return started(handle)
 
 
 def logs_of(configuration: Mapping[str, str]) -> LogSettings:
@@ -219,7 +221,7 @@ def logs_of(configuration: Mapping[str, str]) -> LogSettings:
     return replace(settings, levels=current())
 
 
-def _started(handle: JobHandle) -> JobHandle:
+def started(handle: JobHandle) -> JobHandle:
     """Let the job run, and show it to whoever wants to know of jobs."""
     handle.start()
     watcher = defaults().on_start
@@ -235,7 +237,7 @@ def _ended(
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
     environment._sinks.clear()
     ended = EndedJob(job_id.hex, defaults().clock().now())
-    return _started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
+    return started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 
 
 def _end(

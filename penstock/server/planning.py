@@ -80,7 +80,7 @@ def main(folder: Path) -> None:
     spec = from_json(Spec, told["spec"])
     configuration = Configuration.from_dict(told["configuration"])
     try:
-        with with_defaults(configuration=configuration, before_start=_stop_at_job):
+        with with_defaults(configuration=configuration, before_start=_stop_at_job, plans_only=True):
             Program(folder / spec.program, spec.entry).run(spec.arguments, spec.pyflink)
     except _Planned as reached:
         (folder / "plan.json").write_text(json.dumps(as_json(reached.record)))

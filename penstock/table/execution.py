@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_client import JobClient
@@ -13,18 +14,23 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import TableException
 from penstock.table import options
 from penstock.table.explain_detail import ExplainDetail
-from penstock.table.plan.nodes import Insert, Relation
+from penstock.table.plan.nodes import Insert, Relation, Values, walk_plan
 from penstock.table.planning import Planner
+from penstock.table.planning.nodes import Calc
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
+from penstock.table.spark_sql.choice import reason_against
+from penstock.table.spark_sql.refusal import Untranslatable
 from penstock.table.table_config import TableConfig
 from penstock.table.table_result import TableResult, _Held
 from penstock.table.types import BigIntType
 
 if TYPE_CHECKING:
+    from penstock.table.spark_sql.engine import Translated
     from penstock.table.table import Table
 
 JOB_NAME = "pipeline.name"
+log = logging.getLogger("penstock.table")
 
 
 class Execution:
@@ -54,16 +60,23 @@ class Execution:
     def query(self, relation: Relation) -> TableResult:
         """Run a query. Its rows can be read while it runs."""
         schema = ResolvedSchema.of_relation(relation.columns)
+        planner, name = self.planner(), self._config.get(JOB_NAME, "") or "collect"
+        query = self._on_spark(planner.optimised(relation))
+        if not isinstance(query, str):
+            found = query.engine.collected(query, name)
+            return TableResult(schema, found, job=JobClient(found.handle), wait=lambda _: None)
         with self._alone():
-            stream = self.planner().rows(relation)
-            rows = stream.execute_and_collect(self._config.get(JOB_NAME, "") or "collect")
+            rows = planner.rows(relation).execute_and_collect(name)
         return TableResult(schema, rows, job=JobClient(rows._job), streaming=not self.batch, wait=lambda _: None)
 
     def inserts(self, inserts: Sequence[Insert]) -> TableResult:
         """Run inserts as one job. How many rows they write is not known: -1."""
         names = [".".join(insert.path) for insert in inserts]
         with self._alone():
-            self.planner().insert(inserts)
+            planner = self.planner()
+            if len(inserts) == 1:  # what several share is computed once by our own operators alone
+                self._read_from_spark(planner, inserts[0])
+            planner.insert(inserts)
             job = self._env.execute_async(self._config.get(JOB_NAME, "") or f"insert-into_{','.join(names)}")
         schema = ResolvedSchema.physical(names, [BigIntType()] * len(names))
         held = _Held([Row(*[-1] * len(names))])
@@ -87,10 +100,57 @@ class Execution:
 
     def explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
         with self._alone():
-            return self.planner().explain(list(relations), *details)
+            planner = self.planner()
+            text = planner.explain(list(relations), *details)
+            if not self.batch:
+                return text
+            engines = [self._engine_of(planner, relation, len(relations)) for relation in relations]
+            return f"{text}\n== Engine ==\n" + "\n\n".join(engines) + "\n"
 
     def to_spark(self, table: Table) -> Any:
-        """What is left of a query at its end, as a DataFrame of the active Spark session."""
+        """What is left of a query at its end, as a DataFrame: in BATCH mode the one that would compute it."""
+        query = self._on_spark(self.planner().optimised(table._relation))
+        if not isinstance(query, str):
+            self._env._settings.reads_frames = True  # it would be lost with its session
+            return query.named()
         from penstock.spark.table_frames import frame_of
 
         return frame_of(table.to_pandas())
+
+    # --- on Spark SQL ---
+    def _on_spark(self, relation: Relation, collects: bool = True) -> Translated | str:
+        """An optimised BATCH query as a DataFrame, or why it runs on our operators."""
+        reason = reason_against(self._config, collects) if self.batch else "it is a stream"
+        if reason is not None:
+            return reason
+        from penstock.table.spark_sql.engine import SparkEngine
+
+        try:
+            query = SparkEngine(self._env, self._config).translated(relation)
+            log.info("a query runs on Spark SQL")
+            return query
+        except Untranslatable as refused:
+            log.info("a query runs on Penstock's operators: %s", refused)
+            return str(refused)
+
+    def _read_from_spark(self, planner: Planner, insert: Insert) -> None:
+        """Let an INSERT get its rows from a DataFrame, if its query runs on Spark SQL."""
+        relation = planner.optimised(insert)
+        assert isinstance(relation, Insert)
+        if all(isinstance(part, Values | Calc) for part in walk_plan(relation.input)):
+            return  # rows that the program holds need no detour
+        query = self._on_spark(relation.input, collects=False)
+        if isinstance(query, str):
+            return
+        with suppress(Untranslatable):
+            planner.known(relation.input, query.engine.source(query))
+
+    def _engine_of(self, planner: Planner, relation: Relation, together: int) -> str:
+        optimised = planner.optimised(relation)
+        if together > 1:
+            return "Runs on Penstock's operators: the INSERTs of a statement set compute what they share once"
+        inserts = isinstance(optimised, Insert)
+        query = self._on_spark(optimised.inputs()[0] if inserts else optimised, collects=not inserts)
+        if isinstance(query, str):
+            return f"Runs on Penstock's operators: {query}"
+        return f"Runs on Spark SQL\n{query.explained()}"

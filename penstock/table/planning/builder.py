@@ -53,7 +53,16 @@ class Builder:
         self._built[key] = (relation, made)
         return made
 
+    def know(self, relation: Relation, physical: Physical) -> None:
+        """Let a relation be this, instead of building it."""
+        self._built[shared_key(relation)] = (relation, physical)
+
     # --- options ---
+    @property
+    def is_parallel(self) -> bool:
+        """Whether an operator has several subtasks."""
+        return self.env.get_parallelism() > 1
+
     @property
     def zone(self) -> str:
         return self.config.get("table.local-time-zone", "UTC")

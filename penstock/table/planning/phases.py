@@ -16,7 +16,7 @@ from penstock.table.runtime.group_aggregate import LocalAggregate, part_schema
 
 def in_two_phases(builder: Builder, folds: Sequence[Fold]) -> bool:
     """Whether to aggregate before the exchange: if there is one, and every function can."""
-    return builder.env.get_parallelism() > 1 and all(isinstance(fold, VectorFold) for fold in folds)
+    return builder.is_parallel and all(isinstance(fold, VectorFold) for fold in folds)
 
 
 def local(

@@ -24,7 +24,7 @@ class Planner:
     """Plans the queries of one program. Relations that several queries share are run once."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: Options, batch: bool) -> None:
-        self._builder = Builder(env, config, batch, _builders())
+        self._builder = Builder(env, config, batch, builders())
         self._env = env
         self._batch = batch
         self._optimised: dict[int, tuple[Relation, Relation]] = {}
@@ -47,6 +47,10 @@ class Planner:
         declared = _row_type(relation)
         stream = self._builder.then(physical, relation, "Rows", operator)
         return DataStream(self._env, stream._refs, declared)
+
+    def known(self, relation: Relation, physical: Physical) -> None:
+        """Let a relation of an optimised plan be this stream, however it has been made."""
+        self._builder.know(relation, physical)
 
     def is_changelog(self, relation: Relation) -> bool:
         """Whether a query brings more than inserts."""
@@ -89,6 +93,7 @@ def _row_type(relation: Relation) -> TypeInformation:
     return Types.ROW([type_information(kind) for kind in relation.types()])
 
 
-def _builders() -> dict[type, Build]:
+def builders() -> dict[type, Build]:
+    """By kind of relation: what makes operators of it."""
     modules = (scans, aggregates, joins, orders, functions, tables)
     return {kind: build for module in modules for kind, build in module.BUILDERS.items()}

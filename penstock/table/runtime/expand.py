@@ -31,8 +31,12 @@ class ExpandOperator(TableOperator):
                 pa.nulls(count, batch.column(index).type) if index in missing else batch.column(index)
                 for index in range(width)
             ]
-            bits = sum(1 << (len(self.keys) - 1 - self.keys.index(key)) for key in missing)
-            arrays.append(pa.repeat(pa.scalar(bits, self.schema.field(width).type), count))
+            arrays.append(pa.repeat(pa.scalar(set_id(self.keys, kept), self.schema.field(width).type), count))
             if self.changelog:
                 arrays.append(kinds_of(batch))
             self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+
+def set_id(keys: Sequence[int], kept: Sequence[int]) -> int:
+    """The number of a grouping set: a bit for each key, the first one highest, that is 1 if the key is not in it."""
+    return sum(1 << (len(keys) - 1 - place) for place, key in enumerate(keys) if key not in kept)

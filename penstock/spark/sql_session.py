@@ -1,0 +1,80 @@
+"""The sessions in which queries of tables run: they share the context of the user's session, but not its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import expr
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import Column, DataFrame
+
+_MEANT = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""What expressions rely on: numbers that wrap around, moments in UTC, names told apart by their case."""
+REFUSALS = (AnalysisException, ParseException)
+"""What Spark raises for a DataFrame that makes no sense to it."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_derived: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
+
+
+def query_session(spark: SparkSession) -> SparkSession:
+    """A session on the same context, with the same options, but for those on which the meaning of queries depends."""
+    found = _derived.get(spark)
+    if found is None:
+        found = _derived[spark] = spark.newSession()
+    given = {name: value for name, value in spark.conf.getAll.items() if name.startswith("spark.sql.")}
+    if spark.sparkContext.master.startswith("local"):
+        given.setdefault(_PARTITIONS, str(spark.sparkContext.defaultParallelism))
+    for name, value in {**given, **_MEANT}.items():
+        with suppress(Exception):  # some can only be set before there is a session, and are the same in all of them
+            found.conf.set(name, value)
+    return found
+
+
+def frame_of_table(session: SparkSession, table: pyarrow.Table, schema: str) -> DataFrame:
+    """A DataFrame of a table in memory. The session does not become the active one, as it would otherwise."""
+    before = SparkSession._activeSession
+    try:
+        return session.createDataFrame(table, schema)  # type: ignore[call-overload, no-any-return]
+    finally:
+        SparkSession._activeSession = before
+        kinds: Any = SparkSession._get_j_spark_session_class(session._jvm)  # type: ignore[arg-type]
+        if before is None:
+            kinds.clearActiveSession()
+        else:
+            kinds.setActiveSession(before._jsparkSession)
+
+
+def column(text: str) -> Column:
+    """An expression of Spark's SQL."""
+    return expr(text)
+
+
+def mapped(frame: DataFrame, task: Callable[[Any], Any], schema: str) -> DataFrame:
+    """What a task makes of the batches of each partition."""
+
+    def run(batches: Any) -> Any:
+        return task(batches)
+
+    return frame.mapInArrow(run, schema)
+
+
+def physical_plan(frame: DataFrame) -> str:
+    """How Spark would run a DataFrame."""
+    with redirect_stdout(StringIO()) as said:
+        frame.explain()
+    return said.getvalue().removeprefix("== Physical Plan ==").strip()

@@ -1,0 +1,28 @@
+"""Whether the BATCH queries of an environment run on Spark SQL."""
+
+from __future__ import annotations
+
+from penstock.errors import ValidationException
+from penstock.launch import submission
+from penstock.table.planning.builder import Options
+
+ENGINE, STAGING = "table.exec.batch.engine", "table.exec.batch.staging-directory"
+SPARK, PENSTOCK = "spark", "penstock"
+
+
+def reason_against(config: Options, collects: bool) -> str | None:
+    """Why no query runs on Spark SQL; None if those do that can be translated.
+
+    `collects`: whether its rows come to this process. Such a query is a job without a plan of operators.
+    """
+    chosen = config.get(ENGINE, SPARK)
+    if chosen not in {SPARK, PENSTOCK}:
+        raise ValidationException(f"'{ENGINE}' is '{SPARK}' or '{PENSTOCK}', not '{chosen}'")
+    if chosen == PENSTOCK:
+        return f"'{ENGINE}' is '{PENSTOCK}'"
+    given = submission.defaults()
+    if given.cluster is not submission.spark_cluster or given.plans_only:
+        return "the job does not run on Spark"
+    if collects and given.before_start is not None:
+        return "a server keeps a record of the job, and only a job of operators has one"
+    return None

@@ -1,0 +1,171 @@
+"""Makes DataFrames of the optimised plans of queries, jobs of DataFrames, and sources for INSERTs."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from penstock import compat
+from penstock.common.job import JobID
+from penstock.common.types import Row, make_row
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import JobFailed
+from penstock.graph.plan import Node, Plan
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.job.driver_parts import job_failed
+from penstock.job.handle import JobHandle
+from penstock.launch import submission
+from penstock.runtime.core.messages import Deployment
+from penstock.runtime.sources.source_operator import SourceOperator
+from penstock.spark.cached_files import shipped
+from penstock.spark.frame_job import FrameJob
+from penstock.spark.session import session
+from penstock.spark.sql_session import REFUSALS, physical_plan, query_session
+from penstock.spark.staged_frames import StagedFrame
+from penstock.table.arrow import arrow_schema, values_of
+from penstock.table.plan.nodes import Columns, Relation, Sort
+from penstock.table.planning.builder import Options
+from penstock.table.planning.nodes import Calc
+from penstock.table.planning.physical import Physical
+from penstock.table.planning.planner import builders
+from penstock.table.spark_sql.carrying import arrived, carried, quoted
+from penstock.table.spark_sql.choice import STAGING
+from penstock.table.spark_sql.frames import Frame, FrameBuilder, frame_of, with_natives
+from penstock.table.spark_sql.leaves import LEAVES
+from penstock.table.spark_sql.refusal import Untranslatable
+from penstock.table.spark_sql.relations import NATIVES
+from penstock.table.spark_sql.tasks import Surroundings, failure_in
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+MOST_SAID = 2000
+"""Spark tells of an error with the stacks of two languages; so much of it is passed on."""
+log = logging.getLogger("penstock.table")
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A query as a DataFrame."""
+
+    engine: SparkEngine
+    relation: Relation
+    frame: Frame
+
+    def explained(self) -> str:
+        """How Spark runs it."""
+        return physical_plan(self.frame.data)
+
+    def named(self) -> DataFrame:
+        """The DataFrame under the names of the query."""
+        pairs = zip(self.frame.names, self.relation.names(), strict=False)
+        return self.frame.data.selectExpr(*(f"{own} AS {quoted(name)}" for own, name in pairs))
+
+
+class SparkEngine:
+    """Runs the BATCH queries of an environment on Spark SQL."""
+
+    def __init__(self, env: StreamExecutionEnvironment, config: Options) -> None:
+        self._env = env
+        self._config = config
+
+    # --- translation ---
+    def translated(self, relation: Relation) -> Translated:
+        """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL."""
+        settings = self._env._settings
+        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark)
+        surroundings = self._surroundings(spark.sparkContext)
+        kinds = with_natives({**LEAVES, **NATIVES}, builders())
+        builder = FrameBuilder(self._env, self._config, query_session(spark), kinds, surroundings)
+        try:
+            return Translated(self, relation, frame_of(builder.build(relation).stream))
+        except REFUSALS as error:
+            said = str(error).splitlines()[0]
+            log.warning("Spark refuses a query as it was translated: %s", said)
+            raise Untranslatable(f"Spark refuses it as it was translated: {said}") from error
+
+    def _surroundings(self, context: SparkContext) -> Surroundings:
+        settings, dependencies, given = self._env._settings, self._env._dependencies, submission.defaults()
+        archive = given.archive
+        deployment = Deployment(
+            "",
+            Plan([Node(0, "query", "query", "source", None, 1, 1)], [], True),
+            {},
+            {},
+            search_path=[*dependencies.search_path(), *(folder for folder in sys.path if folder)],
+            pyflink=compat.is_installed(),
+            cached_files=shipped(context, dict(dependencies.cached)),
+            archive=None if archive is None else shipped(context, {"program": archive})["program"],
+            working_directory=dependencies.working_directory(),
+        )
+        parameters = dict(settings.config.get_global_job_parameters())
+        return Surroundings(pickle.dumps(deployment), int(time.time() * 1000), parameters)
+
+    # --- results ---
+    def collected(self, query: Translated, name: str) -> SparkRows:
+        """Run a query as a job. Its rows are there when it has ended."""
+        job_id = JobID()
+        job = FrameJob(job_id.hex, name, query.frame.data, _explained)
+        return SparkRows(submission.started(JobHandle(job_id, job, None)), job, query.relation.columns)
+
+    # --- for sinks ---
+    def source(self, query: Translated) -> Physical:
+        """A stream of the rows of a query, for the sinks of a BATCH job: Spark puts them into files, exactly once."""
+        columns = query.relation.columns
+        schema = arrow_schema(columns)
+        if not columns or any(carried(field.type) != field.type for field in schema):
+            raise Untranslatable("rows on their way to a sink have a type that Parquet does not hold")
+        frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
+        staged = StagedFrame(frame, self._folder(frame), schema, _is_ordered(query.relation))
+        node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
+        return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
+
+    def _folder(self, frame: DataFrame) -> str | None:
+        folder = self._config.get(STAGING, "")
+        if not folder and not frame.sparkSession.sparkContext.master.startswith("local"):
+            raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
+        return folder or None
+
+
+def _is_ordered(relation: Relation) -> bool:
+    """Whether the rows of a query have an order."""
+    return isinstance(relation, Sort) or (isinstance(relation, Calc) and _is_ordered(relation.input))
+
+
+def _explained(error: Exception) -> BaseException:
+    """What an error of Spark means: the failure of one of our operators, or what Spark says itself."""
+    failure = failure_in(str(error))
+    return job_failed(failure) if failure is not None else JobFailed(f"Spark failed: {str(error).strip()[:MOST_SAID]}")
+
+
+class SparkRows:
+    """The rows of a query that runs as a job."""
+
+    def __init__(self, handle: JobHandle, job: FrameJob, columns: Columns) -> None:
+        self.handle = handle
+        self._job = job
+        self._columns = columns
+
+    def __iter__(self) -> Iterator[Row]:
+        self.handle.result()
+        table, schema = self._job.table, arrow_schema(self._columns)
+        assert table is not None
+        names = tuple(column.name for column in self._columns)
+        for batch in table.to_batches():
+            whole = arrived(batch.columns[: len(schema)], schema, batch.num_rows)
+            columns = [
+                values_of(array, column.type) for array, column in zip(whole.columns, self._columns, strict=True)
+            ]
+            values = zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+            yield from (make_row(names, row) for row in values)
+
+    def close(self) -> None:
+        self.handle.cancel()
