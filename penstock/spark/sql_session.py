@@ -49,10 +49,10 @@ def frame_of_table(session: SparkSession, table: pyarrow.Table, schema: str) -> 
     """A DataFrame of a table in memory. The session does not become the active one, as it would otherwise."""
     before = SparkSession._activeSession
     try:
-        return session.createDataFrame(table, schema)  # type: ignore[call-overload, no-any-return]
+        return session.createDataFrame(table, schema)
     finally:
         SparkSession._activeSession = before
-        kinds: Any = SparkSession._get_j_spark_session_class(session._jvm)  # type: ignore[arg-type]
+        kinds: Any = SparkSession._get_j_spark_session_class(session._jvm)
         if before is None:
             kinds.clearActiveSession()
         else:

@@ -61,6 +61,8 @@ class _Staging(Enumerator):
         self._ordered = ordered
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
+        if self.exhausted:
+            return [None] * parallelism
         self._frame.write.mode("overwrite").parquet(self._folder.url())
         self.exhausted = True
         found = sorted(name for name in self._folder.names() if name.endswith(".parquet"))

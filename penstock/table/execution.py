@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.job_client import JobClient
@@ -74,8 +74,7 @@ class Execution:
         names = [".".join(insert.path) for insert in inserts]
         with self._alone():
             planner = self.planner()
-            if len(inserts) == 1:  # what several share is computed once by our own operators alone
-                self._read_from_spark(planner, inserts[0])
+            self._read_from_spark(planner, inserts)
             planner.insert(inserts)
             job = self._env.execute_async(self._config.get(JOB_NAME, "") or f"insert-into_{','.join(names)}")
         schema = ResolvedSchema.physical(names, [BigIntType()] * len(names))
@@ -118,39 +117,39 @@ class Execution:
         return frame_of(table.to_pandas())
 
     # --- on Spark SQL ---
-    def _on_spark(self, relation: Relation, collects: bool = True) -> Translated | str:
-        """An optimised BATCH query as a DataFrame, or why it runs on our operators."""
-        reason = reason_against(self._config, collects) if self.batch else "it is a stream"
+    def _on_spark(self, relation: Relation, together: int = 1) -> Translated | str:
+        """An optimised BATCH query or INSERT as a DataFrame, or why it runs on our operators.
+
+        `together`: of how many INSERTs it is one.
+        """
+        inserts = isinstance(relation, Insert)
+        query = relation.inputs()[0] if inserts else relation
+        reason = reason_against(self._config, collects=not inserts) if self.batch else "it is a stream"
         if reason is not None:
             return reason
+        if together > 1:
+            return "the INSERTs of a statement set compute once what they share"
+        if inserts and all(isinstance(part, Values | Calc) for part in walk_plan(query)):
+            return "the rows are in the statement itself"
         from penstock.table.spark_sql.engine import SparkEngine
 
         try:
-            query = SparkEngine(self._env, self._config).translated(relation)
-            log.info("a query runs on Spark SQL")
-            return query
+            translated = SparkEngine(self._env, self._config).translated(query, inserts)
         except Untranslatable as refused:
             log.info("a query runs on Penstock's operators: %s", refused)
             return str(refused)
+        log.info("a query runs on Spark SQL")
+        return translated
 
-    def _read_from_spark(self, planner: Planner, insert: Insert) -> None:
+    def _read_from_spark(self, planner: Planner, inserts: Sequence[Insert]) -> None:
         """Let an INSERT get its rows from a DataFrame, if its query runs on Spark SQL."""
-        relation = planner.optimised(insert)
-        assert isinstance(relation, Insert)
-        if all(isinstance(part, Values | Calc) for part in walk_plan(relation.input)):
-            return  # rows that the program holds need no detour
-        query = self._on_spark(relation.input, collects=False)
-        if isinstance(query, str):
-            return
-        with suppress(Untranslatable):
-            planner.known(relation.input, query.engine.source(query))
+        for insert in inserts:
+            query = self._on_spark(planner.optimised(insert), len(inserts))
+            if not isinstance(query, str):
+                planner.known(query.relation, query.engine.source(query))
 
     def _engine_of(self, planner: Planner, relation: Relation, together: int) -> str:
-        optimised = planner.optimised(relation)
-        if together > 1:
-            return "Runs on Penstock's operators: the INSERTs of a statement set compute what they share once"
-        inserts = isinstance(optimised, Insert)
-        query = self._on_spark(optimised.inputs()[0] if inserts else optimised, collects=not inserts)
+        query = self._on_spark(planner.optimised(relation), together)
         if isinstance(query, str):
             return f"Runs on Penstock's operators: {query}"
         return f"Runs on Spark SQL\n{query.explained()}"

@@ -13,6 +13,10 @@ MINI_BATCH = "table.exec.mini-batch.enabled"
 LATENCY = "table.exec.mini-batch.allow-latency"
 SIZE = "table.exec.mini-batch.size"
 PARALLELISM = "table.exec.resource.default-parallelism"
+ENGINE = "table.exec.batch.engine"
+STAGING = "table.exec.batch.staging-directory"
+OWN = frozenset([ENGINE, STAGING])
+"""Those that Flink does not have."""
 KNOWN = frozenset(
     [
         "table.builtin-catalog-name",
@@ -136,7 +140,8 @@ def check(key: str, value: str) -> None:
     """Refuse a value that an option cannot have, and a name that is nearly one."""
     if not key.startswith("table."):
         return
-    if key not in KNOWN and (close := get_close_matches(key, KNOWN, 1, 0.8)):
+    known = KNOWN | OWN
+    if key not in known and (close := get_close_matches(key, known, 1, 0.8)):
         raise ValidationException(f"there is no option '{key}'; did you mean '{close[0]}'?")
     checked = _CHECKS.get(key)
     if checked is not None and (wanted := checked(value)) is not None:
@@ -178,7 +183,12 @@ def _dialect(value: str) -> str | None:
     return None if value.strip().lower() == "default" else "default (Hive's is not offered)"
 
 
+def _engine(value: str) -> str | None:
+    return None if value in {"spark", "penstock"} else "'spark' or 'penstock'"
+
+
 _CHECKS: Mapping[str, Callable[[str], str | None]] = {
+    ENGINE: _engine,
     MINI_BATCH: _truth,
     LATENCY: _time,
     SIZE: _whole(-1),

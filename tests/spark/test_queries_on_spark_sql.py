@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import JobFailed, TableException
+from penstock.spark.session import session
 from penstock.spark.sql_session import frame_of_table, query_session
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table import types as t
@@ -33,12 +34,40 @@ from tests.table.test_recorded import RECORDED, harness
 
 EXPECTED = {"cases": "expected.json", "engine_cases": "engine_expected.json", "sql_cases": "sql_expected.json"}
 """Files of recorded cases."""
-SAMPLE: dict[str, list[str]] = {"cases": [], "engine_cases": [], "sql_cases": []}
+SAMPLE = {
+    "cases": (
+        "casts_between_types",
+        "aggregate_result_types",
+        "sums_of_small_integers_wrap",
+        "rollup_and_cube",
+        "collect_and_array_agg",
+        "window_aggregate_in_batch_mode",
+        "batch_over_ranks_and_frames",
+        "not_in_with_null_matches_nothing",
+        "cross_join_and_self_join",
+        "intersect_and_except",
+        "order_by_places_nulls",
+        "offset_and_fetch",
+        "to_pandas_and_from_pandas",
+    ),
+    "engine_cases": (
+        "a_grouping_ids",
+        "n_collect_unnest",
+        "u_pandas_udaf_batch",
+        "c_batch_joins_all",
+        "c_batch_window_join",
+        "c_batch_interval",
+        "c_batch_dedup",
+        "b_order_batch_mixed",
+    ),
+    "sql_cases": ("q_scalar_noneq", "q_union_types", "q_over_firstlast", "q_full_using"),
+}
+"""One case for each relation and each way that it goes; all others are the same with other expressions."""
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    made = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    made = session("local[2]", "queries", {"spark.sql.shuffle.partitions": "2"})
     yield made
     made.stop()
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.errors import ValidationException
 from penstock.launch import submission
+from penstock.table.options import ENGINE
 from penstock.table.planning.builder import Options
-
-ENGINE, STAGING = "table.exec.batch.engine", "table.exec.batch.staging-directory"
-SPARK, PENSTOCK = "spark", "penstock"
 
 
 def reason_against(config: Options, collects: bool) -> str | None:
@@ -15,11 +12,8 @@ def reason_against(config: Options, collects: bool) -> str | None:
 
     `collects`: whether its rows come to this process. Such a query is a job without a plan of operators.
     """
-    chosen = config.get(ENGINE, SPARK)
-    if chosen not in {SPARK, PENSTOCK}:
-        raise ValidationException(f"'{ENGINE}' is '{SPARK}' or '{PENSTOCK}', not '{chosen}'")
-    if chosen == PENSTOCK:
-        return f"'{ENGINE}' is '{PENSTOCK}'"
+    if config.get(ENGINE, "spark") == "penstock":
+        return f"'{ENGINE}' is 'penstock'"
     given = submission.defaults()
     if given.cluster is not submission.spark_cluster or given.plans_only:
         return "the job does not run on Spark"

@@ -30,13 +30,13 @@ from penstock.spark.session import session
 from penstock.spark.sql_session import REFUSALS, physical_plan, query_session
 from penstock.spark.staged_frames import StagedFrame
 from penstock.table.arrow import arrow_schema, values_of
+from penstock.table.options import STAGING
 from penstock.table.plan.nodes import Columns, Relation, Sort
 from penstock.table.planning.builder import Options
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.planner import builders
 from penstock.table.spark_sql.carrying import arrived, carried, quoted
-from penstock.table.spark_sql.choice import STAGING
 from penstock.table.spark_sql.frames import Frame, FrameBuilder, frame_of, with_natives
 from penstock.table.spark_sql.leaves import LEAVES
 from penstock.table.spark_sql.refusal import Untranslatable
@@ -78,10 +78,15 @@ class SparkEngine:
         self._config = config
 
     # --- translation ---
-    def translated(self, relation: Relation) -> Translated:
-        """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL."""
+    def translated(self, relation: Relation, staged: bool) -> Translated:
+        """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL.
+
+        `staged`: whether its rows go through files, on their way into a sink.
+        """
         settings = self._env._settings
         spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark)
+        if staged:
+            self._check_files(relation, spark.sparkContext)
         surroundings = self._surroundings(spark.sparkContext)
         kinds = with_natives({**LEAVES, **NATIVES}, builders())
         builder = FrameBuilder(self._env, self._config, query_session(spark), kinds, surroundings)
@@ -120,19 +125,19 @@ class SparkEngine:
     def source(self, query: Translated) -> Physical:
         """A stream of the rows of a query, for the sinks of a BATCH job: Spark puts them into files, exactly once."""
         columns = query.relation.columns
-        schema = arrow_schema(columns)
-        if not columns or any(carried(field.type) != field.type for field in schema):
-            raise Untranslatable("rows on their way to a sink have a type that Parquet does not hold")
         frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
-        staged = StagedFrame(frame, self._folder(frame), schema, _is_ordered(query.relation))
+        folder = self._config.get(STAGING, "") or None
+        staged = StagedFrame(frame, folder, arrow_schema(columns), _is_ordered(query.relation))
         node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
         return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
 
-    def _folder(self, frame: DataFrame) -> str | None:
-        folder = self._config.get(STAGING, "")
-        if not folder and not frame.sparkSession.sparkContext.master.startswith("local"):
+    def _check_files(self, relation: Relation, context: SparkContext) -> None:
+        """Refuse rows that cannot be put into files, or files that cannot be reached."""
+        schema = arrow_schema(relation.columns)
+        if not relation.columns or any(carried(field.type) != field.type for field in schema):
+            raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
+        if not self._config.get(STAGING, "") and not context.master.startswith("local"):
             raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
-        return folder or None
 
 
 def _is_ordered(relation: Relation) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -122,6 +123,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
     name, entry = ".".join(relation.path), relation.table
     keys, parts = entry.schema.primary_key, entry.partition_keys
     table = connectors.declared(name, entry.options, relation.columns, relation.metadata, keys, parts, True)
+    table = replace(table, pruning=relation.pruning)
     stream = connectors.connector(name, entry.options).source(builder.env, table)
     chain = _chain(stream, name)
     source = chain[0]
@@ -154,7 +156,7 @@ def _chain(stream: DataStream, name: str) -> list[Operator]:
         found.insert(0, node.operator)
         if isinstance(node.operator, SourceOperator):
             return found
-        refs = list(node.inputs[0]) if len(node.inputs) == 1 else []
+        refs = tuple(node.inputs[0]) if len(node.inputs) == 1 else ()
 
 
 def _assigned(source: SourceOperator, count: int) -> list[list[Any]]:

@@ -120,7 +120,7 @@ def test_a_lookup_pads_and_computes() -> None:
     from penstock.table.arrow import arrow_schema
     from penstock.table.planning.builder import Builder
     from penstock.table.planning.physical import Physical
-    from penstock.table.planning.planner import _builders
+    from penstock.table.planning.planner import builders
     from penstock.table.runtime.lookup_join import LookedUp, LookupJoin
     from penstock.table.runtime.scans import ToRows
     from penstock.testing import in_process
@@ -132,7 +132,7 @@ def test_a_lookup_pads_and_computes() -> None:
     looked_up = LookedUp(right, (InputRef(STRING, 0), call("*", InputRef(INT, 1), lit(2, INT))), None)
     both = (*table.columns, *right)
     condition = call(">", InputRef(INT, 2), lit(5, INT))
-    builder = Builder(env, Options(), False, _builders())
+    builder = Builder(env, Options(), False, builders())
     operator = LookupJoin(Cities(), (0,), table.columns, looked_up, condition, True, arrow_schema(both))
     joined = builder.then(builder.build(table), table, "Lookup Join", operator)
     rows = builder.then(Physical(joined, both, False), table, "Rows", ToRows(both, False))
