@@ -69,7 +69,8 @@ def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | N
     wanted: list[Part] = [Part(_positions(batch), "min"), *(one for part in parts if part for one in part)]
     if with_rows:
         wanted.append(Part(_positions(batch), "list"))
-    result = _aggregated(found.which, wanted)
+    alone = len(found.distinct) == batch.num_rows
+    result = _of_single_rows(found.which, wanted) if alone else _aggregated(found.which, wanted)
     codes = result.column(0)
     in_order = result.columns[1:]
     columns = in_order[1 : len(in_order) - (1 if with_rows else 0)]
@@ -116,6 +117,33 @@ def _aggregated(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [_flat(array) for array in arrays], names=[str(index) for index in range(len(arrays))]
     )
+
+
+def _of_single_rows(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
+    """The same for rows that all have a code of their own: there is nothing to put together."""
+    arrays = [codes, *(_of_single(part, len(codes)) for part in parts)]
+    return pa.RecordBatch.from_arrays(arrays, names=[str(index) for index in range(len(arrays))])
+
+
+def _of_single(part: Part, count: int) -> pa.Array:
+    """What Arrow's function makes of each value alone."""
+    if part.column is None:
+        return pa.repeat(pa.scalar(1, pa.int64()), count)
+    match part.function:
+        case "count":
+            return part.column.is_valid().cast(pa.int64())
+        case "sum":
+            return part.column.cast(_total(part.column.type))
+        case "list":
+            return pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), part.column)
+    return part.column
+
+
+def _total(kind: pa.DataType) -> pa.DataType:
+    """The type in which Arrow adds up."""
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(38, kind.scale)
+    return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
 
 def _name(index: int, part: Part) -> str:
