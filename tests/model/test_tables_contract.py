@@ -225,6 +225,18 @@ class Contract(RuleBasedStateMachine):
         self.table.remove(address)
         self.model.pop(address, None)
 
+    @rule(addresses=st.lists(st.sampled_from(POOL), max_size=4), value=VALUES)
+    def put_many(self, addresses, value):
+        self.table.entries.update((address, list(value)) for address in addresses)
+        self.table.changed.update(addresses)
+        self.model.update((address, list(value)) for address in addresses)
+
+    @rule(addresses=st.lists(st.sampled_from(POOL), max_size=4))
+    def remove_many(self, addresses):
+        self.table.remove_all(addresses)
+        for address in addresses:
+            self.model.pop(address, None)
+
     @rule(address=st.sampled_from(POOL), element=st.integers(-3, 3))
     def append_in_place(self, address, element):
         held = self.table.entries.get(address)
