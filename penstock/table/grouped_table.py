@@ -220,6 +220,8 @@ class _WindowParts:
         columns = self.table._relation.columns
         time = column_index(self.spec.time, columns, "the time of a window")
         attribute = columns[time]
+        if not isinstance(attribute.type, TimestampType | LocalZonedTimestampType):
+            raise ValidationException(f"a group window needs a time attribute, and {attribute} is none")
         place = prepared.add_rex(self.table._relation.ref(time))
         (size, by_rows), (slide, _) = _extent(self.spec.size), _extent(self.spec.slide)
         properties = [] if by_rows else ["start", "end"]
@@ -319,6 +321,9 @@ class OverWindowedTable:
         name = f"$over{len(specs)}"
         partition = tuple(prepared.add(key) for key in window.partition)
         order = (SortKey(column_index(window.order, prepared.input.columns, "the order of an over window")),)
+        ordering = prepared.input.columns[order[0].index]
+        if ordering.time is None and not self._table._t_env._batch:
+            raise ValidationException(f"an over window is ordered by a time attribute, and {ordering} is none")
         specs.append(OverSpec(partition, order, _frame(window), (_renamed(call, name),)))
         return col(name)
 

@@ -16,7 +16,7 @@ from penstock.table.functions_of_user import of_row
 from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
 from penstock.table.plan import building
 from penstock.table.plan.nodes import Column, Columns, Correlate, Relation, Sort
-from penstock.table.plan.rex import Call, InputRef, Rex, SortKey
+from penstock.table.plan.rex import Call, InputRef, Rex, SortKey, conjuncts
 from penstock.table.resolved_schema import ResolvedSchema, TableSchema
 from penstock.table.selecting import (
     arguments,
@@ -194,6 +194,8 @@ class Table:
             raise ValidationException(f"both sides have a column {', '.join(sorted(both))}; rename one with alias")
         columns = self._relation.columns + right._relation.columns
         condition = None if predicate is None else self._condition(predicate, columns)
+        if kind != "INNER" and predicate is not None and not any(map(_is_equality, conjuncts(condition))):
+            raise ValidationException(f"a {kind} join of tables needs an equality of columns among its conditions")
         return self._then(building.join(self._relation, right._relation, kind, condition))
 
     def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
@@ -346,6 +348,10 @@ class Table:
 
     def _expressions(self, fields: Sequence[Any], method: str) -> list[Any]:
         return [self._expression(one, method) for one in fields]
+
+
+def _is_equality(rex: Rex) -> bool:
+    return isinstance(rex, Call) and rex.function in {"=", "IS NOT DISTINCT FROM"}
 
 
 def _number(value: int) -> Rex:

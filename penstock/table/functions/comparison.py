@@ -134,6 +134,8 @@ def _in(args: tuple[Rex, ...]) -> Rex:
     value, *others = args
     if not others:
         raise ValidationException("IN takes a list of at least one value")
+    if common_type([other.type for other in others]) is None:
+        raise ValidationException("the values in the list of IN must have compatible types")
     try:
         fitted = comparable(tuple(args), equality=False)
     except Unfit as unfit:

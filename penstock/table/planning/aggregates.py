@@ -23,6 +23,8 @@ def aggregate(builder: Builder, relation: Aggregate) -> Physical:
 
 
 def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
+    if not builder.batch and any(call.function == "APPROX_COUNT_DISTINCT" for call in relation.calls):
+        raise TableException("APPROX_COUNT_DISTINCT aggregate function does not support yet for streaming.")
     input = builder.build(relation.input)
     signed = input.changelog
     folds = folds_for(relation.calls, relation.input.columns, signed)

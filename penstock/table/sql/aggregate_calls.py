@@ -9,7 +9,17 @@ from penstock.table.plan.rex import Frame, Literal, Rex
 from penstock.table.sql.placeholders import Aggregated, Keyed, Spanned
 from penstock.table.sql.problems import invalid, placed
 from penstock.table.sql.syntax import Bound, Invoke, Ordering, Window
-from penstock.table.types import DataType, DayTimeIntervalType, IntegralType, NullType
+from penstock.table.types import (
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    IntegralType,
+    LocalZonedTimestampType,
+    NullType,
+    NumericType,
+    TimestampType,
+    TimeType,
+)
 
 if TYPE_CHECKING:
     from penstock.table.sql.expressions import ExpressionBinder
@@ -43,6 +53,8 @@ def _call(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Aggreg
         raise invalid(node.at, f"{name} must not have an ORDER BY or WITHIN GROUP; values come in the order of arrival")
     args = binder.all(node.args)
     condition = binder.condition(node.filter, "FILTER") if node.filter is not None else None
+    if name == "LISTAGG" and own is None and not all(map(_fixed, args[1:])):
+        raise invalid(node.at, "the separator of LISTAGG must be a literal")
     kind = _type(binder, node, name, own, args)
     if node.over is None and (binder.total or condition is not None):
         kind = kind if name in _NEVER_NULL else kind.nullable()
@@ -109,8 +121,22 @@ def _named(binder: ExpressionBinder, name: str, node: Invoke) -> Window:
 def _spanned(binder: ExpressionBinder, node: Invoke, call: Aggregated) -> Rex:
     window = window_of(binder, node)
     inner = _inside_of_over(binder)
-    frame = _frame(inner, window, call.function)
-    return Spanned(call.type, call, inner.all(window.partition), keyed(inner, window.order), frame)
+    frame, order = _frame(inner, window, call.function), keyed(inner, window.order)
+    if not frame.rows and (frame.start or frame.end):
+        _check_range(inner, window, order)
+    return Spanned(call.type, call, inner.all(window.partition), order, frame)
+
+
+def _check_range(binder: ExpressionBinder, window: Window, order: tuple[Keyed, ...]) -> None:
+    """RANGE with a distance needs one column to measure it in: numbers for a number, moments for an interval."""
+    if len(order) != 1:
+        raise invalid(window.at, "RANGE clause cannot be used with compound ORDER BY clause")
+    bounds = [bound.offset for bound in (window.start, window.end) if bound is not None and bound.offset is not None]
+    numbers = all(isinstance(binder.bind(offset).type, NumericType) for offset in bounds)
+    fitting = NumericType if numbers else (DateType, TimeType, TimestampType, LocalZonedTimestampType)
+    if not isinstance(order[0].value.type, fitting):
+        found = order[0].value.type.summary()
+        raise invalid(window.at, f"Data Type mismatch between ORDER BY and RANGE clause: ORDER BY has {found}")
 
 
 def _frame(binder: ExpressionBinder, window: Window, function: str) -> Frame:
