@@ -260,7 +260,7 @@ class Table:
 
     # --- order ---
     def order_by(self, *fields: Any) -> Table:
-        """Rows in order; on a stream the first field must be its time, ascending."""
+        """Rows in order; on a stream the first field must be its time, ascending. NULL is the greatest value here."""
         relation, keys = self._relation, []
         exprs, names = building.identity(relation), relation.names()
         for one in self._expressions(fields, "this method"):
@@ -271,7 +271,7 @@ class Table:
                 exprs.append(rex)
                 names.append(f"$sort{len(names)}")
                 rex = InputRef(rex.type, len(exprs) - 1)
-            keys.append(SortKey(rex.index, word == "DESC", nulls_first=word != "DESC"))
+            keys.append(SortKey(rex.index, word == "DESC", nulls_first=word == "DESC"))
         wide = len(relation.columns)
         if len(exprs) == wide:
             return self._then(building.sort(relation, keys))

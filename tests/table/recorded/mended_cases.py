@@ -6,13 +6,12 @@ import os
 import sys
 
 from harness import case, module
-from inputs import changes, events, rows, upserts, versions
+from inputs import events, rows, upserts, versions
 
 table = module("table")
 common = module("common")
-udfs = module("table.udf")
 expressions = module("table.expressions")
-DataTypes, Types = table.DataTypes, common.Types
+Types = common.Types
 col, lit = expressions.col, expressions.lit
 
 ORDERS = [(1, "ann", "pen", 3, 1.5), (2, "bob", "ink", 1, 7.25), (3, "ann", "pad", 2, 4.0), (4, "cyd", "pen", 10, 1.25),
@@ -150,11 +149,28 @@ def p_group_many(t):
     return t.from_path("orders").group_by(col("item")).select(col("item"), col("qty").sum, col("qty").avg.alias("a"), col("id").count.distinct.alias("d"), col("price").min.alias("mi"), col("customer").max.alias("ma"), col("id").first_value.alias("f"), col("id").last_value.alias("l"), (col("qty").sum * 2 + 1).alias("x"))
 
 
-@case()
-def f_udtf_left(t):
+@case(mode="batch", order="list")
+def p_order(t):
     orders(t)
-    t.create_temporary_function("upto", udfs.udtf(lambda n: iter(range(min(n or 0, 2))), result_types=[DataTypes.BIGINT()]))
-    return t.from_path("orders").left_outer_join_lateral(expressions.call("upto", col("qty")).alias("x")).select(col("id"), col("x"))
+    return t.from_path("orders").select(col("id"), col("qty"), col("price")).order_by(col("qty").desc, col("id").asc).offset(2).fetch(5)
+
+
+@case()
+def p_order_stream(t):
+    orders(t)
+    return t.from_path("orders").select(col("id"), col("qty")).order_by(col("qty").desc, col("id").asc).fetch(3)
+
+
+@case(mode="batch", order="list")
+def order_asc_nulls(t):
+    orders(t)
+    return t.from_path("orders").select(col("id"), col("qty")).order_by(col("qty").asc, col("id").asc).fetch(20)
+
+
+@case(mode="batch", order="list")
+def order_plain_nulls(t):
+    orders(t)
+    return t.from_path("orders").select(col("id"), col("customer")).order_by(col("customer"), col("id").desc).fetch(20)
 
 
 # --- what Flink refuses, at the latest when it explains the plan
