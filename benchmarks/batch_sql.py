@@ -16,9 +16,9 @@ import environments
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from measuring import RESULTS, machine, say
 from pyspark.sql import SparkSession
 from report import about, table
-from run import RESULTS, machine, say
 
 from penstock.table import EnvironmentSettings, TableEnvironment
 
@@ -27,9 +27,10 @@ QUERIES = {
     "group by 1,000 keys": "SELECT k, COUNT(*) AS n, SUM(v) AS s, MAX(p) AS m FROM facts GROUP BY k",
     "group by, every tenth row its own key": "SELECT u, COUNT(*) AS n, SUM(v) AS s FROM facts GROUP BY u",
     "filter": "SELECT id, v FROM facts WHERE v < 50000 AND k > 500",
-    "filter with a function of ours": "SELECT id, UPPER(name) AS name FROM facts WHERE v < 50000",
+    "filter, and texts by our kernels": "SELECT CHAR_LENGTH(UPPER(name)) AS s FROM facts WHERE v < 50000",
     "join with 1,000 rows": "SELECT f.id, d.label, f.v FROM facts f JOIN dims d ON f.k = d.k",
-    "sort": "SELECT id, p FROM facts ORDER BY p DESC, id",
+    "the first 100,000 in order": "SELECT id, p FROM facts ORDER BY p DESC, id LIMIT 100000",
+    "ranks within 1,000 groups": "SELECT id, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v, id) AS s FROM facts",
 }
 PLAIN, ON_SPARK, OPERATORS = "plain Spark SQL", "Penstock on Spark SQL", "Penstock's operators"
 
@@ -77,9 +78,7 @@ def counted(query: Any) -> int:
 
 
 def counting(query: str) -> str:
-    """The query with one number for a result that needs all of its columns. An order is taken up by a limit."""
-    if "ORDER BY" in query:
-        return f"SELECT SUM(id) AS x FROM ({query} LIMIT 1000000000)"
+    """The query with one number for a result that needs all of its rows."""
     column = "s" if "AS s" in query else "v" if "f.v" in query or "id, v" in query else "id"
     return f"SELECT SUM({column}) AS x FROM ({query})"
 
