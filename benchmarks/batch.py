@@ -10,8 +10,8 @@ import sys
 import environments
 import launch
 from launch import HERE, RunFailed, run_program
+from measuring import RESULTS, attempt, machine, say
 from report import about, table
-from run import RESULTS, attempt, machine, say
 
 sys.path.insert(0, str(HERE / "peers"))
 import batch_job
