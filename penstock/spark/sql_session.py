@@ -46,17 +46,12 @@ def query_session(spark: SparkSession) -> SparkSession:
 
 
 def frame_of_table(session: SparkSession, table: pyarrow.Table, schema: str) -> DataFrame:
-    """A DataFrame of a table in memory. The session does not become the active one, as it would otherwise."""
-    before = SparkSession._activeSession
+    """A DataFrame of a table in memory. Making one makes its session the active one: that is the user's again then."""
+    before = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     try:
         return session.createDataFrame(table, schema)
     finally:
-        SparkSession._activeSession = before
-        kinds: Any = SparkSession._get_j_spark_session_class(session._jvm)
-        if before is None:
-            kinds.clearActiveSession()
-        else:
-            kinds.setActiveSession(before._jsparkSession)
+        before.createDataFrame([], "nothing INT")
 
 
 def column(text: str) -> Column:

@@ -131,6 +131,12 @@ SAME_JOB = {
     "RocksTable.peek",
     "_Run.pieces",
     "_entries",
+    # Operators and sources of a BATCH query in the tasks of Spark SQL, and their failures
+    "OperatorTask.__call__",
+    "SourceTask._opened",
+    "SourceTask._read",
+    "Surroundings.moved_in",
+    "failure_in",
 }
 """Functions that read pickles that no other version of Penstock has written."""
 

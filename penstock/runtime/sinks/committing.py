@@ -81,9 +81,16 @@ class CommittingSink(Operator):
                 self.context.to_global_committer(number, pending[number])
 
     def chunk(self, chunk: Chunk) -> None:
+        if chunk.columns is None:
+            self.records(chunk.values, chunk.timestamps)
+            return
         with self._measured.sending(len(chunk)):
-            if chunk.columns is None or not self._takes_columns(chunk, chunk.columns):
+            if not self._takes_columns(chunk, chunk.columns):
                 self._write(chunk.values, chunk.timestamps)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        with self._measured.sending(len(values)):
+            self._write(values, timestamps)
 
     def _takes_columns(self, chunk: Chunk, columns: Columns) -> bool:
         """Whether the writer has written columns as they are."""
