@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class Due:
         return self.ends[self.now.any(axis=1)]
 
 
-class WindowOperator(KeyedTableOperator):
+class WindowOperator(KeyedTableOperator, ABC):
     """Rows of windows that are over are dropped; the others wait in columns, which begin with the end of a slice.
 
     The state table has them by key and window, but only when a snapshot is taken: what comes and goes between two
@@ -78,17 +79,17 @@ class WindowOperator(KeyedTableOperator):
             self._closed = max(closed, default=MIN_TIMESTAMP)
 
     # --- state ---
+    @abstractmethod
     def write(self) -> None:
         """Bring the table up to date with what is fresh."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put_back(self, entries: list[tuple[Any, Any]]) -> None:
         """Put entries of the table back into columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end_of(self, address: Any, value: Any) -> int:
         """The end of the slice that an entry of the table belongs to."""
-        raise NotImplementedError
 
     def restore(self) -> None:
         """Called at the end of `open`: find what the table holds."""
@@ -194,9 +195,9 @@ class WindowOperator(KeyedTableOperator):
             self._forget(due.kept)
         self._closed = until
 
+    @abstractmethod
     def fire(self, due: Due) -> None:
         """Take what belongs to windows that are over out of the columns, and make `complete` of it."""
-        raise NotImplementedError
 
     def _ends(self) -> Times:
         found = [chunks.ends() for chunks in self.stores]
