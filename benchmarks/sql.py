@@ -31,7 +31,7 @@ BATCHED = {
 }
 PER_ROW = {"group by, every key new", "interval join", "top 3 per key", "deduplication", "q3", "q4", "q9", "q18", "q19"}
 """Queries that touch the state of a key for nearly every row."""
-NOT_OFFERED = "not offered"
+NO_FORM = "no form of it was written"
 PARALLELISM = 2
 
 
@@ -115,14 +115,20 @@ def page(results: dict) -> str:
         [f"{query} *" if query in PER_ROW else query, *cells(found, peers)] for query, found in results["rates"].items()
     ]
     caption = (
-        "Million rows for each second on two cores, parallelism 2, start-up left out: the median of pairs of a small "
-        "run and a large one. Penstock and Flink run the same SQL over the same generated rows, the generator "
+        "Million rows for each second on two cores, parallelism 2, start-up left out: a small run and a large one, "
+        f"{counted(results)}. Penstock and Flink run the same SQL over the same generated rows, the generator "
         "included, and throw the result away; Flink has object reuse on. Spark runs the queries in its own words over "
         "its own generator, in micro-batches of a million rows. q0 to q19 are Nexmark's, with events made by the query "
-        "itself. A star marks queries that touch the state of a key for nearly every row.\n"
+        "itself. A star marks queries that touch the state of a key for nearly every row. A dash means that the query "
+        "was not written for Spark, which refuses most of these over streams.\n"
     )
     parts = ["# SQL\n", quick_warning(results), caption, table(head, rows), verdict(results)]
     return joined([*parts, failures(without_refusals(results)), about(results)])
+
+
+def counted(results: dict) -> str:
+    pairs = min(len(one["pairs"]) for found in results["rates"].values() for one in found.values() if "pairs" in one)
+    return "once each" if pairs == 1 else f"the median of {pairs} pairs"
 
 
 def cells(found: dict, peers: list[str]) -> list[str]:
@@ -147,9 +153,9 @@ def verdict(results: dict) -> str:
 
 
 def without_refusals(results: dict) -> dict:
-    """Results without what a peer says it does not offer: that is no failure."""
+    """Results without the queries that were not written for a peer: that is no failure."""
     rates = {
-        query: {peer: one for peer, one in found.items() if NOT_OFFERED not in one.get("error", "")}
+        query: {peer: one for peer, one in found.items() if NO_FORM not in one.get("error", "")}
         for query, found in results["rates"].items()
     }
     return {**results, "rates": rates}

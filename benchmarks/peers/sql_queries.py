@@ -72,8 +72,8 @@ QUERIES: dict[str, tuple] = {
     "interval join": (
         _pair,
         "id BIGINT, ots TIMESTAMP(3), sts TIMESTAMP(3)",
-        "SELECT o.id, o.ts, s.ts FROM orders o JOIN shipments s ON o.id = s.id AND s.ts BETWEEN o.ts AND o.ts +"
-        " INTERVAL '5' SECOND",
+        "SELECT o.id, o.ts, CAST(s.ts AS TIMESTAMP(3)) FROM orders o JOIN shipments s ON o.id = s.id AND s.ts BETWEEN"
+        " o.ts AND o.ts + INTERVAL '5' SECOND",
     ),
     "top 3 per key": (
         _plain,

@@ -74,8 +74,8 @@ QUERIES: dict[str, tuple[str, str]] = {
         " bid GROUP BY auction, date_format(ts, 'yyyy-MM-dd')",
     ),
 }
-"""The same queries in Spark's words, with the mode of their output. The others are refused: over streams it has no
-Top-N, no distinct counts and no aggregates of what was updated."""
+"""The same queries in Spark's words, with the mode of their output. Of the others it refuses most: over streams it
+has no Top-N, no distinct counts and no aggregates of what was updated."""
 
 
 def session(parallelism: int) -> SparkSession:
@@ -111,7 +111,7 @@ def runner(parallelism: int) -> Callable[[str, int], float]:
 
     def seconds(query: str, rows: int) -> float:
         if query not in QUERIES:
-            raise ValueError("not offered by Spark over streams")
+            raise ValueError("no form of it was written")
         mode, text = QUERIES[query]
         read = [name for name in SHAPES if name in text] or ["events"]
         rows_a_batch = min(rows, ROUND) // len(read)
