@@ -8,6 +8,7 @@ import logging
 import secrets
 import socket
 import ssl
+import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ GREETING_SECONDS = 10.0
 """For a client to show that it knows the token."""
 SLOW_SECONDS = 30.0
 """How long a client may leave its answers unread."""
+SWITCH_SECONDS = 0.0005
+"""After so long the thread that runs the job's epochs gets the interpreter from the one that answers; Python's 5 ms
+would be a third of an epoch."""
 DEFAULT_TIMEOUT_MILLIS, MOST_TIMEOUT_MILLIS = 10_000, 600_000
 log = logging.getLogger("penstock.queryable")
 
@@ -53,6 +57,7 @@ class QueryServer:
         self._socket = _listening(host, ports)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
         self._loop = asyncio.new_event_loop()
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._run, name="penstock queryable state", daemon=True)
         self._thread.start()
 
