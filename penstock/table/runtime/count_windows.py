@@ -10,15 +10,14 @@ import pyarrow as pa
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.runtime.aggregates.fold import Fold
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.frames import Arguments, arguments_of
-from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.group_aggregate import key_columns
 from penstock.table.runtime.state import store
-from penstock.table.runtime.table_operator import KeyedTableOperator
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 
-class CountWindows(KeyedTableOperator):
+class CountWindows(FoldingOperator):
     """A window of `size` rows of a key begins every `slide` rows. State of a key: [rows that came, the last ones]."""
 
     def __init__(self, keys: Sequence[int], sizes: tuple[int, int], folds: Sequence[Fold], schema: pa.Schema) -> None:
@@ -31,13 +30,6 @@ class CountWindows(KeyedTableOperator):
         assert self.keyed is not None
         self._counted = store(self.keyed, "rows")
         self._complete: list[tuple[Any, list[Any]]] = []
-        for fold in self.folds:
-            fold.open(function_context(context))
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     def batch(self, batch: pa.RecordBatch) -> None:
         found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]

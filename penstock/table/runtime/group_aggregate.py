@@ -14,11 +14,11 @@ from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
 from penstock.table.runtime.aggregates.members import DistinctMembers, in_members
 from penstock.table.runtime.aggregates.numbers import Count
-from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, inserts, joined, made
-from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, column_of, inserts, made
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.grouping import Groups, grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
-from penstock.table.runtime.table_operator import MOST_HELD, HoldingTableOperator, TableOperator
+from penstock.table.runtime.table_operator import HoldingLocalOperator, HoldingTableOperator
 from penstock.table.types import BigIntType
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
@@ -41,7 +41,7 @@ def one_by_one(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield batch.slice(index, 1)
 
 
-class LocalAggregate(TableOperator):
+class LocalAggregate(HoldingLocalOperator):
     """The first phase before the exchange: out come the keys, then the parts of every fold."""
 
     def __init__(self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, schema: pa.Schema) -> None:
@@ -50,23 +50,9 @@ class LocalAggregate(TableOperator):
         self.folds = with_counter(folds, signed)
         self.signed = signed
 
-    def open(self, context: OperatorContext) -> None:
-        super().open(context)
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
-
-    def batch(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= MOST_HELD:
-            self._release()
-
-    def _release(self) -> None:
-        if not self._held:
-            return
-        whole, self._held, self._rows = joined(self._held), [], 0
-        for batch in one_by_one(whole):
-            self._fold(batch)
+    def whole(self, batch: pa.RecordBatch) -> None:
+        for part in one_by_one(batch):
+            self._fold(part)
 
     def _fold(self, whole: pa.RecordBatch) -> None:
         found = grouped(whole, self.keys, self.folds, signs_of(whole, self.signed), held=False)
@@ -77,16 +63,6 @@ class LocalAggregate(TableOperator):
     def _part_fields(self) -> list[pa.Field]:
         return [self.schema.field(index) for index in range(len(self.keys.positions), len(self.schema))]
 
-    def watermark(self, timestamp: int) -> None:
-        self._release()
-        super().watermark(timestamp)
-
-    def end_epoch(self) -> None:
-        self._release()
-
-    def finish(self) -> None:
-        self._release()
-
 
 def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -> pa.Schema:
     """What the first phase sends: keys and parts."""
@@ -94,7 +70,7 @@ def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -
     return pa.schema([*keys, *(pa.field(f"part{index}", kind) for index, kind in enumerate(types))])
 
 
-class GroupAggregate(HoldingTableOperator):
+class GroupAggregate(FoldingOperator, HoldingTableOperator):
     """State of a key: its accumulators. Input is held back to the end of the epoch. For DISTINCT see DistinctMembers.
 
     What was sent last follows from the accumulators. BATCH mode sends the rows of all groups at the end, and without
@@ -127,8 +103,6 @@ class GroupAggregate(HoldingTableOperator):
             members.open_state(self.keyed, self.ttl)
         if self._members:
             self._take_over()
-        for fold in self.folds:
-            fold.open(function_context(context))
 
     def _take_over(self) -> None:
         """In savepoints of an earlier version, the values of DISTINCT are in the accumulators."""
@@ -142,11 +116,6 @@ class GroupAggregate(HoldingTableOperator):
                 for fold in self._members:
                     now[fold.number] = fold.taken_over(key, entry[fold.number])
                 self._groups.put(key, tuple(now))
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:

@@ -8,15 +8,14 @@ import pyarrow as pa
 
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
-from penstock.table.runtime.batches import joined
 from penstock.table.runtime.column_groups import combined
 from penstock.table.runtime.group_aggregate import with_counter
 from penstock.table.runtime.grouping import signs_of
-from penstock.table.runtime.table_operator import MOST_HELD, TableOperator
+from penstock.table.runtime.table_operator import HoldingLocalOperator
 from penstock.table.runtime.window_aggregate import WindowKeys
 
 
-class LocalSlices(TableOperator):
+class LocalSlices(HoldingLocalOperator):
     """Out come the keys and the parts of every fold, as SliceAggregate takes them: all bounds are the end of the slice.
 
     Rows are held back until the watermark advances or the epoch ends.
@@ -33,37 +32,16 @@ class LocalSlices(TableOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
         self._grouped_by = (self.windows.end, *self.windows.plain)
         parts = [self.schema.field(index) for index in range(len(self.keys), len(self.schema))]
         self._form = pa.schema([*(self.schema.field(position) for position in self._grouped_by), *parts])
 
-    def batch(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= MOST_HELD:
-            self._release()
-
-    def _release(self) -> None:
-        if not self._held:
-            return
-        whole, self._held, self._rows = joined(self._held), [], 0
-        signs = signs_of(whole, self.signed)
-        keys = [whole.column(self.keys[position]) for position in self._grouped_by]
-        made = combined(keys, [part for fold in self.folds for part in fold.parts(whole, signs)], self._form)
+    def whole(self, batch: pa.RecordBatch) -> None:
+        signs = signs_of(batch, self.signed)
+        keys = [batch.column(self.keys[position]) for position in self._grouped_by]
+        made = combined(keys, [part for fold in self.folds for part in fold.parts(batch, signs)], self._form)
         found = dict(zip(self._grouped_by, made.columns, strict=False))
         for position in self.windows.window:
             found[position] = made.column(0).cast(pa.int64()).cast(self.schema.field(position).type)
         arrays = [*(found[position] for position in range(len(self.keys))), *made.columns[len(self._grouped_by) :]]
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
-
-    def watermark(self, timestamp: int) -> None:
-        self._release()
-        super().watermark(timestamp)
-
-    def end_epoch(self) -> None:
-        self._release()
-
-    def finish(self) -> None:
-        self._release()

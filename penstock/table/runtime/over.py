@@ -15,15 +15,15 @@ from penstock.table.plan.nodes import Columns as PlanColumns
 from penstock.table.plan.rex import OverSpec
 from penstock.table.runtime.aggregates.positions import has_all_values, over_folds, without_values
 from penstock.table.runtime.batches import Held, column_of, held_rows
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.frames import arguments_of
-from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.running import Ready, Sequences, Waiting, results
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import HoldingTableOperator
 
 
-class StreamingOver(HoldingTableOperator):
+class StreamingOver(FoldingOperator, HoldingTableOperator):
     """Rows wait for the watermark, and are then processed in order of their time.
 
     State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)]. It
@@ -46,8 +46,6 @@ class StreamingOver(HoldingTableOperator):
         self._take_over()
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._due: dict[Any, tuple[Any, list[Waiting]]] = {}
-        for fold in self.folds:
-            fold.open(function_context(context))
 
     def _take_over(self) -> None:
         """In savepoints of an earlier version, accumulators of frames without a start have all values."""
@@ -59,11 +57,6 @@ class StreamingOver(HoldingTableOperator):
             if state is not None:
                 state[2] = list(map(without_values, self.folds, state[2]))
                 self._partitions.put(key, state)
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:

@@ -21,7 +21,7 @@ from penstock.table.runtime.batches import held_rows
 from penstock.table.runtime.chunks import times_of
 from penstock.table.runtime.column_groups import combined
 from penstock.table.runtime.expirations import Expirations
-from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.group_aggregate import key_columns, with_counter
 from penstock.table.runtime.grouping import signs_of
 from penstock.table.runtime.slices import Times, last_moments
@@ -49,7 +49,7 @@ class Runs(NamedTuple):
         return self if wanted.all() else Runs(self.keys[wanted], self.rows.filter(pa.array(wanted)))
 
 
-class SessionAggregate(HoldingTableOperator):
+class SessionAggregate(FoldingOperator, HoldingTableOperator):
     """State of a key: a tuple of its open sessions in order of time; they do not touch each other.
 
     A row that comes late, and whose session is over together with those that it touches, is dropped.
@@ -87,13 +87,6 @@ class SessionAggregate(HoldingTableOperator):
         self._due = Expirations()
         waiting = [(self._last_moment(end), key) for key, own in self._sessions.items() for _, end, _ in own]
         self._due.add(np.array([last for last, _ in waiting], "int64"), [key for _, key in waiting])
-        for fold in self.folds:
-            fold.open(function_context(context))
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     # --- input: runs ---
     def whole(self, batch: pa.RecordBatch) -> None:

@@ -14,7 +14,7 @@ from penstock.runtime.core.operator import OperatorContext
 from penstock.table.runtime.aggregates.fold import Part, VectorFold
 from penstock.table.runtime.chunks import Chunks, times_of
 from penstock.table.runtime.column_groups import combined
-from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.group_aggregate import key_columns, with_counter
 from penstock.table.runtime.grouping import signs_of
 from penstock.table.runtime.slices import Slicing, Times
@@ -27,7 +27,7 @@ MOST_ROWS = 1 << 21
 """About so many rows of slices are put together at once."""
 
 
-class SliceAggregate(HoldingTableOperator, WindowOperator):
+class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
     """What waits is a row for each key and slice: the end of the slice, the key, and the parts of every fold.
 
     State of a key and slice: accumulators. A slice that is a window has the state that WindowAggregate would have.
@@ -65,13 +65,6 @@ class SliceAggregate(HoldingTableOperator, WindowOperator):
         self._chunks = Chunks(self._form, self._combined)
         self.stores = (self._chunks,)
         self.restore()
-        for fold in self.folds:
-            fold.open(function_context(context))
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:

@@ -14,19 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.table.runtime.table_operator import TableOperator
-from penstock.table.runtime.windows import instant_of, local_millis, moments
+from penstock.table.runtime.windows import WindowSpec, instant_of, local_millis, moments
 
 Times = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Slicing:
+class Slicing(WindowSpec):
     """How windows consist of slices: those of TUMBLE of one, and those of HOP and CUMULATE of several."""
 
-    kind: str
-    size: int
-    slide: int = 0
-    offset: int = 0
     given: bool = False
     """Whether rows come with their windows, so that each of these is a slice, whatever the kind."""
 
@@ -77,10 +73,6 @@ class Slicing:
         found = over[np.maximum(latest, 0)]
         alike = (latest >= 0) & (self.starts(found) == self.starts(ends)) & (ends <= found)
         return np.where(alike, found, ends)
-
-    def _floor(self, times: Times, by: int) -> Times:
-        floored: Times = times - (times - self.offset) % by
-        return floored
 
 
 def last_moments(ends: Times, zone: str, shifted: bool) -> Times:

@@ -21,6 +21,30 @@ from penstock.table.runtime.batches import INSERT, UPDATE_AFTER, Held, batch_of,
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
+MOST_HELD = 1 << 17
+"""So many rows are held back until they are processed, within an epoch."""
+
+
+class Backlog:
+    """Batches that are held back, to be processed as one."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Add a batch; True if there are so many rows now that they should be processed."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        return self._rows >= MOST_HELD
+
+    def take(self) -> pa.RecordBatch | None:
+        """All of them, which are then gone; None if there are none."""
+        if not self._batches:
+            return None
+        whole, self._batches, self._rows = joined(self._batches), [], 0
+        return whole
+
 
 class TableOperator(Operator, ABC):
     """An operator without state. A subclass says in `batch` what becomes of a batch."""
@@ -47,6 +71,43 @@ class TableOperator(Operator, ABC):
         """Hand a batch to the output; an empty one is nothing."""
         if batch.num_rows:
             self.emit_chunk(Chunk.of(Columns(batch)))
+
+
+class HoldingLocalOperator(TableOperator, ABC):
+    """Holds its input back until the watermark advances or the epoch ends: the first phase before an exchange."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._backlog = Backlog()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        if self._backlog.add(batch):
+            self._process()
+
+    def _process(self) -> None:
+        whole = self._backlog.take()
+        if whole is not None:
+            self.whole(whole)
+
+    @abstractmethod
+    def whole(self, batch: pa.RecordBatch) -> None:
+        """Take everything that was held back, as one batch."""
+
+    def _release(self) -> None:
+        try:
+            self._process()
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def watermark(self, timestamp: int) -> None:
+        self._release()
+        super().watermark(timestamp)
+
+    def end_epoch(self) -> None:
+        self._release()
+
+    def finish(self) -> None:
+        self._release()
 
 
 class KeyedTableOperator(FunctionOperator):
@@ -157,28 +218,21 @@ class KeyedTableOperator(FunctionOperator):
         """All input has come; gather what is left, which BATCH mode keeps to the end."""
 
 
-MOST_HELD = 1 << 17
-"""So many rows are held back until they are processed, within an epoch."""
-
-
 class HoldingTableOperator(KeyedTableOperator, ABC):
     """Holds its input back until the watermark advances or the epoch ends, so that Python meets a key once for all."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._backlog = Backlog()
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= MOST_HELD:
+        if self._backlog.add(batch):
             self.release()
 
     def release(self) -> None:
         """Process what was held back."""
-        if self._held:
-            whole, self._held, self._rows = joined(self._held), [], 0
+        whole = self._backlog.take()
+        if whole is not None:
             self.whole(whole)
 
     @abstractmethod

@@ -13,7 +13,7 @@ from penstock.runtime.core.operator import OperatorContext
 from penstock.state.tables import Layout
 from penstock.table.runtime.aggregates.fold import Fold, VectorFold
 from penstock.table.runtime.due import Due
-from penstock.table.runtime.function_context import function_context
+from penstock.table.runtime.folding_operator import FoldingOperator
 from penstock.table.runtime.group_aggregate import fold_groups, key_columns, row_folds, with_counter
 from penstock.table.runtime.grouping import Groups, grouped, regrouped, signs_of
 from penstock.table.runtime.state import store
@@ -39,7 +39,7 @@ class WindowKeys:
     """For each of `window` whether it is "start", "end" or "time"."""
 
 
-class WindowAggregate(HoldingTableOperator):
+class WindowAggregate(FoldingOperator, HoldingTableOperator):
     """State of a key and window: accumulators. Rows of windows that are over are dropped."""
 
     def __init__(
@@ -69,13 +69,6 @@ class WindowAggregate(HoldingTableOperator):
         self._due = Due()
         for address in self._panes.table.addresses():
             self._due.add(self._last_moment(address[1]), address)
-        for fold in self.folds:
-            fold.open(function_context(context))
-
-    def close(self) -> None:
-        for fold in self.folds:
-            fold.close()
-        super().close()
 
     # --- input ---
     def whole(self, batch: pa.RecordBatch) -> None:
