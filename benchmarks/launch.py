@@ -37,15 +37,7 @@ def run_command(command: list[str], python: Path, watch_memory: bool = False) ->
     `python` is the interpreter in whose environment it runs.
     """
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment_for(python),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
+        process = spawned(command, python, folder, subprocess.PIPE, errors)
         watch = SlotMemory(process.pid) if watch_memory else None
         try:
             output, _ = process.communicate(timeout=TIMEOUT)
@@ -58,18 +50,23 @@ def run_command(command: list[str], python: Path, watch_memory: bool = False) ->
         return result | ({"peak_slot_megabytes": watch.stop()} if watch else {})
 
 
+def spawned(command: list[str], python: Path, folder: str, out: int | IO[str], errors: IO[str]) -> subprocess.Popen:
+    """A process in a group of its own, which runs in a folder and in the environment of an interpreter."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment_for(python),
+        stdout=out,
+        stderr=errors,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def lines_of(python: Path, script: Path, arguments: list[str], patience: float = TIMEOUT) -> Iterator[dict]:
     """The lines of JSON that a Python program prints, as they come; each may take `patience` seconds."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [str(python), str(script), *arguments],
-            cwd=folder,
-            env=environment_for(python),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
+        process = spawned([str(python), str(script), *arguments], python, folder, subprocess.PIPE, errors)
         try:
             while (line := _next_line(process, patience)) is not None:
                 yield line
@@ -121,14 +118,8 @@ class Program:
 def running(python: Path, program: str, settings: dict) -> Iterator[Program]:
     """Run a program in an empty folder and a process group of its own. The group is ended in any case."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [str(python), str(HERE / "peers" / program), json.dumps(settings)],
-            cwd=folder,
-            env=environment_for(python),
-            stdout=errors,
-            stderr=errors,
-            start_new_session=True,
-        )
+        command = [str(python), str(HERE / "peers" / program), json.dumps(settings)]
+        process = spawned(command, python, folder, errors, errors)
         try:
             yield Program(process, Path(folder), errors)
         finally:

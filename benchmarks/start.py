@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import environments
 import plan
-from launch import HERE, RunFailed, end_group, environment_for, run_program
+from launch import HERE, RunFailed, end_group, run_program, spawned
 from measuring import attempt, folder_of, header, say, versions
 from pages import NOTHING, about, failures, joined, quick_warning, save, table, targets, times
 
@@ -62,15 +62,7 @@ def seconds_to_output(peer: Peer) -> float:
     command = [str(python), str(PROGRAM), peer.package, "print"]
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
         began = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment_for(python),
-            stdout=subprocess.PIPE,
-            stderr=nowhere,
-            text=True,
-            start_new_session=True,
-        )
+        process = spawned(command, python, folder, subprocess.PIPE, nowhere)
         try:
             for line in process.stdout or ():
                 if re.sub(r"['\s]", "", line) == FIRST:
