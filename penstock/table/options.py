@@ -14,6 +14,7 @@ LATENCY = "table.exec.mini-batch.allow-latency"
 SIZE = "table.exec.mini-batch.size"
 PARALLELISM = "table.exec.resource.default-parallelism"
 ENGINE = "table.exec.batch.engine"
+HINTED_OPTIONS = "table.dynamic-table-options.enabled"
 STAGING = "table.exec.batch.staging-directory"
 OWN = frozenset([ENGINE, STAGING])
 """Those that Flink does not have."""
@@ -193,6 +194,7 @@ _CHECKS: Mapping[str, Callable[[str], str | None]] = {
     LATENCY: _time,
     SIZE: _whole(-1),
     PARALLELISM: _whole(-1),
+    HINTED_OPTIONS: _truth,
     "table.dml-sync": _truth,
     "table.exec.state.ttl": _time,
     "table.exec.source.idle-timeout": _time,
@@ -215,12 +217,14 @@ def apply(options: Mapping[str, str], env: StreamExecutionEnvironment) -> None:
 
 
 def _mini_batch(options: Mapping[str, str], env: StreamExecutionEnvironment) -> None:
-    """An epoch is a mini-batch: it gathers input no longer than is allowed."""
+    """An epoch is a mini-batch: it gathers input no longer than is allowed, and reads no more rows than its size."""
     latency = parse_duration(options.get(LATENCY, "0 ms"))
     if latency <= 0:
         raise ValidationException(f"'{LATENCY}' must be longer than zero if '{MINI_BATCH}' is true")
-    if int(options.get(SIZE, "-1")) <= 0:
+    size = int(options.get(SIZE, "-1"))
+    if size <= 0:
         raise ValidationException(f"'{SIZE}' must be above zero if '{MINI_BATCH}' is true")
     gathering = env.get_buffer_timeout()
     if gathering < 0 or gathering > latency:
         env.set_buffer_timeout(latency)
+    env._settings.max_records = min(env._settings.max_records, size)

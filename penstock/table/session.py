@@ -9,9 +9,11 @@ from typing import Any
 
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions, sql
+from penstock.table.catalog import CatalogBaseTable
 from penstock.table.catalogs import Catalogs
 from penstock.table.expression import Expression
 from penstock.table.functions.binding import bind
+from penstock.table.options import HINTED_OPTIONS
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import Literal, Rex
@@ -41,7 +43,15 @@ class EnvironmentSession:
         if found is None:
             return None
         whole, entry = found
+        if options:
+            self._check_hint(whole, entry)
         return self.resolver.table(whole, replace(entry, options={**entry.options, **dict(options)}))
+
+    def _check_hint(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
+        if entry.relation is not None:
+            raise ValidationException(f"'{'.'.join(path)}' is a view; the hint OPTIONS is for tables")
+        if self.get(HINTED_OPTIONS, "true").strip().lower() == "false":
+            raise ValidationException(f"the hint OPTIONS is allowed only if '{HINTED_OPTIONS}' is true")
 
     def function(self, name: str) -> Any:
         """A function of the user, with dots if its name is qualified; None if there is none."""

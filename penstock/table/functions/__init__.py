@@ -7,6 +7,7 @@ from penstock.table.functions import (
     collections,
     comparison,
     construction,
+    differences,
     json_functions,
     mathematics,
     patterns,
@@ -36,6 +37,7 @@ for _module in (
     json_functions,
     clock,
     temporal,
+    differences,
 ):
     _module.register_all()
 

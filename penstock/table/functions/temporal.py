@@ -1,4 +1,4 @@
-"""Dates and times: parts of them, rounding, intervals, differences."""
+"""Dates and times: parts of them, rounding, and intervals that are added to them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from penstock.table.functions.coercion import INTERVALS, TIMESTAMPS, common_type
 from penstock.table.functions.inference import (
     INTEGER,
     MOMENT,
-    WORD,
     brought_to,
     fits,
-    signature,
 )
 from penstock.table.functions.moment import Moment
 from penstock.table.functions.registry import FUNCTIONS, REWRITES, Kernel, Unfit, Value, register, resolve
@@ -266,13 +264,14 @@ def shifted(value: Value, span: Value, months: bool, sign: int, zone: str) -> Va
         span = pa.repeat(span, len(value))
     missing = pc.or_(pc.is_null(value), pc.is_null(span))
     zoned = pa.types.is_timestamp(form) and form.tz is not None and months
-    moments = _as_numpy(local(value, zone) if zoned else value)
+    moments = as_numpy(local(value, zone) if zoned else value)
     spans = span.fill_null(0).to_numpy(zero_copy_only=False) * sign
-    found = _later_months(moments, spans) if months else moments + spans.astype("timedelta64[ms]")
+    found = later_months(moments, spans) if months else moments + spans.astype("timedelta64[ms]")
     return pc.if_else(missing, pa.scalar(None, form), _from_numpy(found, form, zone if zoned else None))
 
 
-def _as_numpy(value: Value) -> Any:
+def as_numpy(value: Value) -> Any:
+    """Moments with microseconds; where one is missing, any."""
     if pa.types.is_time(value.type):
         return value.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).astype("datetime64[us]")
     form = _MICROS if not (pa.types.is_timestamp(value.type) and value.type.tz) else value.type
@@ -290,7 +289,7 @@ def _from_numpy(found: Any, form: pa.DataType, zone: str | None) -> Value:
     return plain if form.tz is None else instant(plain, zone or "UTC")
 
 
-def _later_months(moments: Any, months: Any) -> Any:
+def later_months(moments: Any, months: Any) -> Any:
     start = moments.astype("datetime64[M]")
     days = (moments.astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64)
     clock = moments - moments.astype("datetime64[D]")
@@ -321,7 +320,7 @@ def _negated(call: Call) -> Kernel:
     return lambda value: pc.cast(pc.negate(_millis(value)), form)
 
 
-# --- TIMESTAMPADD and TIMESTAMPDIFF ---
+# --- TIMESTAMPADD ---
 def _add(args: tuple[Rex, ...]) -> Rex:
     if len(args) != 3:
         raise Unfit("(a unit of time, a number, a date or time)")
@@ -349,43 +348,6 @@ def _add_kernel(call: Call) -> Kernel:
     return kernel
 
 
-def _difference_types(args: tuple[Rex, ...]) -> Inferred:
-    args, kind = signature(WORD, MOMENT, MOMENT, result=t.IntType())(args)
-    unit = _word(args[0])
-    if unit not in MILLIS and unit not in MONTHS and unit != "MICROSECOND":
-        raise Unfit(f"a unit of time: {', '.join([*MONTHS, *MILLIS])}")
-    return args, kind
-
-
-def _difference(call: Call) -> Kernel:
-    """Whole units from the first moment to the second."""
-    unit = _word(call.args[0])
-
-    def kernel(rows: int, moment: Moment, word: str, first: Value, second: Value) -> Value:
-        columns = [value if isinstance(value, pa.Array) else pa.repeat(value, rows) for value in (first, second)]
-        missing = pc.or_(pc.is_null(columns[0]), pc.is_null(columns[1]))
-        start, end = (_as_numpy(local(column, moment.zone)) for column in columns)
-        if unit in MONTHS:
-            count = _months_between(start, end)
-            size = MONTHS[unit]
-        else:
-            count = (end - start).astype("timedelta64[us]").astype(np.int64)
-            size = 1 if unit == "MICROSECOND" else MILLIS[unit] * 1000
-        whole = np.sign(count) * (np.abs(count) // size)
-        return pc.if_else(missing, pa.scalar(None, pa.int32()), pa.array(whole.astype(np.int32)))
-
-    return kernel
-
-
-def _months_between(start: Any, end: Any) -> Any:
-    """Full months: not the last one, if the earlier moment so many months later is behind the later one."""
-    backward = start > end
-    first, last = np.where(backward, end, start), np.where(backward, start, end)
-    months = (last.astype("datetime64[M]") - first.astype("datetime64[M]")).astype(np.int64)
-    months -= _later_months(first, months) > last
-    return np.where(backward, -months, months)
-
-
 def _overlaps(args: tuple[Rex, ...]) -> Rex:
     """Whether two spans have a moment in common; a span is two moments, or one and an interval."""
     if len(args) != 4:
@@ -409,7 +371,6 @@ def register_all() -> None:
     register("INTERVAL *", lambda args: (args, args[0].type), _times_kernel)
     register("INTERVAL NEGATE", lambda args: (args, args[0].type), _negated)
     register("TIMESTAMPADD", lambda args: (args, args[2].type), _add_kernel, moment=True)
-    register("TIMESTAMPDIFF", _difference_types, _difference, moment=True)
     REWRITES.update(
         {
             "+": _sum,

@@ -117,10 +117,7 @@ def _with_measures(
 
 def variables_of(tree: Any) -> list[str]:
     """The variables of a pattern, in order."""
-    if tree[0] == "var":
-        return [tree[1]]
-    parts = tree[1:] if tree[0] == "seq" else tree[1:2]
-    return [name for part in parts for name in variables_of(part)]
+    return [tree[1]] if tree[0] == "var" else [name for part in tree[1:] for name in variables_of(part)]
 
 
 def _pattern(spec: MatchSpec, seen: Seen, variables: Variables) -> Pattern:
@@ -145,7 +142,7 @@ def _refuse_greedy_end(tree: Any) -> None:
     last = tree
     while last[0] == "seq":
         last = last[-1]
-    if last[0] == "var" and last[4] and last[2] != last[3]:
+    if last[4] and last[2] != last[3] and last[2:4] != (0, 1):
         raise TableException("Greedy quantifiers are not allowed as the last element of a Pattern yet.")
 
 
@@ -168,13 +165,10 @@ def _added(tree: Any, before: Pattern | None, skip: AfterMatchSkipStrategy, defi
         assert before is not None
         return before
     _, what, low, high, greedy = tree
-    if tree[0] == "var":
-        element = Pattern.begin(what, skip) if before is None else before.next(what)
-        if what in defines:
-            element = element.where(defines[what])
-        return _repeated(element, low, high, greedy)
-    inside = _added(what, None, skip, defines)
-    return _repeated(Pattern.begin(inside, skip) if before is None else before.next(inside), low, high, False)
+    element = Pattern.begin(what, skip) if before is None else before.next(what)
+    if what in defines:
+        element = element.where(defines[what])
+    return _repeated(element, low, high, greedy)
 
 
 def _repeated(element: Pattern, low: int, high: int | None, greedy: bool) -> Pattern:

@@ -8,12 +8,15 @@ from penstock.errors import TableException, ValidationException
 from penstock.table.functions import folded
 from penstock.table.plan.building import aggregate, set_operation
 from penstock.table.plan.nodes import (
+    Aggregate,
     Filter,
     GroupWindow,
     Join,
     Project,
     Relation,
     SetOperation,
+    Sort,
+    Values,
     WindowTable,
     rewritten_plan,
     walk_plan,
@@ -25,6 +28,7 @@ from penstock.table.planning.nodes import Calc
 from penstock.table.planning.pruning import pruned
 from penstock.table.planning.pushdown import with_filters_down
 from penstock.table.planning.ranks import ranked
+from penstock.table.planning.window_columns import END, START, windowed
 
 
 def optimised(relation: Relation, batch: bool) -> Relation:
@@ -33,6 +37,8 @@ def optimised(relation: Relation, batch: bool) -> Relation:
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
             _check_window(part)
+        elif isinstance(part, Aggregate):
+            _check_slices(part)
         elif isinstance(part, GroupWindow) and part.kind == "SESSION" and batch:
             raise TableException("Unaligned windows like session are not supported in batch mode yet.")
         elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
@@ -56,15 +62,23 @@ def _with_constants(relation: Relation) -> Relation:
 
 def _check_window(relation: WindowTable) -> None:
     size, slide = relation.size, relation.slide
-    if relation.kind == "HOP" and size % slide:
-        raise TableException(
-            f"HOP table function based aggregate requires size must be an integral multiple of slide, but got size "
-            f"{size} ms and slide {slide} ms"
-        )
     if relation.kind == "CUMULATE" and size % slide:
         raise ValidationException(
             f"CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, but got "
             f"maxSize {size} ms and step {slide} ms"
+        )
+
+
+def _check_slices(relation: Aggregate) -> None:
+    """Rows may be in windows of any length, but slices of them must fit."""
+    windows = windowed(relation.input)
+    if windows is None:
+        return
+    kind, size, slide, _ = windows.spec
+    if kind == "HOP" and size % slide and {START, END} <= {dict(windows.roles).get(key) for key in relation.keys}:
+        raise TableException(
+            f"HOP table function based aggregate requires size must be an integral multiple of slide, but got size "
+            f"{size} ms and slide {slide} ms"
         )
 
 
@@ -75,6 +89,10 @@ def _changed(relation: Relation, batch: bool) -> Relation:
             return rewritten_plan(window_table_of(relation), fused)
         case SetOperation() if relation.kind == "UNION" and not relation.all:
             return aggregate(set_operation(relation.parts, "UNION", True, relation.columns), _all(relation), [])
+        case Sort() if relation.limit == 0:
+            return Values(relation.columns, ())
+        case Sort() if batch and relation.keys and relation.offset and relation.limit is None:
+            raise TableException("ORDER BY with OFFSET needs a LIMIT, too")
         case Join():
             return rewritten_plan(with_computed_keys(relation), fused)
     made = fused(relation)

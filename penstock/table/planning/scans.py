@@ -101,6 +101,7 @@ def watermark(builder: Builder, relation: Watermark) -> Physical:
         interval = builder.duration("pipeline.auto-watermark-interval")
         schema = arrow_schema(relation.columns, input.changelog)
         operator = WatermarkOperator(schema, relation.rowtime, relation.expr, interval, builder.zone)
+        operator.idle_timeout = builder.duration("table.exec.source.idle-timeout") or None
         stream = builder.then(input, relation, "Watermark", operator)
     label = label_of(relation, "WatermarkAssigner")
     return Physical(stream, relation.columns, input.changelog, label, (input,), input.upsert_key)

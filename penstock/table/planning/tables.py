@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penstock.errors import TableException, ValidationException
 from penstock.table import connectors
-from penstock.table.plan.nodes import Insert, Scan
+from penstock.table.plan.nodes import ROWTIME, Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import normalised
@@ -66,7 +66,13 @@ def insert(builder: Builder, relation: Insert) -> Physical:
 
 
 def _check_written(name: str, relation: Insert, connector: connectors.Connector) -> None:
-    """Refuse what a connector cannot write."""
+    """Refuse what a connector cannot write, and a row with two times."""
+    times = [column.name for column in relation.input.columns if column.time == ROWTIME]
+    if len(times) > 1:
+        raise TableException(
+            f"the query has more than one rowtime attribute, {', '.join(times)}, and writes into {name}, whose rows "
+            "have one time: CAST all others AS TIMESTAMP(3)"
+        )
     if relation.overwrite and not connector.overwrites:
         raise ValidationException(
             f"INSERT OVERWRITE {name}: its connector '{connector.name}' adds rows, and cannot replace what is there"

@@ -117,9 +117,9 @@ def _value(rex: Rex, schema: pa.Schema) -> Callable[[Held], Any]:
 
 
 def _aggregate(call: Call, seen: Seen) -> Callable[[Rows], Any]:
-    name, variable, distinct = (_word(arg) for arg in call.args[:3])
+    name, variable, _ = (_word(arg) for arg in call.args[:3])
     args = call.args[3:]
-    described = AggregateCall(name, tuple(range(len(args))), call.type, distinct=distinct == "DISTINCT", udf=call.udf)
+    described = AggregateCall(name, tuple(range(len(args))), call.type, udf=call.udf)
     fold: Fold = fold_for(described, [arg.type for arg in args], signed=False)
     values_of = [_value(arg, seen.columns) for arg in args]
 

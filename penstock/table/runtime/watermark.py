@@ -19,7 +19,8 @@ from penstock.table.runtime.table_operator import TableOperator
 class WatermarkOperator(TableOperator):
     """Sends watermarks: after every row that advances them if the interval is 0, else at the end of an epoch.
 
-    Watermarks from upstream are dropped, except the last one. BATCH mode has no others.
+    Watermarks from upstream are dropped, except the last one. BATCH mode has no others. If no row has come for
+    `idle_timeout` milliseconds, it says that it is idle, until the next row.
     """
 
     def __init__(self, schema: pa.Schema, rowtime: int, expr: Rex, interval: int | None, zone: str) -> None:
@@ -28,6 +29,7 @@ class WatermarkOperator(TableOperator):
         self.expr = expr
         self.interval = interval
         self.zone = zone
+        self.idle_timeout: int | None = None
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -36,6 +38,8 @@ class WatermarkOperator(TableOperator):
         self._reached = MIN_TIMESTAMP
         """The highest watermark that a row allows for, sent or not."""
         self._ended = False
+        self._idle = False
+        self._active_at = context.clock.now
         if context.restored is not None and not context.restored.drained:
             own = context.restored.own()
             found = [own] if own else context.restored.all_own()
@@ -52,6 +56,10 @@ class WatermarkOperator(TableOperator):
         if batch.column(self.rowtime).null_count:
             name = batch.schema.names[self.rowtime]
             raise RecordError(f"the event time {name} of a row is NULL: every row needs one")
+        if self.idle_timeout is not None:
+            self._active_at = self.context.clock.now
+            if self._idle:
+                self.status(False)
         allowed = millis_of(self._watermark_of(batch, moment_of(self, self.zone)))
         if self._interval == 0 and not self.context.batch:
             self._cut(batch, allowed)
@@ -83,9 +91,23 @@ class WatermarkOperator(TableOperator):
         if timestamp == MAX_TIMESTAMP:
             super().watermark(timestamp)
 
+    def status(self, idle: bool) -> None:
+        self._idle = idle
+        super().status(idle)
+
     def finish(self) -> None:
         self._ended = True
 
     def end_epoch(self) -> None:
-        if not self._ended and not self.context.batch:
-            self._advance()
+        if self._ended or self.context.batch:
+            return
+        self._advance()
+        due = self.next_due()
+        if due is not None and due <= self.context.clock.now:
+            self.status(True)
+
+    def next_due(self) -> int | None:
+        """When it becomes idle."""
+        if self.idle_timeout is None or self._idle or self._ended or self.context.batch:
+            return None
+        return self._active_at + self.idle_timeout

@@ -92,7 +92,7 @@ class WindowTableOperator(TableOperator):
                 batch = batch.filter(batch.column(self.time).is_valid())
             times = local_millis(batch.column(self.time), self.zone).to_numpy(zero_copy_only=False)
         pairs = self.spec.bounds(times)
-        if len(pairs) == 1:
+        if len(pairs) == 1 and (pairs[0][1] > times).all():
             self._send(batch, *pairs[0])
             return
         starts, ends = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))

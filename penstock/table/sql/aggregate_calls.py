@@ -49,7 +49,7 @@ def _inside_of_over(binder: ExpressionBinder) -> ExpressionBinder:
 def _call(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Aggregated:
     if node.star and name != "COUNT":
         raise invalid(node.at, f"{name}(*) has no meaning; only COUNT can be asked for *")
-    if node.order and name not in _ORDERED_SETS:
+    if node.order and name not in {*_ORDERED_SETS, "ARRAY_AGG"}:
         raise invalid(node.at, f"{name} must not have an ORDER BY or WITHIN GROUP; values come in the order of arrival")
     args = binder.all(node.args)
     condition = binder.condition(node.filter, "FILTER") if node.filter is not None else None
@@ -59,7 +59,7 @@ def _call(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Aggreg
     if node.over is None and (binder.total or condition is not None):
         kind = kind if name in _NEVER_NULL else kind.nullable()
     columns, literals = (args, ()) if own is not None else _split(name, args)
-    order = keyed(binder, node.order)
+    order = keyed(binder, node.order) if name in _ORDERED_SETS else ()
     return Aggregated(kind, name, columns, node.distinct, condition, literals, order, node.ignore_nulls, own)
 
 

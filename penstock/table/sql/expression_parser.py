@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SqlParserException
 from penstock.table.sql import literals
-from penstock.table.sql.special_syntax import OWN_SYNTAX, SPECIAL
+from penstock.table.sql.special_syntax import OWN_SYNTAX, SPECIAL, between_moments
 from penstock.table.sql.syntax import (
     Bound,
     Constant,
@@ -264,7 +264,9 @@ class ExpressionParser(TypeParser):
             return Nested(at, "SCALAR", query)
         values = self.expressions()
         self.expect_symbol(")")
-        return values[0] if len(values) == 1 else Invoke(at, "ROW", values)
+        if len(values) > 1:
+            return Invoke(at, "ROW", values)
+        return between_moments(self, values[0]) or values[0]
 
     def expressions(self) -> tuple[Node, ...]:
         found = [self.expression()]
@@ -318,7 +320,7 @@ class ExpressionParser(TypeParser):
             self.expect_symbol(")")
             return self._clauses(Invoke(at, name, (), path, star=True))
         args, names = self._arguments()
-        order = self.orderings() if self.sees("ORDER", "BY") else ()
+        order = self.orderings() if name.upper() == "ARRAY_AGG" and self.sees("ORDER", "BY") else ()
         call = Invoke(at, name, args, path, names, distinct, order=order)
         call = self._null_treatment(call)
         self.expect_symbol(")")

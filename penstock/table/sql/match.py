@@ -4,7 +4,7 @@ In DEFINE and MEASURES a row is seen through calls whose first argument is a wor
 LAST(variable, expression, n) and FIRST(variable, expression, n) are the value of the expression, over the columns of
 the input, for the n-th row from the end or start among those of the variable, and NULL if there is none. A plain
 `A.price` is LAST("A", price, 0). In DEFINE the row that is looked at counts as one of the variable that is defined.
-MATCH_AGG(function, variable, DISTINCT or ALL, arguments...) is an aggregate over the rows of a variable.
+MATCH_AGG(function, variable, ALL, arguments...) is an aggregate over all the rows of a variable.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def matched(queries: QueryBinder, node: Matched, relation: Relation, scope: Scop
     """The relation of matches: the columns of PARTITION BY, then the measures."""
     if node.all_rows:
         raise unsupported(node.at, "ALL ROWS PER MATCH is not supported; write ONE ROW PER MATCH")
+    if not node.measures:
+        raise invalid(node.at, "MATCH_RECOGNIZE needs MEASURES, which say what comes out")
     variables = _variables(node.pattern)
     _check_names(node, variables)
     plain = queries.expressions(scope, "in MATCH_RECOGNIZE")
@@ -52,16 +54,13 @@ def matched(queries: QueryBinder, node: Matched, relation: Relation, scope: Scop
 
 
 def _measure(name: str, rex: Rex) -> Column:
-    times = {"MATCH_ROWTIME": ROWTIME, "MATCH_PROCTIME": PROCTIME}
+    times = {"MATCH_ROWTIME": ROWTIME, "PROCTIME": PROCTIME}
     return Column(name, rex.type, times.get(rex.function) if isinstance(rex, Call) else None)
 
 
 # --- checks ---
 def _variables(tree: Any) -> list[str]:
-    if tree[0] == "var":
-        return [tree[1]]
-    parts = tree[1:] if tree[0] == "seq" else tree[1:2]
-    return [name for part in parts for name in _variables(part)]
+    return [tree[1]] if tree[0] == "var" else [name for part in tree[1:] for name in _variables(part)]
 
 
 def _check_names(node: Matched, variables: list[str]) -> None:
@@ -168,19 +167,21 @@ class _RowsBinder(ExpressionBinder):
         kind: DataType = LocalZonedTimestampType(3, False)
         if name == "MATCH_ROWTIME" and self.time is not None and isinstance(self.time.type, TimestampType):
             kind = TimestampType(3, False)
-        return Call(kind, name, ())
+        return Call(kind, name if name == "MATCH_ROWTIME" else "PROCTIME", ())
 
     def aggregate(self, node: Invoke, name: str, own: Any) -> Rex:
         if node.over is not None or node.filter is not None:
             raise unsupported(node.at, "aggregates of MATCH_RECOGNIZE take neither OVER nor FILTER")
+        if node.distinct:
+            raise invalid(node.at, "aggregates of MATCH_RECOGNIZE take no DISTINCT")
         variable, args = self._over_rows(node, node.args)
         types = [arg.type for arg in args]
-        kind = own.result_type if own else placed(node.at, lambda: self._aggregate_type(name, types, node.distinct))
-        words = (_word(name), _word(variable), _word("DISTINCT" if node.distinct else "ALL"))
+        kind = own.result_type if own else placed(node.at, lambda: self._aggregate_type(name, types))
+        words = (_word(name), _word(variable), _word("ALL"))
         return Call(kind if name == "COUNT" else kind.nullable(), "MATCH_AGG", (*words, *args), own)
 
-    def _aggregate_type(self, name: str, types: list[DataType], distinct: bool) -> DataType:
-        return self.functions.resolve_aggregate(name, types, distinct)
+    def _aggregate_type(self, name: str, types: list[DataType]) -> DataType:
+        return self.functions.resolve_aggregate(name, types, False)
 
 
 def _row(name: str, variable: str, rex: Rex, offset: int) -> Rex:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.table.sql.expression_parser import ExpressionParser
+from penstock.table.sql.problems import IllegalArgumentException
 from penstock.table.sql.syntax import Item, Matched, Node, Source
 
 _ONLY_VARIABLES = "PERMUTE and exclusions in patterns are"
@@ -36,7 +37,9 @@ class MatchParser(ExpressionParser):
         found: list[Item] = []
         while not found or self.accept_symbol(","):
             at = self.at
-            self.accept_any("FINAL", "RUNNING")
+            if self.sees("RUNNING"):
+                self.refuse("RUNNING is")
+            self.accept("FINAL")
             value = self.expression()
             self.expect("AS")
             found.append(Item(at, value, self.name()))
@@ -93,8 +96,9 @@ class MatchParser(ExpressionParser):
         if self.accept_symbol("("):
             inside = self._alternatives()
             self.expect_symbol(")")
-            low, high, greedy = self._quantifier()
-            return ("group", inside, low, high, greedy)
+            if self._quantifier() != (1, 1, True):
+                self.refuse("a quantifier behind a group in patterns is")
+            return inside
         name = self.name()
         return ("var", name, *self._quantifier())
 
@@ -114,7 +118,9 @@ class MatchParser(ExpressionParser):
             return 1, 1
         if self.sees_symbol("-"):
             self.refuse(_ONLY_VARIABLES)
-        low = 0 if self.sees_symbol(",") else self.whole_number()
+        if self.sees_symbol(","):
+            raise IllegalArgumentException(f"{self.at}: the least number of rows is missing: {{0,2}} for up to two")
+        low = self.whole_number()
         high: int | None = low
         if self.accept_symbol(","):
             high = None if self.sees_symbol("}") else self.whole_number()

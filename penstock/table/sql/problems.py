@@ -25,7 +25,7 @@ class IllegalStateException(TableException):
 
 
 class IllegalArgumentException(SqlParserException):
-    """Not one statement, but several."""
+    """Not one statement, but several; or a pattern without a least number."""
 
 
 def invalid(at: Position, message: str) -> ValidationException:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from penstock.errors import SqlParserException
-from penstock.table.sql.cursor import Cursor
+from penstock.table.sql import hints
+from penstock.table.sql.hints import Hint
 from penstock.table.sql.match_parser import MatchParser
 from penstock.table.sql.syntax import (
     Aliased,
@@ -32,7 +32,7 @@ from penstock.table.sql.syntax import (
     Window,
     With,
 )
-from penstock.table.sql.tokens import END, QUOTED, WORD, Position
+from penstock.table.sql.tokens import QUOTED, WORD, Position
 
 _NOT_OFFERED = {
     "TABLESAMPLE": "samples of a table are",
@@ -128,8 +128,8 @@ class QueryParser(MatchParser):
             found = True
             if word == "LIMIT":
                 limit = None if self.accept("ALL") else self.whole_number()
-                if self.accept_symbol(","):
-                    offset, limit = limit or 0, self.whole_number()
+                if self.sees_symbol(","):
+                    self.fail("OFFSET, as LIMIT takes one number")
             elif word == "OFFSET":
                 offset = self.whole_number()
                 self.accept_any("ROW", "ROWS")
@@ -147,12 +147,13 @@ class QueryParser(MatchParser):
     # --- SELECT ---
     def _select(self, at: Position) -> Query:
         self.expect("SELECT")
-        self.hints()
+        advice = self.hints()
         distinct = self.accept("DISTINCT")
         if not distinct:
             self.accept("ALL")
         items = self._items()
         source = self._from() if self.accept("FROM") else None
+        hints.check_tables(advice, source)
         where = self.expression() if self.accept("WHERE") else None
         groups = self._groups() if self.accept("GROUP", "BY") else None
         having = self.expression() if self.accept("HAVING") else None
@@ -295,7 +296,7 @@ class QueryParser(MatchParser):
         path = self._table_path()
         if self.sees_symbol("("):
             return FunctionTable(at, self._table_call(at, path))
-        return TableName(at, path, self.hints())
+        return TableName(at, path, self.table_options())
 
     def _table_path(self) -> tuple[str, ...]:
         """Names; a function in FROM may have the name of a reserved word."""
@@ -344,8 +345,8 @@ class QueryParser(MatchParser):
     def argument(self) -> Node:
         at = self.at
         if self.accept("TABLE"):
-            source: Source = TableName(self.at, self.path(), self.hints())
-            if self.sees_symbol("("):
+            source: Source = TableName(self.at, self.path())
+            if self.sees_symbol("(") or self.sees_hint():
                 self.fail('"," or ")"')
             return TableArg(at, source, self._partition())
         if self.sees_symbol("(") and self.sees_query():
@@ -371,34 +372,13 @@ class QueryParser(MatchParser):
         return keys
 
     # --- hints ---
-    def hints(self) -> tuple[tuple[str, str], ...]:
-        """The options of /*+ OPTIONS(...) */. Other hints tell Flink's planner how to join; they change no result."""
-        found: list[tuple[str, str]] = []
+    def hints(self) -> tuple[Hint, ...]:
+        found: list[Hint] = []
         while self.sees_hint():
-            at, text = self.at, self.advance().text
-            try:
-                found += _hint_options(Cursor(text.removeprefix("/*+").removesuffix("*/")))
-            except SqlParserException as problem:
-                raise SqlParserException(f"{at}: the hint {text} cannot be read: {problem}") from problem
+            at = self.at
+            found += hints.read(self.advance().text, at)
         return tuple(found)
 
-
-def _hint_options(hints: Cursor) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    while hints.token.kind != END:
-        name = hints.name()
-        options = _hint_arguments(hints) if hints.accept_symbol("(") else []
-        found += options if name.upper() == "OPTIONS" else []
-        hints.accept_symbol(",")
-    return found
-
-
-def _hint_arguments(hints: Cursor) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    while not hints.accept_symbol(")"):
-        if hints.token.kind == END:
-            hints.fail()
-        key = hints.advance().text
-        if hints.accept_symbol("="):
-            found.append((key, hints.advance().text))
-    return found
+    def table_options(self) -> tuple[tuple[str, str], ...]:
+        """Those of the hint OPTIONS behind a table."""
+        return tuple(one for hint in self.hints() if hint.name == "OPTIONS" for one in hint.options)

@@ -86,6 +86,18 @@ def _unit(parser: ExpressionParser) -> str:
     return _PLURALS.get(word, word)
 
 
+def between_moments(parser: ExpressionParser, value: Node) -> Node | None:
+    """The interval between two moments, if a unit stands behind a difference in brackets: (a - b) DAY."""
+    minus = isinstance(value, Invoke) and value.name == "-" and not value.path
+    if not minus or not parser.sees_any(*UNITS, *_PLURALS):
+        return None
+    assert isinstance(value, Invoke)
+    unit = _unit(parser)
+    if parser.accept("TO"):
+        _unit(parser)
+    return Invoke(value.at, "INTERVAL BETWEEN", (Word(value.at, unit), *value.args))
+
+
 def _moment(parser: ExpressionParser, at: Position) -> Node | None:
     if parser.ahead().kind != STRING:
         return None

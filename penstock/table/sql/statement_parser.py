@@ -62,7 +62,7 @@ class StatementParser(AlterParser):
             self.expect("INTO")
         self.accept("TABLE")
         start, at = self.index, self.at
-        path, options = self.path(), self.hints()
+        path, options = self.path(), self.table_options()
         partition = self._static_partition() if self.accept("PARTITION") else ()
         columns: tuple[str, ...] = ()
         if self.sees_symbol("(") and not self.sees_query():

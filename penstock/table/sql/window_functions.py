@@ -86,9 +86,9 @@ def _key(rex: Rex, data: Node) -> int:
 
 
 def _time_column(kind: str, descriptor: Node, relation: Relation, batch: bool) -> int:
-    if not isinstance(descriptor, Descriptor) or len(descriptor.columns) != 1:
+    if not isinstance(descriptor, Descriptor):
         raise invalid(descriptor.at, f"{kind} takes DESCRIPTOR(column) with the time attribute as second argument")
-    (name,) = descriptor.columns
+    name = descriptor.columns[0]
     if name not in relation.names():
         raise invalid(descriptor.at, f"Column '{name}' not found in the table{suggestion(name, relation.names())}")
     index = relation.names().index(name)

@@ -1,0 +1,59 @@
+"""`table.exec.source.idle-timeout`: a table without rows does not hold the event time of others back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common import Row, Types
+from penstock.table import EnvironmentSettings, Schema, StreamTableEnvironment
+from penstock.testing import OperatorHarness
+
+
+def timed(t_env: StreamTableEnvironment, stream: Any) -> Any:
+    rows = stream.map(Row, Types.ROW_NAMED(["at"], [Types.LONG()]))
+    schema = Schema.new_builder().column("at", "BIGINT").column_by_expression("ts", "TO_TIMESTAMP_LTZ(`at`, 3)")
+    return t_env.from_data_stream(rows, schema.watermark("ts", "ts").build())
+
+
+def united(timeout: str) -> OperatorHarness:
+    """The rows of two tables, each with a watermark of its own."""
+
+    def program(one: Any, other: Any) -> Any:
+        env = one.get_execution_environment()
+        t_env = StreamTableEnvironment.create(env, EnvironmentSettings.in_streaming_mode())
+        t_env.get_config().set("pipeline.auto-watermark-interval", "0 ms")
+        t_env.get_config().set("table.exec.source.idle-timeout", timeout)
+        return t_env.to_data_stream(timed(t_env, one).union_all(timed(t_env, other)))
+
+    return OperatorHarness(program, inputs=2)
+
+
+def watermarks(harness: OperatorHarness) -> list[int]:
+    return [value for kind, value, _ in harness.elements() if kind == "watermark"]
+
+
+def test_a_silent_table_holds_event_time_back() -> None:
+    with united("0 ms") as harness:
+        harness.push(1000, input=1)
+        harness.advance_processing_time(60_000)
+        harness.push(2000, input=1)
+        assert watermarks(harness) == []
+
+
+def test_a_table_that_is_silent_for_too_long_is_not_waited_for() -> None:
+    with united("1 s") as harness:
+        harness.push(1000, input=1)
+        assert watermarks(harness) == []
+        harness.advance_processing_time(60_000)
+        harness.push(2000, input=1)
+        assert watermarks(harness)[-1] == 2000
+
+
+def test_a_row_wakes_it_up() -> None:
+    with united("1 s") as harness:
+        harness.push(1000, input=1)
+        harness.advance_processing_time(60_000)
+        harness.push(2000, input=1)
+        harness.push(2500, input=2)
+        harness.push(9000, input=1)
+        assert watermarks(harness)[-1] == 2500
