@@ -11,20 +11,26 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation, mismatch
 from penstock.common.types import Row
 from penstock.errors import SchemaMismatch, UndecodableRecord
-from penstock.formats.avro_types import from_rows, parsed, row_type_of, to_rows
+from penstock.formats.avro_types import around_none, from_rows, parsed, row_type_of, to_fields, to_rows
 from penstock.formats.blocks import Block, BlocksReader
 from penstock.formats.bulk_writers import WriterFactory
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
-from penstock.formats.libraries import fastavro
+from penstock.formats.libraries import fastavro, has_arrow
+from penstock.formats.together import ReadsTogether
 from penstock.formats.watched import WatchedFile, described
 from penstock.vocabulary.settings.values import expected
+
+if TYPE_CHECKING:
+    from penstock.formats.avro_columns import AvroColumns
+    from penstock.formats.batch_of_rows import RecordBatch
 
 __all__ = [
     "AvroBulkWriters",
@@ -215,7 +221,7 @@ class AvroRowSerializationSchema(SerializationSchema):
         return AvroRowSerializationSchema, (None, self._schema_string)
 
 
-class AvroRowDeserializationSchema(DeserializationSchema):
+class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """Single Avro records in binary form, without a header, as rows."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -223,11 +229,16 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self._schema = parsed(self._schema_string)
         self._type_info = row_type_of(self._schema_string)
         self._convert = to_rows(self._schema_string)
+        self._fields = to_fields(self._schema_string)
         self._read = fastavro().schemaless_reader
 
     def deserialize(self, message: bytes | None) -> Row | None:
         if message is None:
             return None
+        row: Row = self._convert(self._record(message))
+        return row
+
+    def _record(self, message: bytes) -> Any:
         stream = io.BytesIO(message)
         try:
             record = self._read(stream, self._schema, None)
@@ -235,8 +246,26 @@ class AvroRowDeserializationSchema(DeserializationSchema):
             raise UndecodableRecord(f"not a record of the Avro schema: {described(error)}") from None
         if stream.tell() != len(message):
             raise UndecodableRecord(f"{len(message) - stream.tell()} bytes follow the record of the Avro schema")
-        row: Row = self._convert(record)
-        return row
+        return record
+
+    def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
+        try:
+            records = list(map(self._record, messages))
+        except UndecodableRecord:
+            return None
+        found = [(convert, [record.get(name) for record in records]) for name, convert in self._fields]
+        return [values if convert is None else list(map(around_none(convert), values)) for convert, values in found]
+
+    def read_batch(self, messages: list[bytes]) -> RecordBatch | None:
+        return None if self._columns is None else self._columns.read(messages)
+
+    @cached_property
+    def _columns(self) -> AvroColumns | None:
+        if not has_arrow():
+            return None
+        from penstock.formats.avro_columns import AvroColumns
+
+        return AvroColumns.of(self._schema_string)
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info

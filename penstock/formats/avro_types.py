@@ -67,6 +67,14 @@ def to_rows(schema: str) -> Convert:
     return or_same(Shape(parsed(schema)).from_avro(parsed(schema)))
 
 
+def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
+    """The fields of such a row, and what must be done to their values, if anything."""
+    shape = Shape(parsed(schema))
+    return [
+        (field["name"], shape.from_avro(field["type"])) for field in shape.fields_of(shape.resolved(parsed(schema)))
+    ]
+
+
 def from_rows(schema: str) -> Convert:
     """The function that makes a record as fastavro writes it of a row; times without a zone are taken as of UTC."""
     return or_same(Shape(parsed(schema)).to_avro(parsed(schema)))

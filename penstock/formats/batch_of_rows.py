@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, overload
 
-from penstock.common.types import Row
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import Row, rows_from_columns
+from penstock.formats.libraries import pyarrow
 
 RecordBatch = Any
 """A pyarrow.RecordBatch."""
@@ -44,3 +47,34 @@ class BatchOfRows(Sequence[Row]):
         if self._rows is not None:
             return self._rows()
         return Projection(self.batch.schema, None).rows(self.batch)
+
+
+class GatheredRows(BatchOfRows):
+    """Rows whose fields have been gathered in lists. The batch is made only if somebody wants it, and so are Rows."""
+
+    def __init__(self, row_type: RowTypeInfo, columns: Sequence[Sequence[Any]]) -> None:
+        self.row_type = row_type
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return GatheredRows(self.row_type, [column[index] for column in self._columns])
+        return self.rows()[index]
+
+    @cached_property
+    def batch(self) -> RecordBatch:
+        from penstock.formats.arrow_types import converted, to_arrow
+        from penstock.formats.columnar import schema_of
+
+        arrow, schema = pyarrow(), schema_of(self.row_type)
+        arrays = [
+            arrow.array(converted(column, to_arrow(declared)), field.type)
+            for column, declared, field in zip(self._columns, self.row_type.field_types, schema, strict=True)
+        ]
+        return arrow.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def rows(self) -> list[Row]:
+        return rows_from_columns((tuple(self.row_type.get_field_names()), None, self._columns))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, TypeVar
 
@@ -25,6 +26,7 @@ from penstock.formats.contracts import FormatReader, Reject, StreamFormat
 from penstock.formats.csv_files import CsvRecordsReader, parse_options
 from penstock.formats.csv_quotes import Dialect
 from penstock.formats.csv_types import (
+    MISREAD,
     PLAIN,
     FieldsReader,
     LineWriter,
@@ -34,6 +36,7 @@ from penstock.formats.csv_types import (
 )
 from penstock.formats.decimals import produced_type
 from penstock.formats.lines import Lines
+from penstock.formats.together import ReadsTogether
 from penstock.vocabulary.settings.values import expected
 
 __all__ = [
@@ -368,7 +371,7 @@ class CsvRowSerializationSchema(SerializationSchema):
             return CsvRowSerializationSchema(self._options)
 
 
-class CsvRowDeserializationSchema(DeserializationSchema):
+class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """Lines of CSV, one a message, as rows."""
 
     def __init__(self, options: _RowOptions) -> None:
@@ -402,6 +405,27 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         if more is not None:
             raise UndecodableRecord("the message has more than one record")
         return fields
+
+    def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
+        lines = self._lines(messages)
+        if lines is None:
+            return None
+        try:
+            records = list(csv.reader(lines, **self._parse_options))
+            return self._reader.columns(records) if len(records) == len(lines) and all(records) else None
+        except (csv.Error, *MISREAD):
+            return None
+
+    def _lines(self, messages: list[bytes]) -> list[str] | None:
+        """The texts of messages that are one line each, with or without its end."""
+        try:
+            text = b"\n".join(messages).decode()
+            if text.count("\n") != len(messages) - 1:
+                text = b"\n".join([message.removesuffix(b"\n") for message in messages]).decode()
+        except UnicodeDecodeError:
+            return None
+        odd = "\r" in text or (self._options.dialect.comments and "#" in text)
+        return None if odd or text.count("\n") != len(messages) - 1 else text.split("\n")
 
     def get_produced_type(self) -> TypeInformation:
         return produced_type(self._options.type_info)

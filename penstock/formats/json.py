@@ -6,7 +6,7 @@ bytes are base64, and what is not finite is a string such as `"NaN"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
@@ -28,6 +28,7 @@ from penstock.errors import UndecodableRecord
 from penstock.formats.bulk_writers import LinesWriter, WriterFactory
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
 from penstock.formats.json_schema import row_type_of
+from penstock.formats.json_together import ParseStart, parsed_together
 from penstock.formats.json_types import (
     MISREAD,
     RowReading,
@@ -37,6 +38,7 @@ from penstock.formats.json_types import (
     reading_of,
 )
 from penstock.formats.lines import Lines, LinesReader, decoded, decoded_line
+from penstock.formats.together import ReadsTogether
 
 __all__ = [
     "JsonLinesEncoder",
@@ -80,7 +82,7 @@ class JsonRowSerializationSchema(SerializationSchema):
             return JsonRowSerializationSchema(self._type_info)
 
 
-class JsonRowDeserializationSchema(DeserializationSchema):
+class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     """JSON objects as rows. Fields that the row type lacks are ignored, missing ones are None."""
 
     def __init__(
@@ -92,6 +94,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._strict = fail_on_missing_field
         self._ignore = ignore_parse_errors
         self._parse = _parser(has_decimals(self._type_info))
+        self._parse_start = _parse_start(has_decimals(self._type_info))
         self._reading = RowReading(self._type_info, self._strict)
 
     @staticmethod
@@ -111,6 +114,15 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         if self._ignore:
             return None
         raise found
+
+    def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
+        objects = parsed_together(messages, self._parse_start)
+        if objects is None or set(map(type, objects)) != {dict}:
+            return None
+        try:
+            return self._reading.columns(objects)
+        except (*MISREAD, UndecodableRecord):
+            return None
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info
@@ -156,9 +168,13 @@ def _deserialization_schema(type_info: TypeInformation, strict: bool, ignore: bo
     return JsonRowDeserializationSchema(type_info, fail_on_missing_field=strict, ignore_parse_errors=ignore)
 
 
+def _parse_start(decimals: bool) -> ParseStart:
+    return JSONDecoder(parse_float=Decimal if decimals else None).raw_decode
+
+
 def _parser(decimals: bool) -> Callable[[str], Any]:
     """A parser of one JSON value that fails with UndecodableRecord."""
-    parse_start = JSONDecoder(parse_float=Decimal if decimals else None).raw_decode
+    parse_start = _parse_start(decimals)
 
     def parse(text: str) -> Any:
         text = text.strip(" \t\n\r")

@@ -305,11 +305,14 @@ class RowReading:
         """Like `one` for each of some objects; what it raises does not say which object or field it is."""
         if not self._names:
             return [self.one(fields) for fields in objects]
-        columns = [
+        return rows_from_columns((self._names, None, self.columns(objects)))
+
+    def columns(self, objects: Sequence[dict[str, Any]]) -> list[Sequence[Any]]:
+        """The values of the rows that `many` would make, field by field."""
+        return [
             reading.column([fields[name] for fields in objects] if self._strict else [f.get(name) for f in objects])
             for name, reading in zip(self._names, self._readings, strict=True)
         ]
-        return rows_from_columns((self._names, None, columns))
 
     def _field(self, fields: dict[str, Any], name: str, read: Read) -> Any:
         value = fields.get(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from penstock.libraries import optional_library
@@ -17,3 +19,9 @@ def pandas() -> Any:
 
 def fastavro() -> Any:
     return optional_library("fastavro", "Avro needs fastavro", "avro")
+
+
+@cache
+def has_arrow() -> bool:
+    """Whether there is what columns need."""
+    return all(find_spec(name) is not None for name in ("pyarrow", "numpy"))

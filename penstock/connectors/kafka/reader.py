@@ -10,18 +10,12 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from penstock.common.serialization import DeserializationSchema
 from penstock.connectors.base import Fetched, ReaderContext, SourceReader
 from penstock.connectors.kafka.client import Client, is_transient, library
+from penstock.connectors.kafka.decoding import Decoding, Messages
 from penstock.connectors.kafka.offsets import EARLIEST, LATEST, KafkaTopicPartition, OffsetFinder
 from penstock.connectors.kafka.reader_metrics import ReaderMetrics
-from penstock.connectors.kafka.source import (
-    ONE_TRY,
-    KafkaRecord,
-    KafkaRecordDeserializationSchema,
-    KafkaSource,
-    KafkaSplit,
-)
+from penstock.connectors.kafka.source import ONE_TRY, KafkaSource, KafkaSplit
 from penstock.connectors.retrying import Retries
 from penstock.errors import ConnectorError, OffsetOutOfRange
 
@@ -38,7 +32,7 @@ class KafkaReader(SourceReader):
 
     def __init__(self, source: KafkaSource, context: ReaderContext) -> None:
         self._source = source
-        self._decoding = _Decoding(source.deserializer, context)
+        self._decoding = Decoding(source.deserializer, context)
         self._index = context.runtime.get_index_of_this_subtask()
         self._client: Client | None = None
         self._splits: dict[Key, KafkaSplit] = {}
@@ -148,7 +142,7 @@ class KafkaReader(SourceReader):
         if split.stop is not None and behind > split.stop:
             messages = [message for message in messages if message.offset() < split.stop]
         self._measured.consumed.inc(len(messages))
-        values, timestamps, ended = self._decoding.decode(messages, split.split_id, message_type)
+        values, timestamps, ended = self._decoding.decode(Messages(messages, message_type), split.split_id)
         fetched = Fetched(split.split_id, values, timestamps)
         if ended or (split.stop is not None and behind >= split.stop):
             fetched.last = True
@@ -254,52 +248,6 @@ class KafkaReader(SourceReader):
         if self._client is not None:
             self._client.close()
             self._client = None
-
-
-class _Decoding:
-    """From messages to values with timestamps."""
-
-    def __init__(
-        self, schema: DeserializationSchema | KafkaRecordDeserializationSchema, context: ReaderContext
-    ) -> None:
-        self._schema = schema
-        self._context = context
-        self._whole = isinstance(schema, KafkaRecordDeserializationSchema)
-        base = KafkaRecordDeserializationSchema if self._whole else DeserializationSchema
-        self._may_end = getattr(type(schema), "is_end_of_stream", None) is not base.is_end_of_stream
-
-    def decode(self, messages: list[Any], split_id: str, message_type: Any) -> tuple[list[Any], list[int], bool]:
-        raw: list[Any]
-        if self._whole:
-            raw = [_record(message) for message in messages]
-        else:
-            raw = list(map(message_type.value, messages))
-            if None in raw:
-                messages = [message for message in messages if message.value() is not None]
-                raw = list(map(message_type.value, messages))
-        values, kept = self._context.decode(
-            self._schema.deserialize, raw, lambda index: f"{split_id}@{messages[index].offset()}"
-        )
-        timestamps = [timestamp for _, timestamp in map(message_type.timestamp, messages)]
-        if kept is not None:
-            timestamps = [timestamps[index] for index in kept]
-        if self._may_end:
-            for index, value in enumerate(values):
-                if self._schema.is_end_of_stream(value):
-                    return values[:index], timestamps[:index], True
-        return values, timestamps, False
-
-
-def _record(message: Any) -> KafkaRecord:
-    return KafkaRecord(
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        message.key(),
-        message.value(),
-        message.headers() or [],
-        message.timestamp()[1],
-    )
 
 
 class _Outage:

@@ -19,6 +19,7 @@ from penstock.state.key_groups import hashes_of_numbers, hashes_of_tuples, stabl
 from penstock.vocabulary.functions.key_selectors import ColumnKeys, FieldKey, SeveralKeys
 
 if TYPE_CHECKING:
+    from penstock.formats.batch_of_rows import GatheredRows
     from penstock.formats.columnar import Projection
 
 RecordBatch = Any
@@ -206,6 +207,37 @@ class Columns:
         """The position of a field; None if there is no such column."""
         index = field if isinstance(field, int) else self.batch.schema.get_field_index(field)
         return index if 0 <= index < len(self.batch.schema) else None
+
+
+class GatheredColumns(Columns):
+    """Columns of rows whose fields are in lists: neither a batch nor rows are made unless somebody wants them."""
+
+    __slots__ = ("_gathered", "_stamps", "_times")
+
+    def __init__(self, gathered: GatheredRows, stamps: Timestamps) -> None:
+        self._gathered = gathered
+        self._stamps = stamps
+        self._times: Array | None = None
+        self.row_type = gathered.row_type
+
+    def __len__(self) -> int:
+        return len(self._gathered)
+
+    @property
+    def batch(self) -> RecordBatch:
+        return self._gathered.batch
+
+    @property
+    def times(self) -> Array | None:  # type: ignore[override]
+        if self._times is None and self._stamps is not None:
+            self._times = times_of(self._stamps)
+        return self._times
+
+    def rows(self) -> list[Row]:
+        return self._gathered.row_type.fit(self._gathered.rows())
+
+    def timestamps(self) -> Timestamps:
+        return self._stamps
 
 
 def times_of(stamps: Sequence[int | None]) -> Array:

@@ -10,8 +10,8 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors import base
 from penstock.connectors.base import BadRecord, BadRecords, Boundedness, Fetched, ReaderContext
 from penstock.errors import UndecodableRecord
-from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.runtime.core.columns import Columns, times_of
+from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows
+from penstock.runtime.core.columns import Columns, GatheredColumns, times_of
 from penstock.runtime.core.elements import Chunk, Receiver
 from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.functions.slot_contexts import SlotRuntimeContext
@@ -198,6 +198,8 @@ class SplitsReader(Reader):
 
 def _chunk_of(fetched: Fetched) -> Chunk:
     values, stamps = fetched.values, fetched.timestamps
+    if isinstance(values, GatheredRows):
+        return Chunk.of(GatheredColumns(values, stamps))  # type: ignore[arg-type]
     if isinstance(values, BatchOfRows):
         return Chunk.of(Columns(values.batch, None if stamps is None else times_of(stamps)))
     return Chunk(values if isinstance(values, list) else list(values), stamps)  # type: ignore[arg-type]

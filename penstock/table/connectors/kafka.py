@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,15 +11,15 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
-from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema, KafkaSource
+from penstock.connectors.kafka.source import KafkaRecordDeserializationSchema, KafkaSource
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ValidationException
 from penstock.table.connectors.contract import Connector, Declared, Options
-from penstock.table.connectors.messages import Decode, Encode, Prefixed, decoder, encoder, is_changelog
+from penstock.table.connectors.kafka_records import EachRow, Part, Reading, Written, rows_of_record
+from penstock.table.connectors.messages import Prefixed, decoder, encoder, is_changelog
 from penstock.table.plan.nodes import Columns
 
-METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "leader-epoch")
 GUARANTEES = ("at-least-once", "exactly-once", "none")
 STARTS = ("earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets")
 ENDS = ("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets")
@@ -47,9 +46,8 @@ class Kafka(Connector):
         builder.set_deserializer(self._reading(table))
         _known(options)
         options.refuse_unknown()
-        return env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), f"kafka {table.name}").flat_map(
-            _each
-        )
+        stream = env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), f"kafka {table.name}")
+        return stream._then("Flat Map", EachRow(rows_of_record), None)
 
     @staticmethod
     def _topics(builder: Any, options: Options) -> Any:
@@ -74,7 +72,9 @@ class Kafka(Connector):
             else None
         )
         own = Prefixed(options, "value.") if options.text("value.format") else options
-        return _Reading(table, key, decoder(own, value_format, value_columns), self.upserts)
+        return Reading(
+            table, Part(key, key_columns), Part(decoder(own, value_format, value_columns), value_columns), self.upserts
+        )
 
     def takes_changes(self, table: Declared) -> bool:
         return is_changelog(formats(table.options)[1])
@@ -107,13 +107,13 @@ class Kafka(Connector):
         options, key_columns, value_columns = table.options, key_of(table), values_of(table)
         key_format, value_format = formats(options)
         own = Prefixed(options, "value.") if options.text("value.format") else options
-        value = _Part(
+        value = Written(
             encoder(own, value_format, value_columns), [column.name for column in value_columns], self.upserts
         )
         if key_format is None or not key_columns:
             return value, None
         write = encoder(Prefixed(options, "key."), key_format, key_columns)
-        return value, _Part(write, [column.name for column in key_columns], False)
+        return value, Written(write, [column.name for column in key_columns], False)
 
 
 class UpsertKafka(Kafka):
@@ -230,69 +230,3 @@ def _offset(options: Options, prefix: str, mode: str) -> KafkaOffsetsInitializer
         pairs = dict(pair.split(":") for pair in part.split(","))
         found[KafkaTopicPartition(topic, int(pairs["partition"]))] = int(pairs["offset"])
     return KafkaOffsetsInitializer.offsets(found)
-
-
-# --- records ---
-def _each(rows: list[Row]) -> list[Row]:
-    return rows
-
-
-class _Reading(KafkaRecordDeserializationSchema):
-    """All columns of a record: of its key, its value, and what Kafka knows of it."""
-
-    def __init__(self, table: Declared, key: Decode | None, value: Decode, upserts: bool) -> None:
-        self._names = [column.name for column in table.columns]
-        self._make = Row(*self._names)
-        self._metadata = [(table.columns[index].name, name) for index, name in table.metadata]
-        self._key_names = [column.name for column in key_of(table)]
-        self._key, self._value, self._upserts = key, value, upserts
-        unknown = [name for _, name in self._metadata if name.removeprefix("value.") not in METADATA]
-        if unknown:
-            known = ", ".join(METADATA)
-            raise ValidationException(f"table {table.name}: Kafka has no metadata '{unknown[0]}'; there are: {known}")
-
-    def deserialize(self, record: KafkaRecord) -> list[Row]:
-        keys: dict[str, Any] = {}
-        if self._key is not None and record.key is not None:
-            keys = dict(zip(self._key_names, self._key(record.key)[0], strict=True))
-        if not record.value:
-            return [self._row(keys, {}, record, RowKind.DELETE)] if self._upserts and record.value is None else []
-        return [
-            self._row(keys, value.as_dict(), record, RowKind.UPDATE_AFTER if self._upserts else value.get_row_kind())
-            for value in self._value(record.value)
-        ]
-
-    def _row(self, keys: dict[str, Any], values: dict[str, Any], record: KafkaRecord, kind: RowKind) -> Row:
-        found = {**values, **keys, **{name: _about(record, what) for name, what in self._metadata}}
-        row: Row = self._make(*[found.get(name) for name in self._names])
-        row.set_row_kind(kind)
-        return row
-
-
-def _about(record: KafkaRecord, what: str) -> Any:
-    if what == "timestamp":
-        return datetime.datetime.fromtimestamp(record.timestamp / 1000, datetime.UTC)
-    if what == "timestamp-type":
-        return "CreateTime"
-    if what == "headers":
-        return dict(record.headers)
-    if what == "leader-epoch":
-        return None
-    return getattr(record, what)
-
-
-class _Part(SerializationSchema):
-    """Writes some columns of a row; a row that deletes has no value where the last one of a key counts."""
-
-    def __init__(self, write: Encode, names: list[str], deletes: bool) -> None:
-        self._write = write
-        self._names = names
-        self._make = Row(*names)
-        self._deletes = deletes
-
-    def serialize(self, value: Row) -> Any:
-        if self._deletes and value.get_row_kind() is RowKind.DELETE:
-            return None
-        row: Row = self._make(*value.get_fields_by_names(self._names))
-        row.set_row_kind(value.get_row_kind())
-        return self._write(row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializa
 from penstock.table import types as t
 from penstock.table.connectors.contract import Options
 from penstock.table.connectors.formats import CHANGELOGS, json_texts, row_texts, row_type
+from penstock.table.connectors.message_columns import MessageColumns, RawColumn, SchemaColumns
 from penstock.table.plan.nodes import Columns
 
 Decode = Callable[[bytes], "list[Row]"]
@@ -45,16 +47,20 @@ def decoder(options: Options, name: str, columns: Columns) -> Decode:
     if name == "raw":
         return _raw_decoder(options, columns)
     ignores = options.flag(f"{name}.ignore-parse-errors")
-    read = _row_schema(options, name, columns).deserialize
-    return _Plain(read, ignores)
+    schema = _row_schema(options, name, columns)
+    return _Plain(schema.deserialize, ignores, SchemaColumns(schema, columns) if columns else None)
 
 
 class _Plain:
     """One row for each message; a bad one is left out if that is wanted."""
 
-    def __init__(self, read: Callable[[bytes], Row | None], ignores: bool) -> None:
+    def __init__(
+        self, read: Callable[[bytes], Row | None], ignores: bool, columns: MessageColumns | None = None
+    ) -> None:
         self._read = read
         self._ignores = ignores
+        self.columns = columns
+        """How many messages are read at once."""
 
     def __call__(self, message: bytes) -> list[Row]:
         try:
@@ -187,9 +193,10 @@ def _raw_decoder(options: Options, columns: Columns) -> Decode:
     options.text("raw.endianness")
     name, kind = _only(options, columns)
     make = Row(name)
-    if isinstance(kind, (t.VarCharType, t.CharType)):
-        return lambda message: [make(message.decode(charset))]
-    return lambda message: [make(message)]
+    if not isinstance(kind, (t.VarCharType, t.CharType)):
+        return _Plain(make, False, RawColumn(kind))
+    whole = RawColumn(kind) if codecs.lookup(charset).name == "utf-8" else None
+    return _Plain(lambda message: make(message.decode(charset)), False, whole)
 
 
 def _only(options: Options, columns: Columns) -> tuple[str, t.DataType]:

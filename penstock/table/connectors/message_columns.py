@@ -1,0 +1,79 @@
+"""Messages of a table as columns: what their rows would become, without the rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import pyarrow as pa
+
+from penstock.formats.together import ReadsTogether
+from penstock.table import types as t
+from penstock.table.arrow import array_of, arrow_type
+from penstock.table.plan.nodes import Columns
+
+LEAST_BATCH = 50
+"""Fewer messages are not read as a record batch, of which each call costs what a hundred values do."""
+READING_FAILS = (pa.ArrowException, ValueError, TypeError, KeyError, ArithmeticError, AttributeError)
+"""What a value raises that does not fit its column. The rows tell which one it is."""
+_WHOLE = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
+
+
+class MessageColumns(ABC):
+    """Reads messages as the columns of a table."""
+
+    @abstractmethod
+    def arrays(self, messages: list[bytes]) -> list[pa.Array] | None:
+        """A column for each of the table, with a value for each message; None if the rows must be looked at."""
+
+
+class SchemaColumns(MessageColumns):
+    """Reads what a deserialization schema reads."""
+
+    def __init__(self, schema: ReadsTogether, columns: Columns) -> None:
+        self._schema = schema
+        self._types = [column.type for column in columns]
+
+    def arrays(self, messages: list[bytes]) -> list[pa.Array] | None:
+        if not messages:
+            return [array_of([], declared) for declared in self._types]
+        try:
+            return self._of_batch(messages) or self._of_lists(messages)
+        except READING_FAILS:
+            return None
+
+    def _of_batch(self, messages: list[bytes]) -> list[pa.Array] | None:
+        batch = self._schema.read_batch(messages) if len(messages) >= LEAST_BATCH else None
+        if batch is None:
+            return None
+        return [_fitted(column, declared) for column, declared in zip(batch.columns, self._types, strict=True)]
+
+    def _of_lists(self, messages: list[bytes]) -> list[pa.Array] | None:
+        found = self._schema.read_columns(messages)
+        if found is None:
+            return None
+        return [array_of(values, declared) for values, declared in zip(found, self._types, strict=True)]
+
+
+def _fitted(column: pa.Array, declared: t.DataType) -> pa.Array:
+    """A column in the form of its type. Only what is certain to be the same value is cast."""
+    wanted = arrow_type(declared)
+    if column.type == wanted:
+        return column
+    if isinstance(declared, _WHOLE) and pa.types.is_signed_integer(column.type):
+        return column.cast(wanted)
+    if isinstance(declared, t.LocalZonedTimestampType) and column.type == pa.timestamp("us"):
+        return column.cast(wanted)
+    raise ValueError(f"{column.type} is not {wanted}")
+
+
+class RawColumn(MessageColumns):
+    """Messages that are one text or some bytes each."""
+
+    def __init__(self, declared: t.DataType) -> None:
+        self._type = arrow_type(declared)
+
+    def arrays(self, messages: list[bytes]) -> list[pa.Array] | None:
+        try:
+            return [pa.array(messages, pa.binary()).cast(self._type)]
+        except pa.ArrowException:
+            return None

@@ -1,0 +1,165 @@
+"""Messages read at once against the same messages one by one: the same rows, or none, so that one by one tells why."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.common import Types
+from penstock.connectors.base import Fetched
+from penstock.formats import together
+from penstock.formats.avro import AvroRowDeserializationSchema
+from penstock.formats.batch_of_rows import BatchOfRows
+from penstock.formats.csv import CsvRowDeserializationSchema
+from penstock.formats.json import JsonRowDeserializationSchema
+from penstock.runtime.core.columns import Columns
+from penstock.runtime.core.elements import Chunk
+from penstock.runtime.sources.split_source import _chunk_of
+from tests.model.message_parts import (
+    KINDS,
+    avro_messages,
+    avro_schemas,
+    csv_messages,
+    fields_of,
+    json_messages,
+)
+
+EXAMPLES = settings(max_examples=600)
+
+
+@pytest.fixture(autouse=True)
+def all_of_them(monkeypatch):
+    """Even one message is read in the fast way, and as columns."""
+    monkeypatch.setattr(together, "LEAST_TOGETHER", 1)
+    monkeypatch.setattr(together, "LEAST_COLUMNS", 1)
+
+
+def row_type(fields):
+    return Types.ROW_NAMED([name for name, _ in fields], [KINDS[kind][0] for _, kind in fields])
+
+
+def one_by_one(schema, messages):
+    """Rows, or the first error."""
+    try:
+        return [schema.deserialize(message) for message in messages]
+    except Exception as error:
+        return error
+
+
+def told(declared, rows):
+    """What programs would see, to the last bit."""
+    return list(map(repr, declared.fit(rows)))
+
+
+def check(schema, messages):
+    """Compare; the rows that were read at once, None if they were not."""
+    found = together.MessagesTogether.of(schema).rows(messages)
+    expected = one_by_one(schema, messages)
+    if found is None:
+        return None
+    assert not isinstance(expected, Exception), f"one by one: {expected}"
+    declared = schema.get_produced_type()
+    assert told(declared, list(found)) == told(declared, expected)
+    chunk = _chunk_of(Fetched("split", found, list(range(len(messages)))))
+    assert list(map(repr, fitted(chunk, declared).values)) == told(declared, expected)
+    assert chunk.timestamps == list(range(len(messages)))
+    if isinstance(found, BatchOfRows):
+        columns = Columns(found.batch).declared_as(declared)
+        assert columns is not None
+        assert list(map(repr, columns.rows())) == told(declared, expected)
+    return found
+
+
+def fitted(chunk, declared):
+    """The chunk as it leaves its chain."""
+    columns = None if chunk.columns is None else chunk.columns.declared_as(declared)
+    return Chunk(declared.fit(chunk.values)) if columns is None else Chunk.of(columns)
+
+
+@EXAMPLES
+@given(st.data(), fields_of(), st.sampled_from(["plain", "strict", "lenient"]))
+def test_json(data, fields, mode):
+    schema = JsonRowDeserializationSchema(
+        row_type(fields), fail_on_missing_field=mode == "strict", ignore_parse_errors=mode == "lenient"
+    )
+    check(schema, data.draw(json_messages(fields)))
+
+
+@given(st.data(), fields_of(("LONG", "DOUBLE", "STRING", "BOOLEAN", "ROW")))
+def test_json_that_is_sound_is_read_at_once(data, fields):
+    schema = JsonRowDeserializationSchema(row_type(fields))
+    assert check(schema, data.draw(json_messages(fields, broken=False))) is not None
+
+
+def test_what_is_json_only_together_is_no_json():
+    schema = JsonRowDeserializationSchema(Types.ROW_NAMED(["a"], [Types.LIST(Types.LONG())]))
+    for messages in (
+        [b'{"a":[1', b"2]}", b"{},{}"],
+        [b'{"a":[]', b'"b":1}', b"{},{}"],
+        [b'{"x":"', b'"}', b"{},{}"],
+        [b"{}]", b"[{}"],
+        [b"", b"{},{}"],
+    ):
+        assert together.MessagesTogether.of(schema).rows(messages) is None
+        assert isinstance(one_by_one(schema, messages), Exception)
+
+
+@EXAMPLES
+@given(st.data(), fields_of(("BOOLEAN", "BYTE", "LONG", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP", "DECIMAL")))
+def test_csv(data, fields):
+    builder = CsvRowDeserializationSchema.Builder(row_type(fields))
+    if data.draw(st.booleans()):
+        builder.set_null_literal("n/a")
+    builder.set_allow_comments(data.draw(st.booleans())).set_ignore_parse_errors(data.draw(st.booleans()))
+    check(builder.build(), data.draw(csv_messages(fields)))
+
+
+@EXAMPLES
+@given(st.data(), avro_schemas())
+def test_avro(data, schema_and_records):
+    schema, records = schema_and_records
+    messages = data.draw(avro_messages(schema, records))
+    check(AvroRowDeserializationSchema(avro_schema_string=json.dumps(schema)), messages)
+
+
+def test_avro_that_is_sound_is_read_as_columns():
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": ["null", "long"]}]}
+    found = check(AvroRowDeserializationSchema(avro_schema_string=json.dumps(schema)), [b"\x00", b"\x02\x04"])
+    assert isinstance(found, BatchOfRows)
+
+
+def test_what_columns_cannot_hold_stays_rows():
+    texts = JsonRowDeserializationSchema(Types.ROW_NAMED(["a"], [Types.STRING()]))
+    for half in (b'"\\ud800"', b'"\\\\ud83d\\ude00"', b'"\\uDE00\\uD83D"'):
+        assert check(texts, [b'{"a":%s}' % half, b"{}"]) is None
+    assert isinstance(check(texts, [b'{"a":"\\ud83d\\ude00"}', b'{"a":"\\\\ud800"}']), BatchOfRows)
+    times = JsonRowDeserializationSchema(Types.ROW_NAMED(["a"], [Types.SQL_TIME()]))
+    assert isinstance(check(times, [b'{"a":"10:00+02:00"}', b"{}"]), list)
+
+
+def test_texts_of_avro_are_utf_8():
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}
+    reading = AvroRowDeserializationSchema(avro_schema_string=json.dumps(schema))
+    assert check(reading, [b"\x02a", b"\x02\xff"]) is None
+    assert check(reading, [b"\x02a", b"\x04\xc3\xa4"]) is not None
+
+
+def test_a_schema_with_its_own_way_to_read_is_asked_for_each_message():
+    class Own(JsonRowDeserializationSchema):
+        def deserialize(self, message):
+            return None
+
+    assert together.MessagesTogether.of(Own(Types.ROW_NAMED(["a"], [Types.LONG()]))) is None
+
+
+def test_what_fails_again_and_again_is_tried_less_and_less():
+    reading = together.MessagesTogether.of(JsonRowDeserializationSchema(Types.ROW_NAMED(["a"], [Types.LONG()])))
+    tries, read = [], reading._read
+    reading._read = lambda messages: tries.append(1) or read(messages)
+    for _ in range(200):
+        assert reading.rows([b"nonsense"]) is None
+    assert len(tries) < 10
+    for _ in range(200):
+        reading.rows([b"{}"])
+    assert len(tries) > 100
