@@ -24,7 +24,7 @@ from penstock.formats.blocks import Block, BlocksReader
 from penstock.formats.bulk_writers import WriterFactory
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
 from penstock.formats.libraries import fastavro, has_arrow
-from penstock.formats.together import ReadsTogether
+from penstock.formats.together import ReadsTogether, WritesTogether
 from penstock.formats.watched import WatchedFile, described
 from penstock.vocabulary.settings.values import expected
 
@@ -199,7 +199,7 @@ def _misfit(value: Any, error: Exception) -> Exception:
 
 
 # --- messages ---
-class AvroRowSerializationSchema(SerializationSchema):
+class AvroRowSerializationSchema(SerializationSchema, WritesTogether):
     """Rows as single Avro records in binary form, without a header."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
@@ -216,6 +216,13 @@ class AvroRowSerializationSchema(SerializationSchema):
         except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
             raise _misfit(value, error) from None
         return stream.getvalue()
+
+    def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
+        return None if self._columns is None else self._columns.write(batch)
+
+    @cached_property
+    def _columns(self) -> AvroColumns | None:
+        return _columns_of(self._schema_string)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AvroRowSerializationSchema, (None, self._schema_string)
@@ -261,17 +268,22 @@ class AvroRowDeserializationSchema(DeserializationSchema, ReadsTogether):
 
     @cached_property
     def _columns(self) -> AvroColumns | None:
-        if not has_arrow():
-            return None
-        from penstock.formats.avro_columns import AvroColumns
-
-        return AvroColumns.of(self._schema_string)
+        return _columns_of(self._schema_string)
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AvroRowDeserializationSchema, (None, self._schema_string)
+
+
+def _columns_of(schema: str) -> AvroColumns | None:
+    """Reads and writes many messages; None if only one at a time can be."""
+    if not has_arrow():
+        return None
+    from penstock.formats.avro_columns import AvroColumns
+
+    return AvroColumns.of(schema)
 
 
 def _schema_string(record_class: str | None, avro_schema_string: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Many messages of one Avro record each, read as columns: field by field for all messages at once.
+"""Many messages of one Avro record each, read and written as columns: field by field for all messages at once.
 
 The fields of a record follow each other without names or lengths. So the place of a field is known for every message
 once all fields before it have been read, and a few calls of NumPy read it in all messages. What a schema may have is
@@ -13,21 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from penstock.formats.avro_bytes import Input, Misfit, Places, Run, messages_of, written_longs, written_wide
 from penstock.formats.avro_types import Shape, is_null, parsed
 
-Places = np.ndarray[Any, np.dtype[np.int64]]
 _DAY_MICROS = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """From the year 1 to the year 9999, in days since 1970."""
 
 
-class Misfit(Exception):
-    """Some message must be looked at by itself."""
-
-
 class AvroColumns:
-    """Reads messages of a schema."""
+    """Reads and writes messages of a schema."""
 
     def __init__(self, root: _Record) -> None:
         self._root = root
@@ -44,7 +41,7 @@ class AvroColumns:
     def read(self, messages: list[bytes]) -> pa.RecordBatch | None:
         """The records of the messages as a batch; None if the messages must be looked at one by one."""
         ends = np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)))
-        input = _Input(np.frombuffer(b"".join(messages), np.uint8), ends)
+        input = Input(np.frombuffer(b"".join(messages), np.uint8), ends)
         starts = np.concatenate(([0], ends[:-1]))
         try:
             record, behind = self._root.read(input, starts, ends)
@@ -54,62 +51,24 @@ class AvroColumns:
             return None
         return pa.RecordBatch.from_struct_array(record)
 
-
-class _Input:
-    """The bytes of all messages, one after the other."""
-
-    def __init__(self, data: Any, ends: Places) -> None:
-        self.data = data
-        self.ends = ends
-
-    def bytes_at(self, at: Places, end: Places) -> Any:
-        if (at >= end).any():
-            raise Misfit
-        return self.data[at]
-
-    def longs(self, at: Places, end: Places) -> tuple[Places, Places]:
-        """Numbers of variable length, and where they end."""
-        lowest = self.bytes_at(at, end)
-        found = (lowest & 0x7F).astype(np.uint64)
-        behind = at + 1
-        longer, shift = np.flatnonzero(lowest & 0x80), 7
-        while longer.size:
-            part = self.bytes_at(behind[longer], end[longer])
-            if shift > 63 or (shift == 63 and (part > 1).any()):
-                raise Misfit
-            found[longer] |= (part & 0x7F).astype(np.uint64) << np.uint64(shift)
-            behind[longer] += 1
-            longer, shift = longer[(part & 0x80) != 0], shift + 7
-        negative = -(found & np.uint64(1)).astype(np.int64)
-        return (found >> np.uint64(1)).astype(np.int64) ^ negative, behind
-
-    def wide(self, at: Places, end: Places, kind: str) -> tuple[Any, Places]:
-        """Numbers of a fixed width."""
-        width = np.dtype(kind).itemsize
-        behind = at + width
-        if (behind > end).any():
-            raise Misfit
-        return self.data[at[:, None] + np.arange(width)].view(kind).reshape(-1), behind
-
-    def runs(self, at: Places, lengths: Places, end: Places) -> tuple[pa.Buffer, pa.Buffer, Places]:
-        """Bytes from places on: offsets, the bytes themselves, and where they end."""
-        behind = at + lengths
-        if (lengths < 0).any() or (behind > end).any() or (behind < at).any():
-            raise Misfit
-        offsets = np.zeros(len(at) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        total = int(offsets[-1])
-        if total >= 1 << 31:
-            raise Misfit
-        places = np.repeat(at - offsets[:-1], lengths) + np.arange(total)
-        return pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self.data[places]), behind
+    def write(self, batch: pa.RecordBatch) -> list[bytes] | None:
+        """A message for each row; None if the rows must be looked at."""
+        try:
+            return messages_of(self._root.runs(batch))
+        except (Misfit, pa.ArrowInvalid):
+            return None
 
 
 class _Field(ABC):
     """How one part of a schema is read from places in the input."""
 
     @abstractmethod
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]: ...
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+        """The column of some messages, whose bytes begin at some places, and where these bytes end."""
+
+    @abstractmethod
+    def write(self, column: pa.Array) -> list[Run]:
+        """The bytes of a column that has no nulls."""
 
 
 class _Whole(_Field):
@@ -118,52 +77,82 @@ class _Whole(_Field):
     def __init__(self, kind: pa.DataType, lowest: int, highest: int, factor: int = 1) -> None:
         self._kind, self._lowest, self._highest, self._factor = kind, lowest, highest, factor
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         found, behind = input.longs(at, end)
         if found.size and (found.min() < self._lowest or found.max() > self._highest):
             raise Misfit
         numbers = pa.array(found * self._factor)
         return (numbers.cast(pa.int32()) if self._kind.bit_width == 32 else numbers).cast(self._kind), behind
 
+    def write(self, column: pa.Array) -> list[Run]:
+        if pa.types.is_signed_integer(self._kind) and pa.types.is_signed_integer(column.type):
+            column = column.cast(self._kind)
+        numbers = _of_type(column, self._kind).cast(pa.int32() if self._kind.bit_width == 32 else pa.int64())
+        found = numbers.to_numpy().astype(np.int64) // self._factor
+        if found.size and (found.min() < self._lowest or found.max() > self._highest):
+            raise Misfit
+        return [written_longs(found)]
+
 
 class _Floating(_Field):
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         found, behind = input.wide(at, end, self._kind)
         return pa.array(found), behind
 
+    def write(self, column: pa.Array) -> list[Run]:
+        if column.type not in (pa.float32(), pa.float64()) or column.type.bit_width > 8 * np.dtype(self._kind).itemsize:
+            raise Misfit
+        return [written_wide(np.ascontiguousarray(column.to_numpy().astype(self._kind)))]
+
 
 class _Boolean(_Field):
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         found = input.bytes_at(at, end)
         if (found > 1).any():
             raise Misfit
         return pa.array(found == 1), at + 1
+
+    def write(self, column: pa.Array) -> list[Run]:
+        return [written_wide(_of_type(column, pa.bool_()).to_numpy(zero_copy_only=False).astype(np.uint8))]
 
 
 class _Text(_Field):
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         lengths, begin = input.longs(at, end)
         offsets, data, behind = input.runs(begin, lengths, end)
         found = pa.Array.from_buffers(self._kind, len(at), [None, offsets, data])
         found.validate(full=True)  # that a text is UTF-8
         return found, behind
 
+    def write(self, column: pa.Array) -> list[Run]:
+        _, offsets, data = _of_type(column, self._kind).buffers()
+        places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        whole = np.frombuffer(data or b"", np.uint8)[places[0] : places[-1]]
+        lengths = np.diff(places)
+        return [written_longs(lengths), (whole, lengths)]
+
 
 class _Enum(_Field):
     def __init__(self, symbols: list[str]) -> None:
         self._symbols = pa.array(symbols, pa.string())
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         found, behind = input.longs(at, end)
         if found.size and (found.min() < 0 or found.max() >= len(self._symbols)):
             raise Misfit
         return self._symbols.take(pa.array(found)), behind
+
+    def write(self, column: pa.Array) -> list[Run]:
+        found = pc.index_in(_of_type(column, pa.string()), self._symbols)
+        if found.null_count:
+            raise Misfit
+        return [written_longs(found.to_numpy().astype(np.int64))]
 
 
 class _Nullable(_Field):
@@ -172,7 +161,7 @@ class _Nullable(_Field):
         self._null = null
         """Which branch of the union is null."""
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         branch, behind = input.longs(at, end)
         if ((branch != 0) & (branch != 1)).any():
             raise Misfit
@@ -182,17 +171,52 @@ class _Nullable(_Field):
         found, behind[there] = self._field.read(input, behind[there], end[there])
         return found.take(pa.array(np.cumsum(there) - 1, mask=~there)), behind
 
+    def write(self, column: pa.Array) -> list[Run]:
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        branch = np.where(there, 1 - self._null, self._null)
+        if there.all():
+            return [written_longs(branch), *self._field.write(column)]
+        runs, lengths = self._field.write(column.filter(pa.array(there))), []
+        for _, own in runs:
+            lengths.append(np.zeros(len(there), np.int64))
+            lengths[-1][there] = own
+        return [written_longs(branch), *((data, own) for (data, _), own in zip(runs, lengths, strict=True))]
+
 
 class _Record(_Field):
     def __init__(self, fields: list[tuple[str, _Field]]) -> None:
         self._fields = fields
 
-    def read(self, input: _Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
+    def read(self, input: Input, at: Places, end: Places) -> tuple[pa.Array, Places]:
         columns = []
         for _, field in self._fields:
             column, at = field.read(input, at, end)
             columns.append(column)
         return pa.StructArray.from_arrays(columns, [name for name, _ in self._fields]), at
+
+    def write(self, column: pa.Array) -> list[Run]:
+        if not pa.types.is_struct(column.type):
+            raise Misfit
+        return self.runs(pa.RecordBatch.from_struct_array(column))
+
+    def runs(self, batch: pa.RecordBatch) -> list[Run]:
+        """The bytes of columns, which are found by their names."""
+        return [run for name, field in self._fields for run in field.write(_column(batch, name, field))]
+
+
+def _column(batch: pa.RecordBatch, name: str, field: _Field) -> pa.Array:
+    if batch.schema.names.count(name) != 1:
+        raise Misfit
+    column = batch.column(name)
+    if column.null_count and not isinstance(field, _Nullable):
+        raise Misfit
+    return column
+
+
+def _of_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type != kind:
+        raise Misfit
+    return column
 
 
 _INT, _LONG = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)

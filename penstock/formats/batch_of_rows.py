@@ -17,6 +17,9 @@ RecordBatch = Any
 class BatchOfRows(Sequence[Row]):
     """The rows of a batch."""
 
+    timestamps: Sequence[int | None] | None = None
+    """The event times of the rows, for who writes them."""
+
     def __init__(self, batch: RecordBatch, rows: Callable[[], list[Row]] | None = None) -> None:
         """`rows` makes them; without it they are what the types of the columns say."""
         self.batch = batch

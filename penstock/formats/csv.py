@@ -12,6 +12,7 @@ import io
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import IO, Any, TypeVar
 
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
@@ -20,7 +21,8 @@ from penstock.common.serialization import BulkWriter, BulkWriterFactory, Deseria
 from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
-from penstock.errors import SchemaMismatch, UndecodableRecord
+from penstock.errors import SchemaMismatch, TypeMismatch, UndecodableRecord
+from penstock.formats.batch_of_rows import RecordBatch
 from penstock.formats.bulk_writers import LinesWriter, WriterFactory
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
 from penstock.formats.csv_files import CsvRecordsReader, parse_options
@@ -36,7 +38,7 @@ from penstock.formats.csv_types import (
 )
 from penstock.formats.decimals import produced_type
 from penstock.formats.lines import Lines
-from penstock.formats.together import ReadsTogether
+from penstock.formats.together import ReadsTogether, WritesTogether, schema_of_batches
 from penstock.vocabulary.settings.values import expected
 
 __all__ = [
@@ -338,7 +340,7 @@ class _RowBuilder:
         return self._with(dialect=replace(self._options.dialect, **changes))
 
 
-class CsvRowSerializationSchema(SerializationSchema):
+class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
     """Rows as lines of CSV, in UTF-8."""
 
     def __init__(self, options: _RowOptions) -> None:
@@ -347,6 +349,22 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         return (self._writer.line(value) + self._options.line_end).encode()
+
+    def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
+        if self._of_batches is None or not batch.schema.equals(self._of_batches):
+            return None
+        return self.write_columns([column.to_pylist() for column in batch.columns])
+
+    def write_columns(self, columns: Sequence[Sequence[Any]]) -> list[bytes] | None:
+        """Messages of rows whose fields are in lists, in the form of their types; None if one of them is not."""
+        try:
+            return [(line + self._options.line_end).encode() for line in self._writer.lines_of(columns)]
+        except (TypeMismatch, *MISREAD):
+            return None
+
+    @cached_property
+    def _of_batches(self) -> Any | None:
+        return schema_of_batches(self._options.type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowSerializationSchema, (self._options,)

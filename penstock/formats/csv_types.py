@@ -144,7 +144,10 @@ class LineWriter:
         """The lines of some rows, without line ends."""
         if not values:
             return []
-        columns = zip(*self._row_type.fit(values), strict=True)
+        return self.lines_of(list(zip(*self._row_type.fit(values), strict=True)))
+
+    def lines_of(self, columns: Sequence[Sequence[Any]]) -> list[str]:
+        """The lines of rows whose fields are given column by column, in the form of their types."""
         written = [self._column(write, column) for write, column in zip(self._writers, columns, strict=True)]
         lines = map(self._dialect.delimiter.join, zip(*written, strict=True))
         return [self._marked_line(line) for line in lines]

@@ -25,6 +25,7 @@ from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.errors import UndecodableRecord
+from penstock.formats.batch_of_rows import RecordBatch
 from penstock.formats.bulk_writers import LinesWriter, WriterFactory
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
 from penstock.formats.json_schema import row_type_of
@@ -36,9 +37,10 @@ from penstock.formats.json_types import (
     has_decimals,
     plain_text,
     reading_of,
+    rows_writer_of,
 )
 from penstock.formats.lines import Lines, LinesReader, decoded, decoded_line
-from penstock.formats.together import ReadsTogether
+from penstock.formats.together import ReadsTogether, WritesTogether, schema_of_batches
 
 __all__ = [
     "JsonLinesEncoder",
@@ -50,7 +52,7 @@ __all__ = [
 
 
 # --- messages ---
-class JsonRowSerializationSchema(SerializationSchema):
+class JsonRowSerializationSchema(SerializationSchema, WritesTogether):
     """Rows as JSON objects, in UTF-8."""
 
     def __init__(self, type_info: TypeInformation) -> None:
@@ -63,6 +65,26 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         return self._write(value).encode()
+
+    def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
+        if self._of_batches is None or not batch.schema.equals(self._of_batches):
+            return None
+        return self.write_columns([column.to_pylist() for column in batch.columns])
+
+    def write_columns(self, columns: Sequence[Sequence[Any]]) -> list[bytes] | None:
+        """Messages of rows whose fields are in lists, in the form of their types; None if one of them is not."""
+        try:
+            return [text.encode() for text in self._write_rows(columns)]
+        except MISREAD:
+            return None
+
+    @cached_property
+    def _write_rows(self) -> Callable[[Sequence[Sequence[Any]]], list[str]]:
+        return rows_writer_of(self._type_info)
+
+    @cached_property
+    def _of_batches(self) -> Any | None:
+        return schema_of_batches(self._type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonRowSerializationSchema, (self._type_info,)

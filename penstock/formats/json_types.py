@@ -155,9 +155,7 @@ def _write_bytes(value: bytes) -> str:
 
 def _row_writer(declared: RowTypeInfo) -> Write:
     writers = [writer_of(part) for part in declared.field_types]
-    names = (encode_basestring(name).replace("%", "%%") for name in declared.get_field_names())
-    template = "{" + ",".join(f"{name}:%s" for name in names) + "}"
-    own_names = declared.field_names
+    template, own_names = _row_template(declared), declared.field_names
 
     def write_row(row: Any) -> str:
         kind = type(row)
@@ -166,6 +164,31 @@ def _row_writer(declared: RowTypeInfo) -> Write:
         return template % tuple([write(value) for write, value in zip(writers, row, strict=True)])
 
     return write_row
+
+
+def rows_writer_of(declared: RowTypeInfo) -> Callable[[Sequence[Sequence[Any]]], list[str]]:
+    """The function that writes rows whose fields are given column by column, in the form of their types."""
+    writers = [_column_writer(part) for part in declared.field_types]
+    template = _row_template(declared)
+    return lambda columns: list(
+        map(template.__mod__, zip(*[write(own) for write, own in zip(writers, columns, strict=True)], strict=True))
+    )
+
+
+def _column_writer(declared: TypeInformation) -> Callable[[Sequence[Any]], list[str]]:
+    write = int.__repr__ if isinstance(declared, IntegerTypeInfo) else _writer(declared)
+
+    def write_column(values: Sequence[Any]) -> list[str]:
+        if None in values:
+            return ["null" if value is None else write(value) for value in values]
+        return list(map(write, values))
+
+    return write_column
+
+
+def _row_template(declared: RowTypeInfo) -> str:
+    names = (encode_basestring(name).replace("%", "%%") for name in declared.get_field_names())
+    return "{" + ",".join(f"{name}:%s" for name in names) + "}"
 
 
 def _tuple_writer(declared: TupleTypeInfo) -> Write:

@@ -31,6 +31,20 @@ class ReadsTogether:
         return None
 
 
+class WritesTogether:
+    """A serialization schema that can write many rows at once, with the same result as one by one."""
+
+    def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
+        """A message for each row of a batch; None if the rows must be looked at."""
+        return None
+
+
+def writes_together(schema: Any) -> bool:
+    """Whether a schema writes many rows as it writes one."""
+    own = next((kind for kind in type(schema).__mro__ if "serialize" in vars(kind)), None)
+    return own is not None and "write_batch" in vars(own)
+
+
 def reads_together(schema: Any) -> bool:
     """Whether a schema reads many messages as it reads one: a class with its own way to read one might not."""
     own = next((kind for kind in type(schema).__mro__ if "deserialize" in vars(kind)), None)
@@ -103,6 +117,15 @@ def holds_times(row_type: RowTypeInfo) -> bool:
     from penstock.formats import arrow_types
 
     return arrow_types.holds_times(row_type)
+
+
+def schema_of_batches(row_type: RowTypeInfo) -> Any | None:
+    """The schema of batches that hold just what rows of a type do; None if there is none."""
+    if not has_arrow() or not row_type.field_types or not says_all(row_type):
+        return None
+    from penstock.formats.columnar import schema_of
+
+    return schema_of(row_type)
 
 
 def says_all(row_type: RowTypeInfo) -> bool:

@@ -12,8 +12,9 @@ from penstock.table.connectors.kafka import Kafka, UpsertKafka
 from penstock.table.connectors.messages import avro_schema
 from penstock.table.plan.nodes import Column
 from penstock.table.runtime.records import FromRecords
+from penstock.table.runtime.scans import ToRows, values_batch
 from penstock.table.types import DataTypes
-from tests.model.message_parts import KINDS, avro_messages, csv_messages, fields_of, json_messages
+from tests.model.message_parts import DATES, KINDS, MOMENTS, avro_messages, csv_messages, fields_of, json_messages
 
 EXAMPLES = settings(max_examples=400)
 METADATA = {
@@ -206,3 +207,31 @@ def test_raw(values, kind):
 
 def test_all_kinds_are_types_of_tables():
     assert set(TYPES) == set(KINDS)
+
+
+# --- writing ---
+WRITTEN = {
+    "BOOLEAN": st.booleans(),
+    "BYTE": st.integers(-128, 127),
+    "LONG": st.integers(-(2**63), 2**63 - 1),
+    "DOUBLE": st.floats(),
+    "STRING": st.text(max_size=3) | st.sampled_from(["", 'q"', "a,b", "x\n"]),
+    "DATE": st.sampled_from(DATES),
+    "TIMESTAMP": st.sampled_from(MOMENTS),
+}
+
+
+@EXAMPLES
+@given(st.data(), fields_of(tuple(WRITTEN)), st.sampled_from(["json", "csv", "avro"]), st.booleans())
+def test_what_is_written(data, fields, format, keyed):
+    """Columns become the messages that rows would."""
+    fields = [("k", "LONG"), *fields]
+    keys = {"key_format": "json", "key_fields": "k", "value_format": format, "value_fields__include": "EXCEPT_KEY"}
+    table = table_of(columns_of(fields), **(keys if keyed else {"format": format}))
+    count = data.draw(st.integers(1, 4))
+    values = [data.draw(st.lists(WRITTEN[kind] | st.none(), min_size=count, max_size=count)) for _, kind in fields]
+    batch = values_batch(table.columns, list(zip(*values, strict=True)))
+    rows = ToRows(table.columns, False)._rows(batch)
+    for part in Kafka()._writing(table):
+        if part is not None:
+            assert part.write_batch(batch) == [part.serialize(row) for row in rows]

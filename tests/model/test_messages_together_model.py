@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,15 +10,18 @@ from hypothesis import strategies as st
 from penstock.common import Types
 from penstock.connectors.base import Fetched
 from penstock.formats import together
-from penstock.formats.avro import AvroRowDeserializationSchema
+from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.csv import CsvRowDeserializationSchema
-from penstock.formats.json import JsonRowDeserializationSchema
+from penstock.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import Chunk
 from penstock.runtime.sources.split_source import _chunk_of
 from tests.model.message_parts import (
+    DATES,
     KINDS,
+    MOMENTS,
+    TIMES,
     avro_messages,
     avro_schemas,
     csv_messages,
@@ -143,6 +147,122 @@ def test_texts_of_avro_are_utf_8():
     reading = AvroRowDeserializationSchema(avro_schema_string=json.dumps(schema))
     assert check(reading, [b"\x02a", b"\x02\xff"]) is None
     assert check(reading, [b"\x02a", b"\x04\xc3\xa4"]) is not None
+
+
+# --- writing ---
+COLUMNS = {
+    "BOOLEAN": (pa.bool_(), st.booleans()),
+    "BYTE": (pa.int8(), st.integers(-128, 127)),
+    "INT": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "LONG": (pa.int64(), st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70)),
+    "FLOAT": (pa.float32(), st.floats(width=32)),
+    "DOUBLE": (pa.float64(), st.floats()),
+    "STRING": (pa.string(), st.text(max_size=4) | st.sampled_from(["", 'q"q', "a,b", "#", "a\nb\n", "n/a"])),
+    "BYTES": (pa.binary(), st.binary(max_size=4)),
+    "DATE": (pa.date32(), st.sampled_from(DATES)),
+    "TIME": (pa.time64("us"), st.sampled_from(TIMES)),
+    "TIMESTAMP": (pa.timestamp("us"), st.sampled_from(MOMENTS)),
+}
+AVRO_TYPES = {
+    "BOOLEAN": ["boolean"],
+    "BYTE": ["int", "long"],
+    "INT": ["int", "long"],
+    "LONG": ["long", "int"],
+    "FLOAT": ["float", "double"],
+    "DOUBLE": ["double", "float"],
+    "STRING": ["string", {"type": "enum", "name": "e", "symbols": ["a", "b"]}],
+    "BYTES": ["bytes"],
+    "DATE": [{"type": "int", "logicalType": "date"}],
+    "TIME": [{"type": "int", "logicalType": "time-millis"}, {"type": "long", "logicalType": "time-micros"}],
+    "TIMESTAMP": [
+        {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+        for zone in ("", "local-")
+        for unit in ("millis", "micros")
+    ],
+}
+
+
+@st.composite
+def batches(draw, fields):
+    """A batch, some of them cut from larger ones."""
+    count, first = draw(st.integers(1, 6)), draw(st.integers(0, 2))
+    values = [
+        draw(st.lists(COLUMNS[kind][1] | st.none(), min_size=count + first, max_size=count + first))
+        for _, kind in fields
+    ]
+    arrays = [pa.array(own, COLUMNS[kind][0]) for own, (_, kind) in zip(values, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, [name for name, _ in fields]).slice(first)
+
+
+def check_written(schema, declared, batch):
+    """The messages, if they were written at once."""
+    found = schema.write_batch(batch)
+    if found is not None:
+        assert found == [schema.serialize(row) for row in Columns(batch).declared_as(declared).rows()]
+    return found
+
+
+@EXAMPLES
+@given(st.data(), fields_of(tuple(COLUMNS)))
+def test_json_is_written_at_once(data, fields):
+    declared = row_type(fields)
+    assert check_written(JsonRowSerializationSchema(declared), declared, data.draw(batches(fields))) is not None
+
+
+@EXAMPLES
+@given(st.data(), fields_of(tuple(COLUMNS)))
+def test_csv_is_written_at_once(data, fields):
+    declared = row_type(fields)
+    builder = CsvRowSerializationSchema.Builder(declared)
+    if data.draw(st.booleans()):
+        builder.set_null_literal("n/a")
+    if data.draw(st.integers(0, 4)) == 0:
+        builder.disable_quote_character()
+    check_written(builder.build(), declared, data.draw(batches(fields)))
+
+
+@EXAMPLES
+@given(st.data(), fields_of(tuple(COLUMNS)), st.booleans())
+def test_avro_is_written_at_once(data, fields, nested):
+    parts = []
+    for number, (name, kind) in enumerate(fields):
+        own = data.draw(st.sampled_from(AVRO_TYPES[kind]))
+        if isinstance(own, dict) and own["type"] == "enum":
+            own = own | {"name": f"e{number}"}
+        parts.append({"name": name, "type": data.draw(st.sampled_from([own, ["null", own], [own, "null"]]))})
+    declared, batch, schema = (
+        row_type(fields),
+        data.draw(batches(fields)),
+        {"type": "record", "name": "r", "fields": parts},
+    )
+    if nested:
+        struct = pa.StructArray.from_arrays(batch.columns, batch.schema.names, mask=data.draw(masks(batch)))
+        batch = pa.RecordBatch.from_arrays([struct], ["n"])
+        schema = {"type": "record", "name": "o", "fields": [{"name": "n", "type": ["null", schema]}]}
+        declared = Types.ROW_NAMED(["n"], [declared])
+    writing = AvroRowSerializationSchema(avro_schema_string=json.dumps(schema))
+    try:
+        expected = [writing.serialize(row) for row in Columns(batch).declared_as(declared).rows()]
+    except Exception:
+        assert writing.write_batch(batch) is None
+    else:
+        assert writing.write_batch(batch) in (None, expected)
+
+
+@st.composite
+def masks(draw, batch):
+    return pa.array(draw(st.lists(st.booleans(), min_size=batch.num_rows, max_size=batch.num_rows)), pa.bool_())
+
+
+def test_avro_that_is_plain_is_written_as_columns():
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a", "type": ["null", "long"]}, {"name": "b", "type": "string"}],
+    }
+    batch = pa.record_batch({"b": ["x", "äö"], "a": [None, 300]})
+    writing = AvroRowSerializationSchema(avro_schema_string=json.dumps(schema))
+    assert writing.write_batch(batch) == [writing.serialize(row) for row in Columns(batch).rows()]
 
 
 def test_a_schema_with_its_own_way_to_read_is_asked_for_each_message():

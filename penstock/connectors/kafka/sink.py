@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from penstock.connectors.committing.prepared import PreparingWriter
 from penstock.connectors.kafka.client import RETRIES, Client, client_settings, library
 from penstock.connectors.retrying import Retries
 from penstock.errors import ConnectorError, NotFound
+from penstock.formats.batch_of_rows import BatchOfRows
+from penstock.formats.together import writes_together
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
 if TYPE_CHECKING:
@@ -82,6 +85,25 @@ class Serializer:
         except Exception:
             return None
 
+    def batch(self, rows: BatchOfRows) -> list[ToSend] | None:
+        """The records of rows in columns; None if the rows have to be looked at."""
+        topic, stamps = self._plain_topic, rows.timestamps if self._schema.writes_timestamps else None
+        if topic is None or not self._takes_columns:
+            return None
+        values = self._schema.value_schema.write_batch(rows.batch)  # type: ignore[attr-defined]
+        keys: Iterable[bytes | None] | None = repeat(None, len(rows))
+        if self._schema.key_schema is not None:
+            keys = self._schema.key_schema.write_batch(rows.batch)  # type: ignore[attr-defined]
+        if values is None or keys is None:
+            return None
+        times = repeat(0) if stamps is None else [_sent_at(stamp) for stamp in stamps]
+        return [(topic, v, k, -1, t, None) for v, k, t in zip(values, keys, times, strict=False)]
+
+    @cached_property
+    def _takes_columns(self) -> bool:
+        schemas = [self._schema.value_schema, self._schema.key_schema]
+        return all(schema is None or writes_together(schema) for schema in schemas)
+
     def _all(self, values: Iterable[Any], timestamps: Iterable[int | None] | None) -> Iterable[ToSend]:
         schema = self._schema
         stamps = timestamps if timestamps is not None and schema.writes_timestamps else repeat(None)
@@ -90,9 +112,9 @@ class Serializer:
             return (self.one(value, stamp) for value, stamp in pairs)
         topic, serialize = self._plain_topic, schema.value_schema.serialize
         if schema.key_schema is None:
-            return ((topic, serialize(v), None, -1, t if t is not None and t > 0 else 0, None) for v, t in pairs)
+            return ((topic, serialize(v), None, -1, _sent_at(t), None) for v, t in pairs)
         key = schema.key_schema.serialize
-        return ((topic, serialize(v), key(v), -1, t if t is not None and t > 0 else 0, None) for v, t in pairs)
+        return ((topic, serialize(v), key(v), -1, _sent_at(t), None) for v, t in pairs)
 
     def one(self, value: Any, timestamp: int | None) -> ToSend:
         schema = self._schema
@@ -104,8 +126,7 @@ class Serializer:
             timestamp = schema.timestamp(value, timestamp)
         partition = -1 if schema.partitioner is None else self._chosen(schema.partitioner, key, value, topic)
         headers = schema.header_provider(value) if schema.header_provider is not None else None
-        sent_at = timestamp if timestamp is not None and timestamp > 0 else 0
-        return topic, schema.value_schema.serialize(value), key, partition, sent_at, headers or None
+        return topic, schema.value_schema.serialize(value), key, partition, _sent_at(timestamp), headers or None
 
     def _chosen(self, partitioner: Partitioner, key: bytes | None, value: Any, topic: str) -> int:
         partitions = self._partitions(topic)
@@ -113,6 +134,10 @@ class Serializer:
         if chosen not in partitions:
             raise ValueError(f"the partitioner chose {chosen!r} for topic {topic!r}, which has only {partitions}")
         return chosen
+
+
+def _sent_at(timestamp: int | None) -> int:
+    return timestamp if timestamp is not None and timestamp > 0 else 0
 
 
 def _is_plain(schema: KafkaRecordSerializationSchema) -> bool:
@@ -301,6 +326,13 @@ class KafkaWriter(SinkWriter):
         self._sending.send(records)
         return True
 
+    def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
+        records = self._serializer.batch(rows)
+        if records is None:
+            return False
+        self._sending.send(records)
+        return True
+
     def end_epoch(self, now: int) -> None:
         self._sending.producer.poll(0)
         self._sending.check()
@@ -336,6 +368,13 @@ class KafkaPreparingWriter(PreparingWriter):
 
     def write_all(self, values: list[Any], timestamps: list[int | None] | None, context: SinkFunction.Context) -> bool:
         records = self._serializer.chunk(values, timestamps)
+        if records is None:
+            return False
+        self._records.extend(records)
+        return True
+
+    def write_batch(self, rows: BatchOfRows, context: SinkFunction.Context) -> bool:
+        records = self._serializer.batch(rows)
         if records is None:
             return False
         self._records.extend(records)

@@ -95,8 +95,12 @@ class CommittingSink(Operator):
     def _takes_columns(self, chunk: Chunk, columns: Columns) -> bool:
         """Whether the writer has written columns as they are."""
         assert self._writer is not None
+        if type(self._writer).write_batch is SinkWriter.write_batch:
+            return False
         try:
-            return self._writer.write_batch(BatchOfRows(columns.batch, lambda: chunk.values), self._sink_context)
+            rows = BatchOfRows(columns.batch, lambda: chunk.values)
+            rows.timestamps = columns.timestamps()
+            return self._writer.write_batch(rows, self._sink_context)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 

@@ -14,7 +14,7 @@ from penstock.connectors.kafka.decoding import BatchDeserializationSchema, Messa
 from penstock.connectors.kafka.source import KafkaRecord
 from penstock.errors import ValidationException
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.together import Trying
+from penstock.formats.together import Trying, WritesTogether
 from penstock.runtime.core.elements import Chunk
 from penstock.runtime.functions.map_and_filter import FlatMapOperator
 from penstock.table import types as t
@@ -181,7 +181,7 @@ def _column_about(messages: Messages, what: str, declared: t.DataType) -> pa.Arr
 
 
 # --- writing ---
-class Written(SerializationSchema):
+class Written(SerializationSchema, WritesTogether):
     """Writes some columns of a row; a row that deletes has no value where the last one of a key counts."""
 
     def __init__(self, write: Encode, names: list[str], deletes: bool) -> None:
@@ -196,3 +196,10 @@ class Written(SerializationSchema):
         row: Row = self._make(*value.get_fields_by_names(self._names))
         row.set_row_kind(value.get_row_kind())
         return self._write(row)
+
+    def write_batch(self, batch: pa.RecordBatch) -> list[bytes] | None:
+        """The messages of rows that are all inserts; None if the rows must be looked at."""
+        write: WritesTogether | None = getattr(self._write, "columns", None)
+        if write is None or self._deletes or any(batch.schema.names.count(name) != 1 for name in self._names):
+            return None
+        return write.write_batch(batch.select(self._names))

@@ -1,14 +1,17 @@
-"""Messages of a table as columns: what their rows would become, without the rows."""
+"""Messages of a table as columns, and columns as messages: what rows would become, without the rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
-from penstock.formats.together import ReadsTogether
+from penstock.formats.together import ReadsTogether, WritesTogether
 from penstock.table import types as t
 from penstock.table.arrow import array_of, arrow_type
+from penstock.table.connectors.formats import Texts, moment_text
 from penstock.table.plan.nodes import Columns
 
 LEAST_BATCH = 50
@@ -77,3 +80,29 @@ class RawColumn(MessageColumns):
             return [pa.array(messages, pa.binary()).cast(self._type)]
         except pa.ArrowException:
             return None
+
+
+# --- writing ---
+PLAIN = (
+    *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.string()),
+    *(pa.date32(), pa.timestamp("us")),
+)
+"""Columns whose values are those of the rows that would be made of them."""
+
+
+class TextColumns(WritesTogether):
+    """Writes rows as texts, with moments in the form that SQL has for them."""
+
+    def __init__(self, write: Callable[[list[list[Any]]], list[bytes] | None], texts: Texts) -> None:
+        self._write = write
+        self._texts = texts
+
+    def write_batch(self, batch: pa.RecordBatch) -> list[bytes] | None:
+        if any(field.type not in PLAIN for field in batch.schema):
+            return None
+        columns = [column.to_pylist() for column in batch.columns]
+        for place, form, precision in self._texts.places:
+            moments = columns[place]
+            columns[place] = [None if one is None else moment_text(one, form, precision) for one in moments]
+        found = self._write(columns)
+        return None if found is None else [message.rstrip(b"\n") for message in found]

@@ -12,10 +12,11 @@ from penstock.errors import UndecodableRecord, ValidationException
 from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from penstock.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from penstock.formats.together import WritesTogether
 from penstock.table import types as t
 from penstock.table.connectors.contract import Options
 from penstock.table.connectors.formats import CHANGELOGS, json_texts, row_texts, row_type
-from penstock.table.connectors.message_columns import MessageColumns, RawColumn, SchemaColumns
+from penstock.table.connectors.message_columns import MessageColumns, RawColumn, SchemaColumns, TextColumns
 from penstock.table.plan.nodes import Columns
 
 Decode = Callable[[bytes], "list[Row]"]
@@ -214,19 +215,20 @@ def encoder(options: Options, name: str, columns: Columns) -> Encode:
         _only(options, columns)
         return lambda row: row[0].encode(charset) if isinstance(row[0], str) else row[0]
     if name == "avro":
-        return AvroRowSerializationSchema(avro_schema_string=avro_schema(columns)).serialize
+        schema = AvroRowSerializationSchema(avro_schema_string=avro_schema(columns))
+        return _Written(None, schema.serialize, schema)
     if name == "csv":
         texts = row_texts(columns, "sql")
-        schema = CsvRowSerializationSchema.Builder(texts.row_type).set_field_delimiter(
+        builder = CsvRowSerializationSchema.Builder(texts.row_type).set_field_delimiter(
             options.text("csv.field-delimiter", ",") or ","
         )
         null = options.text("csv.null-literal")
-        schema = schema if null is None else schema.set_null_literal(null)
-        return _Written(texts.of_row, schema.build().serialize)
+        csv = (builder if null is None else builder.set_null_literal(null)).build()
+        return _Line(texts.of_row, csv.serialize, TextColumns(csv.write_columns, texts))
     if name == "json" or name in CHANGELOGS:
         texts = json_texts(options, columns)
-        write = JsonRowSerializationSchema.builder().with_type_info(texts.row_type).build().serialize
-        plain = _Written(texts.of_row, write)
+        written = JsonRowSerializationSchema.builder().with_type_info(texts.row_type).build()
+        plain = _Line(texts.of_row, written.serialize, TextColumns(written.write_columns, texts))
         return plain if name == "json" else _Captured(name, plain)
     raise ValidationException(f"table {options.table}: messages have no format '{name}'; there are: {_known()}")
 
@@ -234,12 +236,23 @@ def encoder(options: Options, name: str, columns: Columns) -> Encode:
 class _Written:
     """Prepares a row, and writes it."""
 
-    def __init__(self, prepare: Callable[[Row], Row] | None, write: Callable[[Row], bytes]) -> None:
+    def __init__(
+        self, prepare: Callable[[Row], Row] | None, write: Callable[[Row], bytes], columns: WritesTogether
+    ) -> None:
         self._prepare = prepare
         self._write = write
+        self.columns = columns
+        """How many rows are written at once."""
 
     def __call__(self, row: Row) -> bytes:
-        return self._write(row if self._prepare is None else self._prepare(row)).rstrip(b"\n")
+        return self._write(row if self._prepare is None else self._prepare(row))
+
+
+class _Line(_Written):
+    """Writes a row without the end of its line."""
+
+    def __call__(self, row: Row) -> bytes:
+        return super().__call__(row).rstrip(b"\n")
 
 
 class _Captured:
