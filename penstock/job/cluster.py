@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.job.asides import Asides
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.watching import Question
@@ -28,6 +29,9 @@ class Cluster(Protocol):
     on_wake: Callable[[bool], None]
     """Called, from any thread, when an epoch is wanted: with False if a slot has input, with True if one is lost."""
 
+    asides: Asides
+    """Questions of clients that slots answer while an epoch runs, between two of their steps."""
+
     on_begun: Callable[[list[Begun]], None]
     """Called in BATCH mode, from within `deploy` or `run`, when the sinks of a subtask have started."""
 
@@ -36,6 +40,9 @@ class Cluster(Protocol):
 
     def run(self, command: Command) -> list[Report]:
         """Run one epoch through all stages. Raises SlotLost when a slot's process is gone."""
+
+    def nudge(self) -> None:
+        """There is a new question among the asides. From any thread, also if no epoch runs."""
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         """Let slots, by their numbers, answer clients' questions between two epochs. Raises SlotLost as `run` does."""

@@ -17,6 +17,7 @@ from penstock.checkpoint.coordinator import Coordinator
 from penstock.common.job import JobStatus
 from penstock.errors import CheckpointFailed, JobDisplaced, PenstockError, StateUnavailable, StorageError
 from penstock.graph.plan import Plan
+from penstock.job.asides import Asides
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster, Patience
 from penstock.job.decisions import (
@@ -122,6 +123,7 @@ class JobDriver:
         self._messages: deque[Message] = deque()
         self._wake = threading.Event()
         self._over = ""
+        self._asides = cluster.asides = Asides(self._desk, self._clock.now)
         cluster.on_wake = self.wake
         cluster.on_begun = self._driver_parts.begun
 
@@ -156,7 +158,12 @@ class JobDriver:
             query.answer_with(self._desk.next_page)
             return query.future
         self._desk.prepare(query)
-        self._tell(StateWanted(query))
+        if query.is_for_one_slot:
+            self._asides.add(query)
+            self._wake.set()
+            self._cluster.nudge()
+        else:
+            self._tell(StateWanted(query))
         if self._over:
             self._refuse_late_requests()
         return query.future
@@ -204,6 +211,8 @@ class JobDriver:
             log.warning("%s; the next driver of this job may have to wait until this process is gone", error)
 
     def _pass_on_messages(self) -> None:
+        for query in self._asides.left():
+            self._machine.hear(StateWanted(query))
         while self._messages:
             self._machine.hear(self._messages.popleft())
 
@@ -215,7 +224,7 @@ class JobDriver:
             return None
 
     def _refuse_late_requests(self) -> None:
-        for query in self._machine.unanswered():
+        for query in (*self._machine.unanswered(), *self._asides.left()):
             self._messages.append(StateWanted(query))
         while (message := self._next_message()) is not None:
             if isinstance(message, SavepointWanted):
@@ -303,7 +312,11 @@ class JobDriver:
             command.assignments = parts.assignments(self._assigned)
         positions = parts.positions() if command.checkpoint is not None else {}
         began = time.monotonic()
-        reports = self._ran(command, decision.look)
+        try:
+            reports = self._ran(command, decision.look)
+        except BaseException as error:
+            self._asides.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
+            raise
         millis = 1000 * (time.monotonic() - began)
         for report in sorted(reports, key=lambda report: report.slot):
             # Results are true even if the epoch failed elsewhere.
@@ -311,7 +324,8 @@ class JobDriver:
                 self._results.take(command.epoch, uid, payload)
         self._check_owner_of_failures(reports)
         self._desk.learn(reports)
-        return EpochRan(self._clock.now(), reports, positions, parts.has_more(), parts.due_in(), millis)
+        more, due = parts.has_more(), parts.due_in()
+        return EpochRan(self._clock.now(), reports, positions, more, due, millis, self._asides.times())
 
     def _ran(self, command: Command, look: Look | None) -> list[Report]:
         if look is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.checkpoint.archive import Publish, SnapshotRequest
 from penstock.errors import JobDisplaced, PenstockError
+from penstock.job.asides import AsideTimes
 from penstock.job.queries import StateQuery
 from penstock.runtime.core.messages import Report
 
@@ -43,6 +44,8 @@ class EpochRan(Answer):
     """In how many seconds an enumerator wants to be asked."""
     millis: float = 0.0
     """How long the epoch took."""
+    asides: AsideTimes = field(default_factory=AsideTimes)
+    """How quickly slots have answered clients meanwhile."""
 
 
 @dataclass(frozen=True)

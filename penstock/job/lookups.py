@@ -1,16 +1,20 @@
-"""The queries that wait for the next cut; and epochs are short while somebody asks."""
+"""The queries that wait for the next cut; and epochs are short while somebody asks for one."""
 
 from __future__ import annotations
 
+from penstock.job.asides import AsideTimes
 from penstock.job.epochs import EpochOptions
 from penstock.job.queries import StateQuery
 
 BRISK_MILLIS = 15
-"""How long an epoch should take while somebody asks: a query waits for half of it on average."""
+"""How long an epoch should take while somebody asks for cuts: a query waits for half of it on average."""
 BRISK_WAIT_MILLIS = 5
 """How long a source that finds nothing may wait in its slot meanwhile."""
 ATTENTION_MILLIS = 1_000
 """How long after the last query epochs stay short."""
+SLOW_MILLIS = 30_000
+"""For how long slots that were slow to answer within an epoch count as slow."""
+_NEVER = -(10**15)
 
 
 class Lookups:
@@ -18,7 +22,8 @@ class Lookups:
 
     def __init__(self, options: EpochOptions) -> None:
         self._waiting: list[StateQuery] = []
-        self._asked: int | None = None
+        self._cut_wanted = self._asked = self._slow = _NEVER
+        """When a query came that needs a cut, when any came, and when slots were slow to answer within an epoch."""
         self._pace = BriskPace(options)
 
     def add(self, query: StateQuery) -> None:
@@ -31,18 +36,29 @@ class Lookups:
         """All that wait, since they are answered or refused together."""
         waiting, self._waiting = tuple(self._waiting), []
         self._asked = now
+        if not all(query.is_for_one_slot for query in waiting):
+            self._cut_wanted = now
         return waiting
 
     # --- epochs ---
-    def epoch_ran(self, millis: float, read: int) -> None:
+    def epoch_ran(self, millis: float, read: int, asides: AsideTimes, now: int) -> None:
         self._pace.ran(millis, read)
+        if asides.answered:
+            self._asked = now
+        if asides.are_slow:
+            self._slow = now
 
     def shortened(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:
         """How many records the next epoch may read, for how many milliseconds, and how long it may wait for input."""
-        if self._asked is None or now - self._asked > ATTENTION_MILLIS:
+        if not self._wants_cuts(now):
             return records, options.max_millis, wait_millis
         brisk = min(options.max_millis, BRISK_MILLIS)
         return min(records, self._pace.records), brisk, min(wait_millis, BRISK_WAIT_MILLIS)
+
+    def _wants_cuts(self, now: int) -> bool:
+        """Whether it is worth while to come to the next cut soon. One slot need not, unless its steps are long."""
+        slow = now - self._slow <= SLOW_MILLIS and now - self._asked <= ATTENTION_MILLIS
+        return slow or now - self._cut_wanted <= ATTENTION_MILLIS
 
 
 class BriskPace:

@@ -303,7 +303,7 @@ class JobMachine:
         self._ran, self._schedule = ran, None
         read = max((report.read for report in reports), default=0)
         self._pace.ran(ran.millis, read)
-        self._lookups.epoch_ran(ran.millis, read)
+        self._lookups.epoch_ran(ran.millis, read, ran.asides, self._now)
         self._reached = alignment_reached(reports)
         folded(self._told, reports)
         self._told = self._reports_seen = tuple(reports)

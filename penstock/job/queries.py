@@ -36,6 +36,17 @@ class StateQuery:
     parts: Parts | None = None
     """What the slots are to be asked, if that is known already."""
 
+    @property
+    def is_for_one_slot(self) -> bool:
+        """Whether one slot owns all its keys, as far as that is known; otherwise it needs a cut of the whole job."""
+        return self.request.keys is not None and self.parts is not None and len(self.parts.by_slot) == 1
+
+    @property
+    def size(self) -> int:
+        """The bytes of its keys, as far as they are known."""
+        questions = self.parts.by_slot.values() if self.parts is not None else ()
+        return sum(len(question.keys or b"") for question in questions)
+
     def answer_with(self, page: Callable[[QueryRequest], QueryAnswer]) -> None:
         """Answer at once, without asking any slot."""
         try:
@@ -123,9 +134,9 @@ class QueryDesk:
     def looking(self, queries: tuple[StateQuery, ...], cut: Cut) -> Iterator[Round]:
         """Within the block the slots are asked. Whatever happens, each query has its answer or an error afterwards."""
         questions: dict[int, dict[int, Question]] = {}
-        asked = {number: query for number, query in enumerate(queries) if self._put(query, number, questions)}
+        asked = {number: query for number, query in enumerate(queries) if self.put(query, number, questions)}
         lookups = {slot: Lookup(cut.processing_time, some) for slot, some in questions.items()}
-        asking = Round(lookups, cut, asked, self._answer)
+        asking = Round(lookups, cut, asked, self.answer)
         try:
             if asked and not lookups:
                 asking.found([])
@@ -145,7 +156,7 @@ class QueryDesk:
             return query.parts
         return self._split(query.request)
 
-    def _put(self, query: StateQuery, number: int, questions: dict[int, dict[int, Question]]) -> bool:
+    def put(self, query: StateQuery, number: int, questions: dict[int, dict[int, Question]]) -> bool:
         """Add a query to what the slots are asked; False if nobody waits any more, or it is wrong and was refused."""
         if not query.future.set_running_or_notify_cancel():
             return False
@@ -204,7 +215,7 @@ class QueryDesk:
         first, last = (subtask_for_group(group, node.max_parallelism, node.parallelism) for group in groups)
         return range(first, last + 1)
 
-    def _answer(self, query: StateQuery, found: list[Finding], cut: Cut) -> None:
+    def answer(self, query: StateQuery, found: list[Finding], cut: Cut) -> None:
         errors = [finding.error for finding in found if finding.error]
         if errors:
             query.refuse(QueryError(errors[0]))

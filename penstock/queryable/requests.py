@@ -65,13 +65,19 @@ def _is_range(groups: Any) -> bool:
 class Cut:
     """The moment that an answer shows: the end of an epoch, at which nothing is in flight in the whole job.
 
-    The state there need not be part of a checkpoint yet: if the job fails, its next attempt may show an earlier one.
+    If one slot has all the keys of a request, it may also be a moment of that slot within the next epoch, between two
+    of its steps; `slot` and `step` say which. The state there need not be part of a checkpoint yet: if the job fails,
+    its next attempt may show an earlier one.
     """
 
     attempt: int
     epoch: int
     processing_time: int
     """Milliseconds since 1970: what has expired by then is not shown."""
+    slot: int | None = None
+    """The slot that answered within the epoch that follows; None for the end of `epoch`."""
+    step: int = 0
+    """The how manieth time it did so in that epoch; later ones show more."""
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,24 @@ from typing import Any
 
 from penstock.common.types import Row
 from penstock.errors import QueryError, QueryTimeout
-from penstock.queryable.requests import Entry, QueryAnswer, QueryRequest
+from penstock.queryable.requests import Cut, Entry, QueryAnswer, QueryRequest
 
 
 def answer_as_json(answer: QueryAnswer) -> dict[str, Any]:
     """An answer as REST gives it."""
-    cut = answer.cut
     return {
         "state": answer.name,
         "kind": answer.kind,
-        "cut": {"attempt": cut.attempt, "epoch": cut.epoch, "processing-time": cut.processing_time},
+        "cut": _cut(answer.cut),
         "entries": [_entry(entry) for entry in answer.entries],
         "next": answer.next_token,
     }
+
+
+def _cut(cut: Cut) -> dict[str, int]:
+    """Slot and step only within an epoch."""
+    named = {"attempt": cut.attempt, "epoch": cut.epoch, "processing-time": cut.processing_time}
+    return named if cut.slot is None else {**named, "slot": cut.slot, "step": cut.step}
 
 
 def look_up(

@@ -235,6 +235,7 @@ class Connection(asyncio.Protocol):
 
     def _answer_all(self) -> None:
         self._signalled = False
+        answers: list[bytes] = []
         while self._done and not self._paused:
             number, future = self._done.popleft()
             timer = self._timers.pop(future, None)
@@ -242,7 +243,9 @@ class Connection(asyncio.Protocol):
                 timer.cancel()
             self._unanswered -= 1
             if not future.cancelled():
-                self._send(_answer(number, future))
+                answers.append(_answer(number, future))
+        if answers:
+            self._send(b"".join(answers))  # which wakes the client once
         if self._unanswered < MOST_UNANSWERED and not self._transport.is_closing():
             self._transport.resume_reading()
 

@@ -97,7 +97,7 @@ def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
     return {
         "name": answer.name,
         "kind": answer.kind,
-        "cut": [cut.attempt, cut.epoch, cut.processing_time],
+        "cut": [cut.attempt, cut.epoch, cut.processing_time, cut.slot, cut.step],
         "keyed": answer.keys is not None,
         "next": answer.next_token,
         "entries": [[value_to_json(part) for part in _parts(entry)] for entry in answer.entries],

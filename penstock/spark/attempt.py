@@ -19,6 +19,7 @@ from pyspark import InheritableThread, SparkContext
 
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
+from penstock.job.asides import Asides
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
@@ -26,9 +27,12 @@ from penstock.runtime.core.watching import Question
 from penstock.spark.encryption import Identity, new_identity
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
+from penstock.spark.nudge import Nudge
 from penstock.spark.preloading import needed
 from penstock.spark.side_links import SideLinks
 from penstock.spark.worker import (
+    ASIDE,
+    ASIDE_STAGE,
     COMMAND,
     CONTROL,
     DEPLOY,
@@ -72,6 +76,7 @@ class Attempt:
         self._epoch = -1
         self._ended = False
         self._failure: str | None = None
+        self._nudge = Nudge()
         self._links: list[socket.socket] = []
         self._side_links: list[socket.socket] = []
         """Those over which slots are watched. They are read to their end, which comes when the slots end."""
@@ -106,6 +111,7 @@ class Attempt:
         self._selector = selectors.DefaultSelector()
         for slot, inlet in enumerate(self._inlets):
             self._selector.register(inlet.sock, selectors.EVENT_READ, slot)
+        self._selector.register(self._nudge.sock, selectors.EVENT_READ)
         self._lifelines = Lifelines(patience, on_wake, self._cut)
         for slot, hello in hellos.items():
             self._lifelines.add(slot, links[LIFELINE][slot], hello.process, hello.machine)
@@ -163,10 +169,14 @@ class Attempt:
         log.debug("attempt %d is open", self._number)
         return reports
 
-    def run(self, command: Command) -> list[Report]:
-        """Run one epoch in all slots, and return their reports."""
+    def run(self, command: Command, asides: Asides) -> list[Report]:
+        """Run one epoch in all slots, let them answer asides meanwhile, and return their reports."""
         self._epoch = command.epoch
-        return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL))
+        return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL), asides)
+
+    def nudge(self) -> None:
+        """There is a new question among the asides; from any thread."""
+        self._nudge.give()
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         """Let some slots answer clients' questions, at the cut at which they all are."""
@@ -174,7 +184,11 @@ class Attempt:
         return self._asked(Tag(self._number, self._epoch, -1), orders)
 
     def look_and_run(
-        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+        self,
+        lookups: Mapping[int, Lookup],
+        found: Callable[[list[Findings]], None],
+        command: Command,
+        asides: Asides,
     ) -> list[Report]:
         """Each slot has its whole order before it answers anything, so that neither side waits for the other."""
         cut, epoch = Tag(self._number, self._epoch, -1), Tag(self._number, command.epoch, -1)
@@ -187,7 +201,7 @@ class Attempt:
         answers: dict[Tag, dict[int, Any]] = {cut: {}, epoch: {}}
         with self._told_why():
             self._send(epoch, orders)
-            for tag, slot, answer in self._answers(owed):
+            for tag, slot, answer in self._answers(owed, asides):
                 answers[tag][slot] = answer
                 if tag == cut and len(answers[cut]) == len(lookups):
                     found(list(answers[cut].values()))
@@ -205,14 +219,14 @@ class Attempt:
         """Close the slots' functions, and let the processes end."""
         return self._ordered(-1, RELEASE)
 
-    def _ordered(self, epoch: int, order: bytes) -> list[Report]:
-        return self._asked(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order))
+    def _ordered(self, epoch: int, order: bytes, asides: Asides | None = None) -> list[Report]:
+        return self._asked(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order), asides)
 
-    def _asked(self, tag: Tag, orders: Mapping[int, bytes]) -> list[Any]:
+    def _asked(self, tag: Tag, orders: Mapping[int, bytes], asides: Asides | None = None) -> list[Any]:
         """Send some slots an order each, and return what they answer, in order of slots."""
         with self._told_why():
             self._send(tag, orders)
-            answers = {slot: answer for _, slot, answer in self._answers(dict.fromkeys(orders, (tag,)))}
+            answers = {slot: answer for _, slot, answer in self._answers(dict.fromkeys(orders, (tag,)), asides)}
         return [answers[slot] for slot in sorted(orders)]
 
     @contextmanager
@@ -228,35 +242,56 @@ class Attempt:
         for slot, order in orders.items():
             send(self._inlets[slot].sock, tag, order)
 
-    def _answers(self, owed: Mapping[int, tuple[Tag, ...]]) -> Iterator[tuple[Tag, int, Any]]:
-        """What slots owe under these tags, each in this order, as it comes."""
+    def _answers(
+        self, owed: Mapping[int, tuple[Tag, ...]], asides: Asides | None = None
+    ) -> Iterator[tuple[Tag, int, Any]]:
+        """What slots owe under these tags, each in this order, as it comes. Until then slots can be asked asides."""
         left = {slot: deque(tags) for slot, tags in owed.items()}
-        patience: float | None = self._patience.heartbeat_timeout / 1000
-        while left:
-            ready = self._selector.select(patience)
-            if not ready:
+        impatient_at: float | None = time.monotonic() + self._patience.heartbeat_timeout / 1000
+        self._nudge.reset()
+        while left or (asides is not None and asides.are_open()):
+            due_in = None if asides is None or not left else self._ask_aside(asides)
+            ready = self._selector.select(_sooner(impatient_at, due_in))
+            if impatient_at is not None and time.monotonic() >= impatient_at and not ready:
                 # They may take as long as they like, but the user may want to know what the job waits for.
                 self._lifelines.ask(left)
-                patience = None
+                impatient_at = None
             for key, _ in ready:
+                if key.data is None:
+                    self._nudge.drain()
+                    continue
                 slot, inlet = key.data, self._inlets[key.data]
-                if slot not in left:
+                if slot not in left and not (asides is not None and asides.are_open(slot)):
                     # It owes no answer, and is gone: at the end of the job as it should be, else the next order tells.
                     self._selector.unregister(inlet.sock)
                 elif inlet.read():
-                    yield from self._taken(slot, left[slot])
-                    if not left[slot]:
+                    yield from self._taken(slot, left.get(slot, deque()), asides)
+                    if slot in left and not left[slot]:
                         del left[slot]
 
-    def _taken(self, slot: int, owed: deque[Tag]) -> Iterator[tuple[Tag, int, Any]]:
+    def _ask_aside(self, asides: Asides) -> float | None:
+        """Ask what waits, if it is time; in how many seconds it will be, if something waits."""
+        due_in = asides.due_in()
+        if due_in is None or due_in > 0:
+            return due_in
+        self._nudge.reset()
+        for slot, lookup in asides.questions().items():
+            question = ASIDE + pickle.dumps(lookup, pickle.HIGHEST_PROTOCOL)
+            send(self._inlets[slot].sock, Tag(self._number, self._epoch, ASIDE_STAGE), question)
+        return None
+
+    def _taken(self, slot: int, owed: deque[Tag], asides: Asides | None) -> Iterator[tuple[Tag, int, Any]]:
         """The answer that is here, and the next one if it came with it."""
         inlet = self._inlets[slot]
-        while owed and inlet.is_complete():
+        while inlet.is_complete():
             found, body = inlet.message()
-            tag = owed.popleft()
+            answer = pickle.loads(body)
+            if found.stage == ASIDE_STAGE and asides is not None:
+                asides.found(answer)
+                continue
+            tag = owed.popleft() if owed else None
             if found != tag:
                 raise LinkLost(f"slot {slot} answered {found} instead of {tag}")
-            answer = pickle.loads(body)
             if isinstance(answer, Report) and answer.lost:
                 # The others may take long to find out, or wait for ever for this one.
                 raise LinkLost(f"slot {answer.slot}: {answer.lost}")
@@ -297,6 +332,12 @@ class Attempt:
             self._side.close()
         else:
             closed(self._side_links)
+
+
+def _sooner(at: float | None, due_in: float | None) -> float | None:
+    """How many seconds to wait for the earlier of two moments; None for as long as it takes."""
+    left = None if at is None else max(0.0, at - time.monotonic())
+    return min((one for one in (left, due_in) if one is not None), default=None)
 
 
 class Waiting:

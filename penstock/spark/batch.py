@@ -18,6 +18,7 @@ import cloudpickle
 from pyspark import InheritableThread, SparkContext, SparkStageInfo, StatusTracker
 
 from penstock.errors import SlotLost, UnsupportedOperation
+from penstock.job.asides import Asides
 from penstock.pickling import dumps
 from penstock.runtime.batch.parcels import Parcel
 from penstock.runtime.batch.stage import Assignments, reports_of
@@ -53,6 +54,7 @@ class SparkBatchCluster:
         self._released = False
         self.on_wake: Callable[[bool], None] = lambda lost: None
         self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
+        self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Nothing is started before it is known what there is to read."""
@@ -80,6 +82,9 @@ class SparkBatchCluster:
                     self._assigned[slot].setdefault(node, []).append(payload)
                     found = True
         return found
+
+    def nudge(self) -> None:
+        """Nobody is asked anything while a BATCH job runs."""
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         raise UnsupportedOperation("a BATCH job has no queryable state")

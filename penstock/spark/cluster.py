@@ -9,6 +9,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from penstock.errors import SlotLost
+from penstock.job.asides import Asides
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
@@ -33,6 +34,7 @@ class SparkCluster:
         self._released = False
         self.on_wake: Callable[[bool], None] = _nobody
         self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
+        self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
@@ -45,7 +47,12 @@ class SparkCluster:
         return self._live().deploy(deployment)
 
     def run(self, command: Command) -> list[Report]:
-        return self._live().run(command)
+        return self._live().run(command, self.asides)
+
+    def nudge(self) -> None:
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.nudge()
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         return self._live().look(lookups)
@@ -53,7 +60,7 @@ class SparkCluster:
     def look_and_run(
         self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
     ) -> list[Report]:
-        return self._live().look_and_run(lookups, found, command)
+        return self._live().look_and_run(lookups, found, command, self.asides)
 
     def watch(self, question: Question) -> dict[int, Future[Any]]:
         attempt = self._attempt

@@ -48,7 +48,9 @@ from penstock.spark.preloading import preload
 from penstock.spark.side_links import SideLink
 
 CONTROL, LIFELINE, SIDE = "control", "lifeline", "side"
-DEPLOY, COMMAND, LOOK, LOOK_FIRST, RELEASE = b"D", b"C", b"L", b"F", b"R"
+DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE = b"D", b"C", b"L", b"F", b"A", b"R"
+ASIDE_STAGE = -2
+"""In the tags of questions that are asked while an epoch runs, and of their answers."""
 PEER_SECONDS = 60
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
@@ -193,6 +195,9 @@ class SlotProcess:
         self._side = SideLink(self._introduced(Hello(index, SIDE, os.getpid())), index)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
+        self._orders = Inlet(self._control)
+        self._next_order: tuple[Tag, bytearray] | None = None
+        """One that came before the last was carried out."""
 
     def _introduced(self, hello: Hello) -> socket.socket:
         made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
@@ -209,10 +214,11 @@ class SlotProcess:
             COMMAND: self._epoch,
             LOOK: self._look,
             LOOK_FIRST: self._look_first,
+            ASIDE: self._look,
         }
-        orders = Inlet(self._control)
-        while orders.read():
-            tag, order = orders.message()
+        while self._next_order is not None or self._orders.read():
+            tag, order = self._next_order or self._orders.message()
+            self._next_order = None
             if tag.attempt != self._invitation.attempt:
                 raise LinkLost(f"an order of attempt {tag.attempt}")
             kind, body = bytes(order[:1]), memoryview(order)[1:]
@@ -222,10 +228,23 @@ class SlotProcess:
                 self._answer(released)
                 say_farewell(self._control)
                 return
-            self._answer(handlers[kind](body))
+            self._answer(handlers[kind](body), tag.stage)
 
-    def _answer(self, report: Report | Findings) -> None:
-        send(self._control, self._tag(report.epoch), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
+    def _answer(self, report: Report | Findings, stage: int = -1) -> None:
+        send(self._control, self._tag(report.epoch, stage), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
+
+    def _answer_aside(self) -> None:
+        """Between two steps of an epoch: answer clients' questions, if some have come, and leave other orders."""
+        if self._next_order is not None:
+            return
+        with suppress(LinkLost):  # the end of the epoch is early enough for that
+            if self._orders.read(socket.MSG_DONTWAIT):
+                tag, order = self._orders.message()
+                if tag.stage == ASIDE_STAGE:
+                    assert self._slot is not None
+                    self._answer(self._slot.look_within(pickle.loads(memoryview(order)[1:])), ASIDE_STAGE)
+                else:
+                    self._next_order = tag, order
 
     # --- the orders ---
     def _deploy(self, body: memoryview) -> Report:
@@ -247,6 +266,7 @@ class SlotProcess:
         move_in(deployment)
         capture(self._index, deployment, self._side.line)
         self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake), place=self._place)
+        self._slot.between_steps = self._answer_aside
         self._slot.open()
         gc.collect()
         gc.freeze()

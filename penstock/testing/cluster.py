@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from penstock.job.asides import Asides
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
 from penstock.launch.environment_settings import EnvironmentSettings
@@ -29,12 +30,15 @@ class InProcessCluster:
         self.slots: list[Slot] = []
         self.on_wake: Callable[[bool], None] = lambda lost: None
         self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
+        self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         for slot in self.slots:
             slot.close()
         blob = cloudpickle.dumps(deployment)
         self.slots = [Slot(index, cloudpickle.loads(blob)) for index in range(deployment.plan.slots)]
+        for slot in self.slots:
+            slot.between_steps = self._answer_asides
         return [self._open(slot) for slot in self.slots]
 
     def _open(self, slot: Slot) -> Report:
@@ -58,6 +62,15 @@ class InProcessCluster:
             sent = [slot.run_stage(stage, arriving[slot.index]) for slot in self.slots]
             arriving = [list(blobs) for blobs in zip(*sent, strict=True)]
         return [slot.report() for slot in self.slots]
+
+    def nudge(self) -> None:
+        """Asides are looked for between all steps."""
+
+    def _answer_asides(self) -> None:
+        """Only one slot works at a time, and all of them are between two steps now."""
+        if self.asides.due_in() is not None:
+            for slot, lookup in self.asides.questions().items():
+                self.asides.found(self.slots[slot].look_within(cloudpickle.loads(cloudpickle.dumps(lookup))))
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         return [self.slots[slot].look(cloudpickle.loads(cloudpickle.dumps(asked))) for slot, asked in lookups.items()]

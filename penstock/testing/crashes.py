@@ -261,6 +261,11 @@ class CrashingCluster(InProcessCluster):
 
         return self._survive(answer)
 
+    def _answer_asides(self) -> None:
+        if self.asides.due_in() is not None:
+            crash_point("answering queries within an epoch")
+        super()._answer_asides()
+
     def _survive(self, action: Callable[[], list[T]]) -> list[T]:
         schedule = _Current.schedule
         try:

@@ -1,4 +1,5 @@
-"""A job with all five kinds of queryable state, a cluster whose clients ask before every epoch, and what is right."""
+"""A job with all five kinds of queryable state, a cluster whose clients ask before and within every epoch, and what is
+right."""
 
 from __future__ import annotations
 
@@ -21,6 +22,8 @@ from penstock.testing import InProcessCluster
 
 KINDS = ("value", "list", "map", "reducing", "aggregating")
 KEYS = ["a", "b", "c", 1, 2.5, ("t", 1)]
+APPLIED = []
+"""What the function has done in the current run: each record, and the processing time at which it came."""
 
 
 class Mean(AggregateFunction):
@@ -69,6 +72,7 @@ class EveryKind(KeyedProcessFunction):
 
     def process_element(self, value, ctx):
         _, kind, number = value
+        APPLIED.append((value, ctx.timer_service().current_processing_time()))
         state = self.states[kind]
         if number is None:
             state.clear()
@@ -125,7 +129,8 @@ class Model:
 
 
 class AskingCluster(InProcessCluster):
-    """Asks before every epoch, as clients would meanwhile, and keeps account of what each epoch has read."""
+    """Asks before every epoch and between its steps, as clients would meanwhile, and keeps account of what had been
+    done then."""
 
     def __init__(self, random: Random, keys=KEYS):
         super().__init__()
@@ -135,7 +140,8 @@ class AskingCluster(InProcessCluster):
         self.started = threading.Event()
         self.asked = []
         self.cuts = {}
-        """By attempt and epoch: how many records were read, and when."""
+        """By attempt and epoch, and by slot and step within the next one: how many records had been applied."""
+        APPLIED.clear()
 
     def start(self, handle):
         self.handle = handle
@@ -143,12 +149,23 @@ class AskingCluster(InProcessCluster):
 
     def run(self, command):
         assert self.started.wait(60)
-        for _ in range(self.random.choice([0, 1, 1, 3])):
+        self.ask([0, 1, 1, 3])
+        self.attempt, self.epoch, self.looks = command.attempt, command.epoch, dict.fromkeys(range(len(self.slots)), 0)
+        reports = super().run(command)
+        self.cuts[command.attempt, command.epoch, None, 0] = len(APPLIED)
+        return reports
+
+    def _answer_asides(self):
+        self.ask([0, 0, 1, 2])
+        for slot, lookup in self.asides.questions().items():
+            self.looks[slot] += 1
+            self.cuts[self.attempt, self.epoch - 1, slot, self.looks[slot]] = len(APPLIED)
+            self.asides.found(self.slots[slot].look_within(lookup))
+
+    def ask(self, how_often):
+        for _ in range(self.random.choice(how_often)):
             request = self.request()
             self.asked.append((request, self.handle.query(request)))
-        reports = super().run(command)
-        self.cuts[command.attempt, command.epoch] = (sum(report.read for report in reports), command.now)
-        return reports
 
     def request(self):
         name = f"q-{self.random.choice(KINDS)}"

@@ -148,3 +148,34 @@ def test_a_slot_is_killed(client, job, slot_processes):
     until(is_back, patience=SPARK_SECONDS)
     assert errors <= {StateUnavailable, QueryTimeout}, errors
     assert attempts == {before.cut.attempt, before.cut.attempt + 1}
+
+
+# --- a job that reads as fast as it can ---
+@pytest.fixture
+def busy():
+    """A job whose epochs take about a second, and which has begun to count."""
+    env = StreamExecutionEnvironment.create_local_environment(SLOTS)
+    env.from_sequence(0, 10**15).key_by(lambda number: number % KEYS).process(Count()).discard()
+    started = env.execute_async("busy")
+    until(lambda: counted(started, *range(KEYS)), patience=SPARK_SECONDS)
+    yield started
+    started.cancel().result()
+
+
+def counted(job, *keys):
+    try:
+        return job.query(QueryRequest.of("counts", *keys)).result(SPARK_SECONDS)
+    except QueryError:
+        return None
+
+
+def test_one_slot_answers_within_the_epoch_and_several_at_its_end(busy):
+    """What is shown never shrinks, within a slot from step to step, and from epoch to epoch."""
+    alone = [counted(busy, 0) for _ in range(100)]
+    assert any(answer.cut.slot is not None for answer in alone)
+    together = counted(busy, *range(KEYS))
+    assert together.cut.slot is None and together.cut.step == 0
+    moments = [(answer.cut.epoch, answer.cut.step) for answer in alone]
+    counts = [answer.values()[0] for answer in [*alone, together]]
+    assert moments == sorted(moments) and counts == sorted(counts)
+    assert counts[0] < counts[-1], "the job goes on meanwhile"

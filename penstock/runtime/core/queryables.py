@@ -84,7 +84,10 @@ class Findings:
     slot: int
     attempt: int
     epoch: int
+    """The last one that has ended."""
     found: tuple[Finding, ...]
+    step: int = 0
+    """Within the next epoch, the how manieth time that this slot answers; 0 before it begins."""
 
 
 # --- in the slot ---
@@ -139,6 +142,13 @@ class Queryables:
         """What was published since the last time."""
         new, self._new = self._new, []
         return new
+
+    def __bool__(self) -> bool:
+        return bool(self._published)
+
+    def answers(self, lookup: Lookup) -> tuple[Finding, ...]:
+        """What is found now; nothing changes by it."""
+        return tuple(self.answer(number, question, lookup.now) for number, question in lookup.questions.items())
 
     def answer(self, number: int, question: Question, now: int) -> Finding:
         """Whatever goes wrong is told to whoever asked; the job continues."""

@@ -10,7 +10,7 @@ import pickle
 import socket
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -99,6 +99,10 @@ class Slot:
         self._waiting: dict[int, list[tuple[Address, list[bytes]]]] = {}
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         self.queryables = Queryables()
+        self.between_steps: Callable[[], None] = _nothing_between
+        """Called while an epoch runs, between two steps: a chunk that was read, a frame that came. No function runs
+        then, and clients may be answered (`look_within`)."""
+        self._looks = 0
         keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
         self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
         self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
@@ -265,6 +269,7 @@ class Slot:
         self.bell.disarm()
         self.command = command
         self.epoch = command.epoch
+        self._looks = 0
         self.clock.now = command.now
         self.alignment.limits = command.alignment
         self.failure = None
@@ -352,7 +357,7 @@ class Slot:
             operator.end_epoch()
 
     def _run_sources(self, command: Command) -> None:
-        sources = self._parts.sources
+        sources, between = self._parts.sources, self._between
         deadline = time.monotonic() + command.max_millis / 1000
         for node, operator in sources:
             assigned = command.assignments.get(node)
@@ -363,12 +368,14 @@ class Slot:
                     wait=command.wait_millis / 1000,
                     settles=command.checkpoint is not None,
                     payload=None if assigned is None else assigned[self.index],
+                    between_chunks=between,
                 )
             )
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
         """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
         queues = deque((address, deque(frames)) for address, frames in sorted(arrived))
+        between = self._between
         while queues:
             address, frames = queues.popleft()
             frame, received = frames.popleft(), self._received(address[0])
@@ -378,6 +385,12 @@ class Slot:
             self.measures.arrived(address[0], records)
             if frames:
                 queues.append((address, frames))
+            between()
+
+    @property
+    def _between(self) -> Callable[[], None]:
+        """What happens between two steps: nothing, as long as there is nothing to ask for."""
+        return self.between_steps if self.queryables else _nothing_between
 
     def _received(self, edge: int) -> Traffic:
         return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
@@ -478,8 +491,13 @@ class Slot:
 
     def look(self, lookup: Lookup) -> Findings:
         """Answer clients' questions from the cut at which the last epoch ended; nothing changes by it."""
-        found = tuple(self.queryables.answer(number, asked, lookup.now) for number, asked in lookup.questions.items())
-        return Findings(self.index, self.deployment.attempt, self.epoch, found)
+        return Findings(self.index, self.deployment.attempt, self.epoch, self.queryables.answers(lookup))
+
+    def look_within(self, lookup: Lookup) -> Findings:
+        """Answer them between two steps of the running epoch."""
+        self._looks += 1
+        found = self.queryables.answers(lookup)
+        return Findings(self.index, self.deployment.attempt, self.epoch - 1, found, self._looks)
 
     def _take_checkpoint(self) -> None:
         if self.command is not None and self.command.checkpoint is not None and self.failure is None:
@@ -528,3 +546,7 @@ class Slot:
         except USER_ERRORS as error:
             self.failure = self.failure or failure_of(error, "a gauge", "-", self.index)
             return {}
+
+
+def _nothing_between() -> None:
+    """Go on with the next step."""

@@ -34,6 +34,8 @@ class Budget:
     """Whether a checkpoint follows, which must know what was read."""
     payload: Any = None
     """What the driver's enumerator assigned to this subtask."""
+    between_chunks: Callable[[], None] = lambda: None
+    """Called when a chunk has passed through all that follows the source in its stage."""
 
     def spent(self) -> bool:
         return self.records <= 0 or time.monotonic() >= self.deadline
@@ -257,6 +259,7 @@ class SourceOperator(Operator):
                 taken = self.reader.poll(self._out, budget)
             except USER_ERRORS as error:
                 raise self.failed(error, []) from error
+            budget.between_chunks()
             budget.records -= taken
             self.read += taken
             self._allowance.use(taken)
