@@ -17,6 +17,7 @@ from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import Chunk, Receiver
 from penstock.runtime.core.operator import OperatorContext
 from penstock.runtime.sources.source_operator import Budget, Enumerator, Reader, Source
+from penstock.spark.shared_frames import SharedFrames
 from penstock.storage import Storage, split_url
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ BATCH_ROWS = 1 << 15
 class StagedFrame(Source):
     """The rows of a DataFrame as columns of a schema, found by position."""
 
-    def __init__(self, frame: DataFrame, folder: str | None, schema: Any, ordered: bool) -> None:
-        """`folder`: None for a temporary one. `ordered`: its rows have an order, so that one subtask reads them all."""
+    def __init__(self, frame: DataFrame, shared: SharedFrames, folder: str | None, schema: Any, ordered: bool) -> None:
+        """`shared`: what it is made of together with others. `folder`: None for a temporary one. `ordered`: its rows
+        have an order, so that one subtask reads them all."""
         self._frame: DataFrame | None = frame
+        self._shared: SharedFrames | None = shared
         self._folder = folder
         self._schema = schema
         self._ordered = ordered
@@ -43,27 +46,29 @@ class StagedFrame(Source):
         return [None] * parallelism
 
     def enumerator(self) -> Enumerator:
-        assert self._frame is not None
+        assert self._frame is not None and self._shared is not None
         own = tempfile.mkdtemp(prefix="penstock-staged-") if self._folder is None else f"{self._folder}/{uuid4().hex}"
-        return _Staging(self._frame, own, self._ordered)
+        return _Staging(self._frame, self._shared, own, self._ordered)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The DataFrame stays with the driver."""
-        return {**self.__dict__, "_frame": None}
+        """DataFrames stay with the driver."""
+        return {**self.__dict__, "_frame": None, "_shared": None}
 
 
 class _Staging(Enumerator):
     """Lets Spark write the files, and hands their paths out: in turn, or all to the first subtask, in order."""
 
-    def __init__(self, frame: DataFrame, folder: str, ordered: bool) -> None:
+    def __init__(self, frame: DataFrame, shared: SharedFrames, folder: str, ordered: bool) -> None:
         self._frame = frame
+        self._shared = shared
         self._folder = Storage(folder)
         self._ordered = ordered
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
         if self.exhausted:
             return [None] * parallelism
-        self._frame.write.mode("overwrite").parquet(self._folder.url())
+        with self._shared.used():
+            self._frame.write.mode("overwrite").parquet(self._folder.url())
         self.exhausted = True
         found = sorted(name for name in self._folder.names() if name.endswith(".parquet"))
         payloads: list[list[str]] = [[] for _ in range(parallelism)]
@@ -72,6 +77,7 @@ class _Staging(Enumerator):
         return payloads
 
     def close(self) -> None:
+        self._shared.drop()
         with suppress(Exception):  # what is left behind does no harm
             self._folder.fs.rm(self._folder.root, recursive=True)
 

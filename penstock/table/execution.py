@@ -12,6 +12,7 @@ from penstock.common.types import Row
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import TableException
+from penstock.spark.shared_frames import SharedFrames
 from penstock.table import options
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.plan.nodes import Insert, Relation, Values, walk_plan
@@ -21,12 +22,13 @@ from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.spark_sql.choice import reason_against
 from penstock.table.spark_sql.refusal import Untranslatable
+from penstock.table.spark_sql.sharing import sharing
 from penstock.table.table_config import TableConfig
 from penstock.table.table_result import TableResult, _Held
 from penstock.table.types import BigIntType
 
 if TYPE_CHECKING:
-    from penstock.table.spark_sql.engine import Translated
+    from penstock.table.spark_sql.engine import SparkEngine, Translated
     from penstock.table.table import Table
 
 JOB_NAME = "pipeline.name"
@@ -103,7 +105,7 @@ class Execution:
             text = planner.explain(list(relations), *details)
             if not self.batch:
                 return text
-            engines = [self._engine_of(planner, relation, len(relations)) for relation in relations]
+            engines = self._engines_of(planner, relations)
             return f"{text}\n== Engine ==\n" + "\n\n".join(engines) + "\n"
 
     def to_spark(self, table: Table) -> Any:
@@ -117,24 +119,44 @@ class Execution:
         return frame_of(table.to_pandas())
 
     # --- on Spark SQL ---
-    def _on_spark(self, relation: Relation, together: int = 1) -> Translated | str:
-        """An optimised BATCH query or INSERT as a DataFrame, or why it runs on our operators.
+    def _on_spark(self, relation: Relation) -> Translated | str:
+        """An optimised BATCH query or INSERT as a DataFrame, or why it runs on our operators."""
+        (found,) = self._all_on_spark([relation])
+        return found
 
-        `together`: of how many INSERTs it is one.
+    def _all_on_spark(self, relations: Sequence[Relation]) -> list[Translated | str]:
+        """Those that run together, each as a DataFrame or with the reason why it runs on our operators.
+
+        What has a part in common with one that runs on our operators runs there, too: the part is computed once.
         """
-        inserts = isinstance(relation, Insert)
-        query = relation.inputs()[0] if inserts else relation
-        reason = reason_against(self._config, collects=not inserts) if self.batch else "it is a stream"
-        if reason is not None:
-            return reason
-        if together > 1:
-            return "the INSERTs of a statement set compute once what they share"
-        if inserts and all(isinstance(part, Values | Calc) for part in walk_plan(query)):
-            return "the rows are in the statement itself"
+        queries = [relation.inputs()[0] if isinstance(relation, Insert) else relation for relation in relations]
+        reasons = [self._reason_against(relation) for relation in relations]
+        if all(reasons):
+            return [reason or "" for reason in reasons]
         from penstock.table.spark_sql.engine import SparkEngine
 
+        engine = SparkEngine(self._env, self._config)
+        found = [
+            reason or self._translated(engine, query, isinstance(relation, Insert))
+            for relation, query, reason in zip(relations, queries, reasons, strict=True)
+        ]
+        for number, refused in enumerate(list(found)):
+            for other in sharing(queries, number) if isinstance(refused, str) else ():
+                if not isinstance(found[other], str):
+                    found[other] = f"it shares a part with another INSERT, which does not run on Spark SQL: {refused}"
+        return found
+
+    def _reason_against(self, relation: Relation) -> str | None:
+        """Why a query is not even translated."""
+        inserts = isinstance(relation, Insert)
+        reason = reason_against(self._config, collects=not inserts) if self.batch else "it is a stream"
+        if reason is None and inserts and all(isinstance(p, Values | Calc) for p in walk_plan(relation.inputs()[0])):
+            return "the rows are in the statement itself"
+        return reason
+
+    def _translated(self, engine: SparkEngine, query: Relation, staged: bool) -> Translated | str:
         try:
-            translated = SparkEngine(self._env, self._config).translated(query, inserts)
+            translated = engine.translated(query, staged)
         except Untranslatable as refused:
             log.info("a query runs on Penstock's operators: %s", refused)
             return str(refused)
@@ -142,14 +164,29 @@ class Execution:
         return translated
 
     def _read_from_spark(self, planner: Planner, inserts: Sequence[Insert]) -> None:
-        """Let an INSERT get its rows from a DataFrame, if its query runs on Spark SQL."""
-        for insert in inserts:
-            query = self._on_spark(planner.optimised(insert), len(inserts))
-            if not isinstance(query, str):
-                planner.known(query.relation, query.engine.source(query))
+        """Let INSERTs get their rows from DataFrames, if their queries run on Spark SQL."""
+        found = self._all_on_spark([planner.optimised(insert) for insert in inserts])
+        queries = _different(found)
+        shared = _shared(queries)
+        for query in queries:
+            planner.known(query.relation, query.engine.source(query, shared))
 
-    def _engine_of(self, planner: Planner, relation: Relation, together: int) -> str:
-        query = self._on_spark(planner.optimised(relation), together)
-        if isinstance(query, str):
-            return f"Runs on Penstock's operators: {query}"
-        return f"Runs on Spark SQL\n{query.explained()}"
+    def _engines_of(self, planner: Planner, relations: Sequence[Relation]) -> list[str]:
+        """What runs queries or INSERTs; for Spark with its plan, in which what they share is a table in memory."""
+        found = self._all_on_spark([planner.optimised(relation) for relation in relations])
+        with _shared(_different(found)).held():
+            return [
+                f"Runs on Penstock's operators: {query}"
+                if isinstance(query, str)
+                else f"Runs on Spark SQL\n{query.explained()}"
+                for query in found
+            ]
+
+
+def _different(found: Sequence[Translated | str]) -> list[Translated]:
+    """Those that are DataFrames; of INSERTs that write the same rows, one."""
+    return list({id(query.frame): query for query in found if not isinstance(query, str)}.values())
+
+
+def _shared(queries: Sequence[Translated]) -> SharedFrames:
+    return queries[0].engine.shared(queries) if queries else SharedFrames((), 0)

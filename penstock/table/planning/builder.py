@@ -16,7 +16,7 @@ from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.core.operator import Operator
 from penstock.table.plan.nodes import Columns, Insert, Relation
 from penstock.table.plan.rex import conjuncts
-from penstock.table.planning.calcs import is_plain
+from penstock.table.planning.calcs import is_repeatable
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
@@ -154,11 +154,13 @@ def _structure(relation: Relation) -> tuple[Any, ...]:
             parts.append(_structure(value))
         elif part.name == "parts":
             parts.append(tuple(map(_structure, value)))
-        elif part.name in {"stream", "table", "rows"}:  # rows may be many
+        elif part.name == "table":
+            parts.append((str(value.schema), tuple(sorted(value.options.items())), value.partition_keys))
+        elif part.name in {"stream", "rows"}:  # rows may be many
             parts.append(id(value))
         else:
             parts.append(value)
-    if isinstance(relation, Calc) and not all(map(is_plain, (*relation.exprs, *conjuncts(relation.condition)))):
+    if isinstance(relation, Calc) and not all(map(is_repeatable, (*relation.exprs, *conjuncts(relation.condition)))):
         raise _Unshared
     return tuple(parts)
 

@@ -84,6 +84,15 @@ def is_plain(rex: Rex) -> bool:
     return not any(isinstance(part, Call) and (part.udf is not None or part.function in _MOVING) for part in walk(rex))
 
 
+def is_repeatable(rex: Rex) -> bool:
+    """Whether an expression gives the same for the same row, so that computing it once does for all who need it."""
+    return all(_repeats(part) for part in walk(rex) if isinstance(part, Call))
+
+
+def _repeats(call: Call) -> bool:
+    return call.udf.deterministic if call.udf is not None else call.function not in _MOVING
+
+
 _MOVING = {
     "RAND", "RAND_INTEGER", "UUID", "NOW", "PROCTIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIMESTAMP",
     "CURRENT_WATERMARK", "UNIX_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME",

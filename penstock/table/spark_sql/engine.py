@@ -6,8 +6,9 @@ import logging
 import pickle
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from penstock.runtime.sources.source_operator import SourceOperator
 from penstock.spark.cached_files import shipped
 from penstock.spark.frame_job import FrameJob
 from penstock.spark.session import session
+from penstock.spark.shared_frames import SharedFrames
 from penstock.spark.sql_session import REFUSALS, physical_plan, query_session
 from penstock.spark.staged_frames import StagedFrame
 from penstock.table.arrow import arrow_schema, values_of
@@ -41,6 +43,7 @@ from penstock.table.spark_sql.frames import Frame, FrameBuilder, frame_of, with_
 from penstock.table.spark_sql.leaves import LEAVES
 from penstock.table.spark_sql.refusal import Untranslatable
 from penstock.table.spark_sql.relations import NATIVES
+from penstock.table.spark_sql.sharing import common
 from penstock.table.spark_sql.tasks import Surroundings, failure_in
 
 if TYPE_CHECKING:
@@ -71,27 +74,32 @@ class Translated:
 
 
 class SparkEngine:
-    """Runs the BATCH queries of an environment on Spark SQL."""
+    """Runs BATCH queries of an environment on Spark SQL: one, or those of a statement set."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: Options) -> None:
         self._env = env
         self._config = config
 
     # --- translation ---
+    @cached_property
+    def _builder(self) -> FrameBuilder:
+        """Relations that several queries share become one DataFrame."""
+        settings = self._env._settings
+        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark)
+        kinds = with_natives({**LEAVES, **NATIVES}, builders())
+        return FrameBuilder(
+            self._env, self._config, query_session(spark), kinds, self._surroundings(spark.sparkContext)
+        )
+
     def translated(self, relation: Relation, staged: bool) -> Translated:
         """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL.
 
         `staged`: whether its rows go through files, on their way into a sink.
         """
-        settings = self._env._settings
-        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark)
         if staged:
-            self._check_files(relation, spark.sparkContext)
-        surroundings = self._surroundings(spark.sparkContext)
-        kinds = with_natives({**LEAVES, **NATIVES}, builders())
-        builder = FrameBuilder(self._env, self._config, query_session(spark), kinds, surroundings)
+            self._check_files(relation, self._builder.session.sparkContext)
         try:
-            return Translated(self, relation, frame_of(builder.build(relation).stream))
+            return Translated(self, relation, frame_of(self._builder.build(relation).stream))
         except REFUSALS as error:
             said = str(error).splitlines()[0]
             log.warning("Spark refuses a query as it was translated: %s", said)
@@ -122,12 +130,18 @@ class SparkEngine:
         return SparkRows(submission.started(JobHandle(job_id, job, None)), job, query.relation.columns)
 
     # --- for sinks ---
-    def source(self, query: Translated) -> Physical:
+    def shared(self, queries: Sequence[Translated]) -> SharedFrames:
+        """What several queries are made of, so that it is computed once."""
+        parts = common([query.relation for query in queries])
+        frames = [frame_of(self._builder.build(part).stream) for part in parts]
+        return SharedFrames([frame.data for frame in frames if not frame.of_files], len(queries))
+
+    def source(self, query: Translated, shared: SharedFrames) -> Physical:
         """A stream of the rows of a query, for the sinks of a BATCH job: Spark puts them into files, exactly once."""
         columns = query.relation.columns
         frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
         folder = self._config.get(STAGING, "") or None
-        staged = StagedFrame(frame, folder, arrow_schema(columns), _is_ordered(query.relation))
+        staged = StagedFrame(frame, shared, folder, arrow_schema(columns), _is_ordered(query.relation))
         node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
         return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
 

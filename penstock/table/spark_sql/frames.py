@@ -38,6 +38,8 @@ class Frame:
 
     data: DataFrame
     names: tuple[str, ...]
+    of_files: bool = False
+    """Whether Spark does nothing for it but read files, which it does best for each use anew."""
 
     def select(self, texts: Sequence[str]) -> Frame:
         """What expressions over its columns come to."""

@@ -99,7 +99,7 @@ def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:
         return None
     wanted = ", ".join(f"{quoted(field.name)} {spark_type(field.type)}" for field in schema)
     data = builder.session.read.schema(wanted).parquet(*(f"file://{path}" for path in paths))
-    return Frame(data, ()).select([quoted(field.name) for field in schema])
+    return replace(Frame(data, ()).select([quoted(field.name) for field in schema]), of_files=True)
 
 
 def _has(found: pa.Schema, schema: pa.Schema) -> bool:
