@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from penstock.runtime.core.columns import Columns, Keys
 from penstock.runtime.core.operator import OperatorContext
 from penstock.table.plan.rex import SortKey
 from penstock.table.runtime.batches import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Held, held_rows
+from penstock.table.runtime.ordered_rows import OrderedRows
 from penstock.table.runtime.ranking import Contest, Order, first_of_each
 from penstock.table.runtime.sorting import order_of
 from penstock.table.runtime.state import store
@@ -38,7 +39,7 @@ class TopNSpec:
 
 
 class TopN(HoldingTableOperator):
-    """State of a partition: its rows in order; of rows that stay, only those that may come out."""
+    """State of a partition: its rows in order; of rows that stay, only those that may come out, as a list."""
 
     def __init__(self, keys: Sequence[int], spec: TopNSpec, schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)
@@ -48,8 +49,12 @@ class TopN(HoldingTableOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        self._partitions = store(self.keyed, "rows", self.ttl)
         self._order = order_of(self.spec.order)
+        self._bounded = not self.spec.signed and self.spec.last is not None
+        if self._bounded:
+            self._partitions = store(self.keyed, "rows", self.ttl)
+        else:
+            self._all_rows = OrderedRows(self.keyed, "rows", self._order, self.ttl)
         self._input = pa.schema(list(self.schema)[: len(self.schema) - self.changelog - self.spec.rank_column])
         self._column_order = Order(self.spec.order, self._input)
         self.only_final = context.batch
@@ -60,8 +65,7 @@ class TopN(HoldingTableOperator):
         return found
 
     def whole(self, batch: pa.RecordBatch) -> None:
-        in_columns = not self.spec.signed and self.spec.last is not None and self.changelog
-        if in_columns and batch.num_rows > MANY:
+        if self._bounded and self.changelog and batch.num_rows > MANY:
             self._many(batch)
         else:
             self._few(batch)
@@ -108,44 +112,53 @@ class TopN(HoldingTableOperator):
             self._change(found.distinct[code], rows, kinds, positions)
 
     def _change(self, key: Any, rows: list[Held], kinds: list[int] | None, positions: list[int]) -> None:
+        if self._bounded:
+            self._change_first(key, [rows[position] for position in positions])
+        else:
+            adds = [kinds is None or kinds[position] in {INSERT, UPDATE_AFTER} for position in positions]
+            self._change_all(key, [rows[position] for position in positions], adds)
+
+    def _change_first(self, key: Any, rows: list[Held]) -> None:
+        """Of rows that stay: only the first of a partition are held."""
         held: list[Held] = self._partitions.get(key) or []
         before, changed = self._shown(held), False
-        for position in positions:
-            adds = kinds is None or kinds[position] in {INSERT, UPDATE_AFTER}
-            changed |= (self._insert if adds else self._remove)(held, rows[position])
-        if not changed:
-            return
-        if held:
+        for row in rows:
+            changed |= self._insert(held, row)
+        if changed:
             self._partitions.put(key, held)
-        else:
-            self._partitions.remove(key)
-        now = self._shown(held)
-        if now != before:
-            self._emit(before, now)
+            self._tell(before, self._shown(held))
 
     def _insert(self, held: list[Held], row: Held) -> bool:
         """Whether the row has a place."""
         order, last = self._order, self.spec.last
-        if not self.spec.signed and last is not None and len(held) >= last:
+        assert last is not None
+        if len(held) >= last:
             if order(row) >= order(held[-1]):
                 return False
             held.pop()
         held.insert(bisect_right(held, order(row), key=order), row)
         return True
 
-    def _remove(self, held: list[Held], row: Held) -> bool:
-        """Whether the row was there."""
-        order = self._order
-        place = order(row)
-        start = bisect_left(held, place, key=order)
-        for position in range(start, bisect_right(held, place, key=order)):
-            if held[position] == row:
-                del held[position]
-                return True
-        return False
+    def _change_all(self, key: Any, rows: list[Held], adds: list[bool]) -> None:
+        held, changed = self._all_rows.read(key), False
+        before = self._shown(held.first(self.spec.last))
+        for row, comes in zip(rows, adds, strict=True):
+            if comes:
+                held.insert(row)
+                changed = True
+            else:
+                changed |= held.remove(row)
+        if changed:
+            now = self._shown(held.first(self.spec.last))
+            self._all_rows.write(key, held)
+            self._tell(before, now)
 
     def _shown(self, held: list[Held]) -> list[Held]:
         return held[self.spec.first - 1 : self.spec.last]
+
+    def _tell(self, before: list[Held], now: list[Held]) -> None:
+        if now != before:
+            self._emit(before, now)
 
     def _emit(self, before: list[Held], now: list[Held]) -> None:
         if self.spec.rank_column:
