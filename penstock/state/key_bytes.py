@@ -38,9 +38,12 @@ _counter = count()
 
 def key_bytes(address: Any) -> bytes:
     """The bytes of an address. Objects of types that cannot be keys are equal here if their pickles are."""
-    if type(address) in _PLAIN:
+    kind = type(address)
+    if kind in _PLAIN:
         return dumps(address, _FORMAT)
-    return dumps(_BY_TYPE.get(type(address), _of_other)(address), _FORMAT)
+    if kind is tuple and len(address) == 2 and type(address[0]) in _PLAIN and type(address[1]) in _PLAIN:
+        return dumps(address, _FORMAT)  # a key and what is below it, as it is
+    return dumps(_BY_TYPE.get(kind, _of_other)(address), _FORMAT)
 
 
 def _canonical(value: Any) -> Any:

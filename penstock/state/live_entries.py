@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from sys import getsizeof
 from types import FunctionType, ModuleType
 from typing import Any, Protocol
@@ -16,6 +16,8 @@ _SLOT = 100
 """The bytes that an entry costs beside its key and value: its places in hash tables that are partly empty."""
 _FIRST_GUESS = 4.0
 _MOST_PARTS = 1000
+_MOST_FETCHED = 1024
+"""So many entries are fetched before it is looked whether there is room."""
 _ALIGNED = 16
 
 
@@ -91,6 +93,32 @@ class Entries(MutableMapping[Any, Any]):
                 self.heavy[address] = len(stored)
         self._young[address] = held
         return held
+
+    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        """The values of many entries, None where there is none."""
+        found = list(map(self._young.get, addresses))
+        if None in found:
+            self._fetch_all(addresses, found, [index for index, held in enumerate(found) if held is None])
+        return found
+
+    def _fetch_all(self, addresses: Sequence[Any], found: list[Any], missing: Sequence[int]) -> None:
+        """As `_fetch`, for those that are not young. Most of them are new: of these the database has nothing."""
+        room, read, young, gone = self._room, self._table.read, self._young, self.gone
+        for start in range(0, len(missing), _MOST_FETCHED):
+            some = missing[start : start + _MOST_FETCHED]
+            room.left -= self.scale.mean * len(some)
+            if room.left < 0:
+                room.review()
+            old = self._old
+            for index in some:
+                address = addresses[index]
+                if address in old or address in young:
+                    found[index] = self.get(address)
+                elif self.written and address not in gone and (stored := read(address)) is not None:
+                    address, held = pickle.loads(stored)
+                    found[index] = young[address] = held
+                    if len(stored) >= HEAVY:
+                        self.heavy[address] = len(stored)
 
     def stored(self, address: Any) -> bytes | None:
         """What the database has for an address without a live object."""

@@ -139,6 +139,9 @@ class RocksTable(Table):
     def remove_all(self, addresses: Iterable[Hashable]) -> None:
         self.changed.update([address for address in addresses if self.entries.discard(address)])
 
+    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        return self.entries.get_all(addresses)
+
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
         """As in memory; what is looked at does not become alive."""
@@ -246,8 +249,9 @@ class RocksTable(Table):
         """Put entries and remove others, piece by piece, so that a large change needs little memory."""
         for piece in _pieces(self._pickled(pairs)):
             batch, prefix = WriteBatch(raw_mode=True), self._prefix
-            for address, _, pickled in piece:
-                batch.put(prefix + key_bytes(address), pickled)
+            # In order, RocksDB finds the place of each key beside that of the one before.
+            for key, pickled in sorted([(prefix + key_bytes(address), pickled) for address, _, pickled in piece]):
+                batch.put(key, pickled)
             self._database.write(batch, _UNLOGGED)
             self.entries.wrote(piece)
             if tracked:

@@ -106,6 +106,10 @@ class Table:
         pop = self.entries.pop
         self.changed.update([address for address in addresses if pop(address, ABSENT) is not ABSENT])
 
+    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
+        """The values of many entries, None where there is none."""
+        return list(map(self.entries.get, addresses))
+
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
         """The value of an entry, or ABSENT. It is the live object: whoever asked for it must not change it."""

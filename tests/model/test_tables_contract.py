@@ -267,6 +267,10 @@ class Contract(RuleBasedStateMachine):
             with pytest.raises(KeyError):
                 self.table.entries[address]
 
+    @rule(addresses=st.lists(st.sampled_from(POOL), max_size=6))
+    def read_many(self, addresses):
+        assert self.table.get_all(addresses) == [self.model.get(address) for address in addresses]
+
     @rule(address=st.sampled_from(POOL))
     def pop(self, address):
         assert self.table.entries.pop(address, None) == self.model.pop(address, None)

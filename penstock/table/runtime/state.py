@@ -18,13 +18,10 @@ class Store:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.get = table.entries.get
+        self.get_all = table.get_all
         self.put = table.put
         self.remove = table.remove
         self.remove_all = table.remove_all
-
-    def get_all(self, addresses: Sequence[Any]) -> list[Any]:
-        """The values of some addresses; None where there is none."""
-        return list(map(self.get, addresses))
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
         """Store values and remember that they changed."""
@@ -57,7 +54,8 @@ class ExpiringStore:
         self.table.put(address, self._expiry.stamp(value))
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
-        return list(map(self.get, addresses))
+        found, there = self.table.get_all(addresses), self._there
+        return [None if held is None or not there(held) else held[0] for held in found]
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
         self.table.entries.update(zip(addresses, map(self._expiry.stamp, values), strict=True))
