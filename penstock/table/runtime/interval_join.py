@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,11 +27,8 @@ from penstock.table.runtime.matching import (
 )
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.scans import millis_of
-from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
-
-Kept = Sequence[Any]
-"""(time, row), or [time, row, whether it has found a match] if rows without a match come out."""
+from penstock.table.runtime.timed_rows import Kept, TimedRows
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,8 @@ class IntervalJoin(TwoInputTableOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        self._sides = [store(self.keyed, name) for name in ("left", "right")]
+        span = self.interval.upper - self.interval.lower
+        self._sides = [TimedRows(self.keyed, name, span) for name in ("left", "right")]
         spec = self.spec
         self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
         slack = max((self.interval.upper - self.interval.lower) // 2, 0)
@@ -78,7 +74,7 @@ class IntervalJoin(TwoInputTableOperator):
         """How long after its time a row, and all others of its key that have expired, are cleaned up."""
         self._expirations = (Expirations(), Expirations())
         for side, kept in enumerate(self._sides):
-            restored = [(entry[0], key) for key, entries in kept.items() for entry in entries]
+            restored = list(kept.times())
             times = np.fromiter((time for time, _ in restored), np.int64, len(restored))
             self._expirations[side].add(times + self._delays[side], [key for _, key in restored])
 
@@ -124,23 +120,32 @@ class IntervalJoin(TwoInputTableOperator):
 
     def _match(self, side: int, arrived: Keyed, times: Numbers) -> Mask:
         """Send all pairs of these rows; returns which of the rows have any."""
-        groups = self._sides[1 - side].get_all(arrived.keys)
+        before, after = self.interval.around(side)
+        low, high = times + before, times + after
+        groups = self._sides[1 - side].near(arrived.keys, int(low.min()), int(high.max()))
         matched = np.zeros(len(times), np.bool_)
         if not any(groups):
             return matched
-        before, after = self.interval.around(side)
-        candidates, found = pairs_by_time(arrived.codes, groups, times + before, times + after)
+        candidates, found = pairs_by_time(arrived.codes, groups, low, high)
         partners = Partners([entry[1] for entry in candidates], self.spec.schemas[1 - side])
+        met: dict[int, list[Kept]] = {}
         for some in found:
             pairs = self._send_pairs(side, arrived, some, partners)
             matched[pairs.positions] = True
             if self.spec.outer(1 - side):
-                for pick in np.unique(pairs.picks).tolist():
-                    candidates[pick][2] = True
-        if self.spec.outer(1 - side):
-            met = np.unique(arrived.codes[matched]).tolist()
-            self._sides[1 - side].put_all([arrived.keys[code] for code in met], [groups[code] for code in met])
+                self._note(pairs, candidates, arrived, met)
+        for code, entries in met.items():
+            self._sides[1 - side].changed(arrived.keys[code], entries)
         return matched
+
+    def _note(self, pairs: Pairs, candidates: list[Any], arrived: Keyed, met: dict[int, list[Kept]]) -> None:
+        """Note which entries of the other side have found their first match, by the code of their key."""
+        picks, firsts = np.unique(pairs.picks, return_index=True)
+        codes = arrived.codes[pairs.positions[firsts]]
+        for pick, code in zip(picks.tolist(), codes.tolist(), strict=True):
+            if not candidates[pick][2]:
+                candidates[pick][2] = True
+                met.setdefault(code, []).append(candidates[pick])
 
     def _send_pairs(self, side: int, arrived: Keyed, pairs: Pairs, partners: Partners) -> Pairs:
         """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
@@ -160,13 +165,11 @@ class IntervalJoin(TwoInputTableOperator):
         entries: list[Kept] = list(zip(moments, rows, strict=True))
         if self.spec.outer(side):
             entries = [[*entry, own] for entry, own in zip(entries, matched.tolist(), strict=True)]
-        keys, kept = arrived.keys, self._sides[side]
-        before = kept.get_all(keys)
         if arrived.unique:
-            now = [(entry,) if own is None else (*own, entry) for own, entry in zip(before, entries, strict=True)]
+            self._sides[side].add(arrived.keys, [(entry,) for entry in entries])
         else:
-            now = [(*(before[code] or ()), *more) for code, more in gathered(arrived.codes, entries)]
-        kept.put_all(keys, now)
+            by_key = list(gathered(arrived.codes, entries))
+            self._sides[side].add([arrived.keys[code] for code, _ in by_key], [own for _, own in by_key])
         self._expirations[side].add(times + self._delays[side], arrived.key_of_each())
 
     def _pad(self, side: int, batch: pa.RecordBatch) -> None:
@@ -214,22 +217,6 @@ class IntervalJoin(TwoInputTableOperator):
         last = now == MAX_TIMESTAMP
         limit = MAX_TIMESTAMP if last else now - self.interval.reach(side) - 1
         due = MAX_TIMESTAMP if last else now - self._delays[side]
-        kept, gone, shorter = self._sides[side], list[Any](), dict[Any, Any]()
-        removed: list[Kept] = []
-        for key, entries in zip(keys, kept.get_all(keys), strict=True):
-            if entries is None or min(entries, key=_TIME)[0] > due:
-                continue  # the row that was due is gone already, with another one of its key
-            left = tuple([entry for entry in entries if entry[0] > limit]) if len(entries) > 1 else ()
-            if left:
-                shorter[key] = left
-                removed += [entry for entry in entries if entry[0] <= limit]
-            else:
-                gone.append(key)
-                removed += entries
-        kept.remove_all(gone)
-        kept.put_all(list(shorter), list(shorter.values()))
+        removed = self._sides[side].expire(keys, due, limit)
         if self.spec.outer(side):
             self._pad(side, batch_of([entry[1] for entry in removed if not entry[2]], self.spec.schemas[side]))
-
-
-_TIME = itemgetter(0)

@@ -137,7 +137,10 @@ class Model:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_an_interval_join_is_a_nested_loop(kind: str, seed: int) -> None:
+@pytest.mark.parametrize("most", [2, 64])
+def test_an_interval_join_is_a_nested_loop(kind: str, seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows a page holds."""
+    monkeypatch.setattr("penstock.table.runtime.timed_rows.PAGE_ROWS", most)
     rng = random.Random(f"{kind} {seed}")
     low = rng.randrange(-4, 3)
     shape = Shape(kind, (low, low + rng.randrange(5)), rng.random() < 0.3, rng.random() < 0.5)

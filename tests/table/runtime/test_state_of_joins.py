@@ -20,6 +20,7 @@ from penstock.table.plan.rex import InputRef
 from penstock.table.runtime.append_join import PagedRows
 from penstock.table.runtime.join_state import JoinRows
 from penstock.table.runtime.matching import Keyed
+from penstock.table.runtime.timed_rows import TimedRows
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 from tests.table.runtime.table_programs import STRING, call
 from tests.table.runtime.test_state_of_queries import driven, kinds
@@ -91,6 +92,53 @@ def test_a_row_that_changes_costs_the_same_however_many_its_key_has(backend: Key
     assert {row for row, _ in rows_of_key().items()} == {(number, "text") for number in range(30_000)}
     changed(range(0), range(30_000))
     assert not rows_of_key() and not any(len(table.entries) for table in backend.tables.values())
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_a_row_more_in_time_costs_the_same_however_many_its_key_has(backend: KeyedStateBackend, outer: bool) -> None:
+    """Writing it does, finding what is near it, and forgetting what is over."""
+    kept, work, most, read = TimedRows(backend, "left", 8_000), Work(backend), list[int](), list[int]()
+
+    def entry(time: int) -> Any:
+        return [time, (time, "text"), False] if outer else (time, (time, "text"))
+
+    for count, step in ((1_000, 100), (50_000, 2)):
+        kept.add(["k"], [[entry(time) for time in range(0, count * step, step)]])
+        work.done()
+        costs, now = [], count * step
+        for number in range(100):
+            kept.add(["k"], [[entry(now + number)]])
+            if outer:
+                [near] = kept.near(["k"], now, now + number)
+                assert near is not None
+                near[-1][2] = True  # type: ignore[index]
+                kept.changed("k", near[-1:])
+            assert kept.expire(["k"], -1, 4_000) == []
+            costs.append(work.done())
+        most.append(max(costs))
+        [near] = kept.near(["k"], now, now)
+        assert near is not None
+        read.append(len(near) - 1_000 // step)
+        assert [one[0] for one in kept.expire(["k"], 0, 4_000)] == list(range(0, 4_001, step))
+        work.done()
+        assert kept.expire(["k"], 4_000, 8_000) == [] and work.done() == 0, "nothing is due"
+        assert len(kept.expire(["k"], now + 99, now + 99)) == (now - 4_001) // step + 100
+        assert not any(len(table.entries) for table in backend.tables.values())
+    assert most[1] < 2 * most[0]
+    assert max(read) <= 200
+
+
+def test_rows_in_time_of_an_earlier_version_go_on(backend: KeyedStateBackend) -> None:
+    """They were one tuple, however many."""
+    before = tuple((time, (time, "text")) for time in range(1_000))
+    backend.table(ValueStateDescriptor("left"), None).put("k", before)
+    kept = TimedRows(backend, "left", 800)
+    assert sorted(kept.times()) == [(time, "k") for time in range(1_000)]
+    kept.add(["k", "l"], [[(1_000, (1_000, "text"))], [(5, (5, "text"))]])
+    backend.end_epoch(False)
+    assert sorted(kept.times()) == sorted([*((time, "k") for time in range(1_001)), (5, "l")])
+    assert len(kept.expire(["k", "l"], 500, 500)) == 502
+    assert sorted(kept.times()) == [(time, "k") for time in range(501, 1_001)]
 
 
 # --- rows that expire ---
