@@ -17,12 +17,14 @@ from penstock.table.runtime.aggregates import Fold, VectorFold, folds_for
 from penstock.table.runtime.column_groups import groups_in_arrow
 from penstock.table.runtime.local_slices import LocalSlices
 from penstock.table.runtime.session_aggregate import SessionAggregate
+from penstock.table.runtime.shared_slices import SharedSliceAggregate
 from penstock.table.runtime.slice_aggregate import SliceAggregate
 from penstock.table.runtime.slices import SliceTableOperator, Slicing, unchanged
 from penstock.table.runtime.window_aggregate import WindowAggregate, WindowKeys
 
 WINDOW_BY_WINDOW = "Window Aggregate"
 IN_SLICES = "Sliced Window Aggregate"
+IN_SHARED_SLICES = "Shared Window Aggregate"
 IN_SESSIONS = "Session Window Aggregate"
 """Names of operators. Their state differs, and so must their uids, which follow from the names."""
 
@@ -53,6 +55,9 @@ def window_aggregate(builder: Builder, relation: Aggregate, keys: WindowKeys) ->
         or not _bounds_stay(relation.input)
         or (in_sessions and (below is None or not _partitioned_alike(relation, keys)))
     ):
+        slicing = Slicing(*windows.spec)
+        if below is not None and not (changelog or keys.processing_time) and _share(relation, folds, slicing):
+            return _in_shared_slices(builder, relation, keys, builder.build(below), folds)
         return _by_window(builder, relation, keys, folds)
     if in_sessions:
         assert below is not None
@@ -70,6 +75,30 @@ def _by_window(builder: Builder, relation: Aggregate, keys: WindowKeys, folds: S
     input = builder.build(relation.input)
     operator = WindowAggregate(relation.keys, keys, folds, input.changelog, arrow_schema(relation.columns))
     return _keyed(builder, relation, input, folds, operator, WINDOW_BY_WINDOW)
+
+
+def _share(relation: Aggregate, folds: Sequence[Fold], slicing: Slicing) -> bool:
+    """Whether slices can be put together by merging accumulators."""
+    return (
+        slicing.shared
+        and slicing.kind != "SESSION"
+        and _bounds_stay(relation.input)
+        and all(fold.in_any_order for fold in folds)
+    )
+
+
+def _in_shared_slices(
+    builder: Builder, relation: Aggregate, keys: WindowKeys, input: Physical, folds: Sequence[Fold]
+) -> Physical:
+    """Each row in its slice, for functions that see rows."""
+    windows = windowed(relation.input)
+    assert windows is not None
+    schema = arrow_schema(relation.columns)
+    operator = SharedSliceAggregate(relation.keys, keys, Slicing(*windows.spec), folds, schema)
+    operator.zone = builder.zone
+    own = [relation.keys[position] for position in keys.plain]
+    stream = builder.keyed(input, own, relation, IN_SHARED_SLICES, operator)
+    return Physical(stream, relation.columns, False, label_of(relation, "WindowAggregate"), (input,))
 
 
 def _keyed(

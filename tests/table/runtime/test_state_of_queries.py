@@ -14,12 +14,12 @@ from penstock.testing import OperatorHarness
 from tests.table.runtime.table_programs import INT, STRING, Options, call, columns
 
 
-def driven(build: Any, inputs: int = 1, **options: str) -> OperatorHarness:
+def driven(build: Any, inputs: int = 1, changelog: bool = True, **options: str) -> OperatorHarness:
     """A plan over streams of Rows (k, v) that a test pushes."""
 
     def program(*streams: Any) -> Any:
         scans = [
-            StreamScan(columns(k=STRING, v=INT), stream, f"input {n}", changelog=True)
+            StreamScan(columns(k=STRING, v=INT), stream, f"input {n}", changelog=changelog)
             for n, stream in enumerate(streams)
         ]
         plan: Relation = build(*scans)

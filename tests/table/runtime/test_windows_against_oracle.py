@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from penstock.table.plan.nodes import (
     Watermark,
     WindowTable,
 )
-from penstock.table.plan.rex import AggregateCall, InputRef, conjunction
+from penstock.table.plan.rex import AggregateCall, InputRef, Literal, conjunction
 from penstock.table.runtime import chunks, slice_aggregate
 from penstock.table.runtime.slices import Slicing
 from penstock.table.runtime.windows import WindowSpec
@@ -70,7 +71,9 @@ def summary(key: Any, values: list[int | None]) -> tuple[Any, ...]:
     return (len(values), (total + 2**31) % 2**32 - 2**31, quotient, min(there), key)
 
 
-def by_windows(rows: Rows, cut: int | None, delay: int, spec: WindowSpec) -> Counter[tuple[Any, ...]]:
+def by_windows(
+    rows: Rows, cut: int | None, delay: int, spec: WindowSpec, told: Callable[..., tuple[Any, ...]] = summary
+) -> Counter[tuple[Any, ...]]:
     panes: dict[Any, list[int | None]] = {}
     reached = float("-inf")
     for step in steps(rows, cut):
@@ -80,7 +83,7 @@ def by_windows(rows: Rows, cut: int | None, delay: int, spec: WindowSpec) -> Cou
                 if end > millis[0] >= start and end - 1 > reached:
                     panes.setdefault((start, end, key), []).append(value)
         reached = max(reached, *((time - delay) * 1000 for time, _, _ in step))
-    return Counter((start, end, *summary(key, values)) for (start, end, key), values in panes.items())
+    return Counter((start, end, *told(key, values)) for (start, end, key), values in panes.items())
 
 
 def by_sessions(rows: Rows, cut: int | None, delay: int, gap: int) -> Counter[tuple[Any, ...]]:
@@ -150,6 +153,57 @@ def test_aggregates_are_those_of_plain_python(seed: int, monkeypatch: pytest.Mon
         in_order = windows(events(sorted(rows, key=lambda row: row[0]), delay, k=STRING, v=INT), kind, size, slide)
         in_order = WindowTable(in_order.columns, in_order.input, kind, 0, size * 1000, slide * 1000, offset)
         assert found(aggregated(in_order), cut, parallelism=3) == expected_max(late)
+
+
+DISTINCT = (
+    AggregateCall("COUNT", (2,), COUNT, "d", distinct=True),
+    AggregateCall("COUNT", (), COUNT, "n"),
+    AggregateCall("SUM", (2,), BigIntType(), "s", distinct=True),
+)
+
+
+def distinct(key: Any, values: list[int | None]) -> tuple[Any, ...]:
+    there = {value for value in values if value is not None}
+    return key, len(there), len(values), sum(there) if there else None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_different_values_are_those_of_plain_python(seed: int) -> None:
+    """A row is folded into its slice alone, also if that is late for some of its windows."""
+    rng = random.Random(seed)
+    rows, delay, cut = random_rows(rng), rng.choice([0, 2, 10]), rng.choice([None, 1, 3, 20])
+    rows = [(time, key, None if value is None else value % 100) for time, key, value in rows]
+    kind, slide = ["HOP", "CUMULATE"][seed % 2], rng.choice([2, 5, 10])
+    size, offset = slide * rng.choice([2, 3, 5]), rng.choice([0, 1500, -700])
+    table = windows(events(rows, delay, k=STRING, v=BigIntType()), kind, size, slide)
+    table = WindowTable(table.columns, table.input, kind, 0, size * 1000, slide * 1000, offset)
+    names = table.names()
+    plan = aggregate(table, [names.index(name) for name in ("window_start", "window_end", "k")], list(DISTINCT))
+    spec = WindowSpec(kind, size * 1000, slide * 1000, offset)
+    assert found(plan, cut) == by_windows(rows, cut, delay, spec, distinct)
+
+
+def test_different_values_are_kept_once_for_all_windows() -> None:
+    """An hour of windows that begin every minute: a row is in sixty of them, and in one entry of state."""
+
+    def plan(scan: Relation) -> Relation:
+        bounds = (Column("window_start", BOUND), Column("window_end", BOUND), Column("window_time", BOUND, ROWTIME))
+        timed = Project(
+            (Column("ts", TimestampType(3), ROWTIME), *scan.columns),
+            scan,
+            (Literal(TimestampType(3), START), scan.ref(0), scan.ref(1)),
+        )
+        marked = Watermark(timed.columns, timed, 0, timed.ref(0))
+        table = WindowTable(marked.columns + bounds, marked, "HOP", 0, 3_600_000, 60_000)
+        call = AggregateCall("COUNT", (2,), COUNT, "d", distinct=True)
+        return aggregate(table, [3, 4, 1], [call])
+
+    with driven(plan, changelog=False) as harness:
+        harness.push_all([Row("a", 1), Row("a", 2), Row("a", 1)])
+        assert harness.state_entries() == 1
+        harness.end()
+        assert Counter(row[3] for row in harness.values()) == {2: 60}
+        assert harness.state_entries() == 0
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -149,6 +149,7 @@ class Distinct(Fold):
     def __init__(self, inner: Fold) -> None:
         super().__init__(inner.call, inner.types)
         self.inner = inner
+        self.in_any_order = inner.in_any_order
 
     def open(self, context: Any) -> None:
         self.inner.open(context)

@@ -31,6 +31,9 @@ class Fold(ABC):
     `add` folds a row in, or takes it out again if its sign is -1, and returns the accumulator.
     """
 
+    in_any_order = False
+    """Whether it can merge accumulators, and the order of their rows does not matter."""
+
     def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
         """`types` are those of the arguments."""
         self.call = call
@@ -64,6 +67,10 @@ class Fold(ABC):
         """Two accumulators of different rows as one; the rows of the second come later."""
         raise NotImplementedError(f"{self.call.function} cannot merge accumulators")
 
+    def copied(self, accumulator: Any) -> Any:
+        """An accumulator that can be merged into another one which will be changed. Ours keep nothing of it."""
+        return accumulator
+
     def column(self, values: Sequence[Any]) -> pa.Array:
         """Results as a column."""
         return column_of(values, self.arrow_type)
@@ -83,6 +90,8 @@ class Fold(ABC):
 
 class VectorFold(Fold):
     """An aggregate whose first phase runs in Arrow, before the exchange; Python sees one set of parts for each key."""
+
+    in_any_order = True
 
     def __init__(self, call: AggregateCall, types: Sequence[DataType], signed: bool) -> None:
         """`signed`: rows can be taken back."""

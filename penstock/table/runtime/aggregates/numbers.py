@@ -268,6 +268,8 @@ def _wide(kind: pa.DataType) -> pa.DataType:
 class Spread(Fold):
     """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, in the arithmetic of the argument's type."""
 
+    in_any_order = True
+
     def new(self) -> tuple[Any, Any, int]:
         return 0, 0, 0
 
@@ -350,6 +352,8 @@ class Extreme(VectorFold):
 
 class ExtremeOfChanges(Fold):
     """MIN and MAX of rows that may go again: all values are kept, with their numbers."""
+
+    in_any_order = True
 
     def new(self) -> dict[Any, int]:
         return {}

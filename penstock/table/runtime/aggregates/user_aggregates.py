@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,19 @@ import pyarrow as pa
 from penstock.common.types import Row
 from penstock.errors import TableException
 from penstock.table.arrow import array_of, values_of
+from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold
+from penstock.table.types import DataType
+from penstock.table.udf import ImperativeAggregateFunction
 
 
 class UserAggregate(Fold):
     """An AggregateFunction, whose accumulator is whatever it makes."""
+
+    def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
+        super().__init__(call, types)
+        own = getattr(type(call.udf.function), "merge", None)
+        self.in_any_order = own not in (None, ImperativeAggregateFunction.merge)
 
     @property
     def function(self) -> Any:
@@ -40,6 +49,10 @@ class UserAggregate(Fold):
         self.function.merge(accumulator, [other])
         return accumulator
 
+    def copied(self, accumulator: Any) -> Any:
+        """A function may keep parts of what it merges."""
+        return copy.deepcopy(accumulator)
+
     def value(self, accumulator: Any) -> Any:
         try:
             return kept(self.function.get_value(accumulator))
@@ -58,6 +71,10 @@ class UserAggregate(Fold):
 
 class ColumnsAggregate(UserAggregate):
     """A function from columns to a value: all arguments are kept, and it is called with them whenever it is asked."""
+
+    def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
+        super().__init__(call, types)
+        self.in_any_order = False
 
     def new(self) -> list[tuple[Any, ...]]:
         return []
