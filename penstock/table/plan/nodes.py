@@ -73,6 +73,8 @@ class Scan(Relation):
     """For a source of upserts: the columns of its key. No UPDATE_BEFORE comes, and a DELETE may hold the key alone."""
     metadata: tuple[tuple[int, str], ...] = ()
     """Columns that come from the connector and not from the record, with the key of the metadata."""
+    every_version: bool = False
+    """Of upserts: whether each row of a key comes out, even if others of the same epoch replace it."""
     pruning: Rex | None = None
     """A condition over the columns by which the table is partitioned: others need not be read, but may be."""
 
@@ -93,6 +95,8 @@ class StreamScan(Relation):
     """Column and key; the key "rowtime" is the timestamp of the record."""
     primary_key: tuple[int, ...] = ()
     """The columns of the key that the schema declares."""
+    every_version: bool = False
+    """Of upserts: whether each row of a key comes out, even if others of the same epoch replace it."""
 
     def details(self) -> str:
         return f"stream=[{self.name}], fields=[{', '.join(self.names())}]"

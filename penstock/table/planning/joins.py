@@ -11,7 +11,7 @@ from penstock.table.planning.join_conditions import JoinKeys, join_keys, time_bo
 from penstock.table.planning.lookups import lookup_join
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import union_all
-from penstock.table.planning.versioned import version_time
+from penstock.table.planning.versioned import version_time, with_every_version
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.append_join import AppendJoin
 from penstock.table.runtime.interval_join import Interval, IntervalJoin
@@ -112,7 +112,7 @@ def _temporal(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     if relation.left.columns[relation.temporal].time == PROCTIME:
         return lookup_join(builder, relation, keys)
     time = version_time(relation, keys)
-    inputs = builder.build(relation.left), builder.build(relation.right)
+    inputs = builder.build(relation.left), builder.build(with_every_version(relation.right))
     spec = join_spec(builder, relation, keys, inputs)
     changelog = inputs[0].changelog
     operator = TemporalJoin(spec, (relation.temporal, time), arrow_schema(relation.columns, changelog), builder.ttl)

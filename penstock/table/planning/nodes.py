@@ -55,6 +55,8 @@ class Deduplicate(Relation):
     time: int
     keep_last: bool
     rank_column: bool = False
+    every_version: bool = False
+    """Whether each row that is the last one for a while comes out, even if others of the same epoch replace it."""
 
     def details(self) -> str:
         kept = "LastRow" if self.keep_last else "FirstRow"

@@ -74,6 +74,7 @@ def deduplicate(builder: Builder, relation: Deduplicate) -> Physical:
     kind = KeepLast if relation.keep_last else KeepFirst
     schema = arrow_schema(relation.columns, changelog)
     operator = kind(relation.partition, time, schema, relation.rank_column, builder.ttl)
+    operator.every_version = relation.every_version
     stream = builder.keyed(input, relation.partition, relation, "Deduplicate", operator)
     label = label_of(relation, "Deduplicate")
     return Physical(stream, relation.columns, changelog, label, (input,), relation.partition)

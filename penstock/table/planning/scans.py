@@ -7,7 +7,7 @@ from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.sources.source_operator import SourceOperator
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import Relation, SetOperation, StreamScan, Values, Watermark
+from penstock.table.plan.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark
 from penstock.table.plan.rex import Literal
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.nodes import Calc
@@ -53,6 +53,7 @@ def normalised(builder: Builder, relation: Relation, input: Physical) -> Physica
     changelog = not builder.batch
     schema = arrow_schema(relation.columns, changelog)
     operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
+    operator.every_version = isinstance(relation, Scan | StreamScan) and relation.every_version
     stream = builder.keyed(input, input.upsert_key, relation, "Changelog Normalize", operator)
     label = f"ChangelogNormalize(key={list(input.upsert_key)})"
     return Physical(stream, relation.columns, changelog, label, (input,), input.upsert_key)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock.errors import TableException, ValidationException
-from penstock.table.plan.nodes import ROWTIME, Filter, Join, Project, Relation, Scan, StreamScan, Watermark
+from penstock.table.plan.nodes import (
+    ROWTIME,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    StreamScan,
+    Watermark,
+    rewritten_plan,
+)
 from penstock.table.plan.rex import Rex
 from penstock.table.planning.join_conditions import JoinKeys
-from penstock.table.planning.nodes import Calc
+from penstock.table.planning.nodes import Calc, Deduplicate
 from penstock.table.planning.unique_keys import unique_keys
 
 
@@ -35,6 +47,17 @@ def version_time(join: Join, keys: JoinKeys) -> int:
         )
     _check_unfiltered(table)
     return time
+
+
+def with_every_version(table: Relation) -> Relation:
+    """A versioned table of which no version is lost because a later one comes in the same epoch."""
+    return rewritten_plan(table, _every_version)
+
+
+def _every_version(relation: Relation) -> Relation:
+    last = isinstance(relation, Deduplicate) and relation.keep_last
+    upserts = isinstance(relation, Scan | StreamScan) and relation.upsert_key is not None
+    return replace(relation, every_version=True) if last or upserts else relation  # type: ignore[call-arg]
 
 
 def _check_unfiltered(table: Relation) -> None:

@@ -35,6 +35,9 @@ class Chosen(NamedTuple):
 class DeduplicateOperator(HoldingTableOperator):
     """Of each key and batch, only the one row that can matter is looked at in Python."""
 
+    every_version = False
+    """Whether each row that is the last one for a while comes out, even if others of the same batch replace it."""
+
     def __init__(self, keys: Sequence[int], time: int | None, schema: pa.Schema, ranked: bool, ttl: int = 0) -> None:
         """`time` is None for processing time: rows come in its order. `ranked`: the rank, 1, is the last column."""
         super().__init__(keys, schema)
@@ -85,6 +88,9 @@ class KeepLast(DeduplicateOperator):
     """State of a key: (time, row). A row that is not older replaces it, however late it is."""
 
     def whole(self, batch: pa.RecordBatch) -> None:
+        if self.every_version:
+            self._one_by_one(batch)
+            return
         chosen = self.chosen(batch, last=True)
         held: list[Entry | None] = self._kept.get_all(chosen.keys)
         if held.count(None) == len(held):
@@ -92,6 +98,24 @@ class KeepLast(DeduplicateOperator):
             self.send_rows(chosen.batch)
         else:
             self._replace(chosen, held)
+
+    def _one_by_one(self, batch: pa.RecordBatch) -> None:
+        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        assert found is not None
+        held: list[Entry | None] = self._kept.get_all(found.distinct)
+        rank = (1,) if self.ranked else ()
+        rows = zip(found.which.to_pylist(), self._times(batch).tolist(), held_rows(batch), strict=True)
+        for code, time, row in rows:
+            before = held[code]
+            if before is not None and before[0] > time:
+                continue
+            held[code] = time, row
+            if before is None:
+                self.gather(INSERT, (*row, *rank))
+            elif before[1] != row:
+                self.gather(UPDATE_BEFORE, (*before[1], *rank))
+                self.gather(UPDATE_AFTER, (*row, *rank))
+        self._kept.put_all(found.distinct, held)
 
     def _replace(self, chosen: Chosen, held: list[Entry | None]) -> None:
         entries, replaced, stale = chosen.entries(), list[Held](), set[int]()

@@ -15,7 +15,9 @@ from penstock.table.runtime.table_operator import HoldingTableOperator
 
 
 class ChangelogNormalize(HoldingTableOperator):
-    """State of a key: its row. Of several rows of a key in an epoch, only the last one counts."""
+    """State of a key: its row. Of several rows of a key in an epoch, only the last one counts, or each if versions do."""
+
+    every_version = False
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)
@@ -33,7 +35,7 @@ class ChangelogNormalize(HoldingTableOperator):
         codes = found.which.to_numpy(zero_copy_only=False)
         last = np.full(len(found.distinct), -1)
         last[codes] = np.arange(len(codes))
-        picked = np.sort(last[last >= 0])
+        picked = np.arange(len(codes)) if self.every_version else np.sort(last[last >= 0])
         for code, (*row, kind) in zip(codes[picked], held_rows(batch.take(pa.array(picked))), strict=True):
             self._change(found.distinct[code], tuple(row), kind)
 
