@@ -15,9 +15,10 @@ from penstock.table.runtime.table_operator import HoldingTableOperator
 
 
 class ChangelogNormalize(HoldingTableOperator):
-    """State of a key: its row. Of several rows of a key in an epoch, only the last one counts, or each if versions do."""
+    """State of a key: its row. Of several rows of a key in an epoch, only the last one counts."""
 
     every_version = False
+    """Whether each of them counts after all, since someone asks for the version of a time."""
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)
