@@ -44,7 +44,8 @@ PenstockError
 │   ├── KeyedStateRequired
 │   └── TimersRequireKeys
 └── JobError                     a job that ran and ended badly
-    ├── JobFailed                a user function or an operator raised; holds operator, uid, record, traceback
+    ├── ExecutionException       what waiting for a job raises in Flink
+    │   └── JobFailed            a user function or an operator raised; holds operator, uid, record, traceback
     ├── SlotLost                 a slot's process is gone, and its state with it
     ├── CheckpointFailed         more checkpoints failed in a row than are tolerated, or a savepoint did
     ├── JobDisplaced             another driver has taken over the job
@@ -238,7 +239,11 @@ class JobError(PenstockError):
     """A job that ran and ended badly."""
 
 
-class JobFailed(JobError):
+class ExecutionException(JobError):
+    """Waiting for a job is over, as the job has failed."""
+
+
+class JobFailed(ExecutionException):
     """A function or operator raised. The message shows the user's own traceback and nothing of the machinery."""
 
     slot: int | None = None

@@ -228,6 +228,8 @@ class CsvReaderFormat(StreamFormat):
     """CSV files as rows. They are read whole, since only their beginning tells whether a line end is within quotes."""
 
     schema: CsvSchema
+    lenient: bool = False
+    """Whether a field that is wrong or missing is None, and not the whole line wrong."""
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
@@ -242,7 +244,9 @@ class CsvReaderFormat(StreamFormat):
     def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
         schema = self.schema
         extra = schema.any_property_name is not None
-        fields = FieldsReader(schema.row_type, schema.dialect, schema.separators, extra_fields=extra)
+        fields = FieldsReader(
+            schema.row_type, schema.dialect, schema.separators, extra_fields=extra, lenient=self.lenient
+        )
         at_start = position is None and start == 0
         lines = Lines(file, start, end, _behind_mark(file) if at_start else position)
         reader = CsvRecordsReader(lines, fields, schema.dialect, reject)

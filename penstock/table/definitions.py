@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import ValidationException
@@ -70,7 +71,8 @@ def merged(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, s
 
     mine, theirs = own.schema, source.schema
     names = {column.name for column in mine.columns}
-    columns = tuple(column for column in theirs.columns if kept(column) and column.name not in names) + mine.columns
+    taken = (column for column in theirs.columns if kept(column) and column.name not in names)
+    columns = (*(_of_key(column, theirs) for column in taken), *mine.columns)
     marks = mine.watermarks or (theirs.watermarks if includes("WATERMARKS") else ())
     constrained = bool(mine.primary_key) or not includes("CONSTRAINTS")
     key, key_name = (mine.primary_key, mine.key_name) if constrained else (theirs.primary_key, theirs.key_name)
@@ -79,6 +81,14 @@ def merged(source: CatalogBaseTable, own: CatalogBaseTable, choices: dict[str, s
     schema = Schema(columns, marks, key, key_name)
     _check_key(schema, "LIKE")
     return CatalogBaseTable(schema, options, partitions, own.comment or source.comment)
+
+
+def _of_key(column: SchemaColumn, schema: Schema) -> SchemaColumn:
+    """A column that another table takes over: one of a key stays NOT NULL, even without the key."""
+    kind = column.type
+    if column.name not in schema.primary_key or not isinstance(kind, DataType):
+        return column
+    return replace(column, type=kind.not_null())
 
 
 def view_of(

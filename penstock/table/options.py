@@ -15,6 +15,7 @@ SIZE = "table.exec.mini-batch.size"
 PARALLELISM = "table.exec.resource.default-parallelism"
 ENGINE = "table.exec.batch.engine"
 HINTED_OPTIONS = "table.dynamic-table-options.enabled"
+NOT_NULL = "table.exec.sink.not-null-enforcer"
 STAGING = "table.exec.batch.staging-directory"
 OWN = frozenset([ENGINE, STAGING])
 """Those that Flink does not have."""
@@ -188,6 +189,10 @@ def _engine(value: str) -> str | None:
     return None if value in {"spark", "penstock"} else "'spark' or 'penstock'"
 
 
+def _enforcer(value: str) -> str | None:
+    return None if value.strip().upper() in {"ERROR", "DROP"} else "ERROR or DROP"
+
+
 _CHECKS: Mapping[str, Callable[[str], str | None]] = {
     ENGINE: _engine,
     MINI_BATCH: _truth,
@@ -195,6 +200,7 @@ _CHECKS: Mapping[str, Callable[[str], str | None]] = {
     SIZE: _whole(-1),
     PARALLELISM: _whole(-1),
     HINTED_OPTIONS: _truth,
+    NOT_NULL: _enforcer,
     "table.dml-sync": _truth,
     "table.exec.state.ttl": _time,
     "table.exec.source.idle-timeout": _time,

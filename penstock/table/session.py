@@ -21,6 +21,7 @@ from penstock.table.resolving import Resolver
 from penstock.table.selecting import replaced
 from penstock.table.sql import statements
 from penstock.table.table_config import TableConfig
+from penstock.table.types import CharType, VarCharType
 
 _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 
@@ -155,7 +156,8 @@ class EnvironmentSession:
         ref = relation.ref(given[column.name])
         if ref.type.nullable() == column.type.nullable():
             return ref
-        if not functions.implicitly(ref.type, column.type):
+        padded = isinstance(ref.type, VarCharType) and isinstance(column.type, CharType)
+        if padded or not functions.implicitly(ref.type, column.type):
             raise ValidationException(
                 f"the columns of the query do not fit those of {'.'.join(path)}: {relation.columns[ref.index]} "
                 f"does not fit {column}; cast it"

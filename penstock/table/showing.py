@@ -69,12 +69,19 @@ class Showing:
         return (None, path[0]) if len(path) == 1 else (path[0], path[1]) if len(path) == 2 else (None, None)
 
     def _created(self, one: st.Show) -> TableResult:
+        if one.what == "CREATE CATALOG":
+            return self._created_catalog(one.path[0])
         whole, entry = self._catalogs.get_table(one.path)
         wanted = one.what.removeprefix("CREATE ")
         if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
             raise TableException(f"{'.'.join(one.path)} is no {wanted.lower()}")
         temporary = self._catalogs.is_temporary(whole)
         return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
+
+    def _created_catalog(self, name: str) -> TableResult:
+        default = self._catalogs.catalog(name).get_default_database()
+        options = f"  'default-database' = '{default}',\n  'type' = 'generic_in_memory'"
+        return TableResult.of(["result"], [DataTypes.STRING()], [(f"CREATE CATALOG `{name}`\nWITH (\n{options}\n)\n",)])
 
     def _columns(self, one: st.Show) -> TableResult:
         rows = self._described(one.path)

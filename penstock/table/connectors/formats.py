@@ -66,11 +66,12 @@ def _csv(options: Options, columns: Columns) -> FileFormats:
     reading, writing = (
         _csv_schema(CsvSchema.builder(), options, kinds) for kinds in (row_type(columns), texts.row_type)
     )
+    lenient = options.flag("csv.ignore-parse-errors")
     return FileFormats(
-        CsvReaderFormat.for_schema(reading.build()),
+        CsvReaderFormat(reading.build(), lenient),
         CsvBulkWriters.for_schema(writing.build()),
         texts.of_row,
-        options.flag("csv.ignore-parse-errors"),
+        lenient,
     )
 
 

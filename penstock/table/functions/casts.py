@@ -22,6 +22,7 @@ from penstock.table.functions.moment import Moment
 from penstock.table.functions.parsing import parser
 from penstock.table.functions.registry import BadValue, Kernel, Value, of_distinct, register
 from penstock.table.functions.text_forms import text_form
+from penstock.table.functions.unscaled import floating
 from penstock.table.functions.zones import instant, local
 from penstock.table.plan.rex import Call, Rex
 
@@ -53,7 +54,9 @@ def _fast(kind: t.DataType, aim: t.DataType) -> Kernel | None:
             return lambda value: pc.cast(value, form, safe=False)
         case t.IntegralType() | t.FloatType() | t.DoubleType(), t.BooleanType():
             return lambda value: pc.not_equal(value, pa.scalar(0, value.type))
-        case t.IntegralType() | t.FloatType() | t.DoubleType() | t.DecimalType(), t.FloatType() | t.DoubleType():
+        case t.DecimalType(), t.FloatType() | t.DoubleType():
+            return lambda value: floating(value, form)
+        case t.IntegralType() | t.FloatType() | t.DoubleType(), t.FloatType() | t.DoubleType():
             return lambda value: pc.cast(value, form, safe=False)
         case t.FloatType() | t.DoubleType(), t.IntegralType():
             return _saturated(aim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +12,23 @@ from penstock.table.functions.registry import Value
 
 DIGITS = 18
 """So many digits fit into 64 bits."""
+_EXACT = 1 << 53
+"""Whole numbers below are floating-point numbers, too."""
+_POWERS = 22
+"""And so are the powers of ten up to this one, so that a division rounds once."""
+
+
+def _halves(column: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The lower and the upper 64 bits of each value; any where there is none."""
+    halves = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
+    return halves[::2].copy(), halves[1::2]
 
 
 def unscaled(column: pa.Array) -> list[int | None]:
     """The values without their point: 1.50 is 150."""
     if column.null_count == len(column):
         return [None] * len(column)
-    halves = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
-    low, high = halves[::2].copy(), halves[1::2]
+    low, high = _halves(column)
     if np.array_equal(high, low >> 63):
         numbers: list[int | None] = low.tolist()
     else:
@@ -28,6 +38,21 @@ def unscaled(column: pa.Array) -> list[int | None]:
         valid = column.is_valid().to_pylist()
         return [number if known else None for number, known in zip(numbers, valid, strict=True)]
     return numbers
+
+
+def floating(value: Value, form: pa.DataType) -> Value:
+    """Decimals as the nearest floating-point numbers. Arrow's cast multiplies by a power of ten and may be one off."""
+    if not isinstance(value, pa.Array):
+        return floating(pa.array([value.as_py()], value.type), form)[0]
+    if value.null_count == len(value):
+        return pa.nulls(len(value), form)
+    low, high = _halves(value)
+    known = value.is_valid().to_numpy(zero_copy_only=False)
+    if 0 <= value.type.scale <= _POWERS and (((high == low >> 63) & (np.abs(low) < _EXACT)) | ~known).all():
+        return pa.array(low / 10.0**value.type.scale, mask=~known).cast(form, safe=False)
+    return pa.array([None if one is None else float(one) for one in value.to_pylist()], pa.float64()).cast(
+        form, safe=False
+    )
 
 
 def of_unscaled(numbers: Sequence[int | None], form: pa.DataType) -> pa.Array:

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 from penstock.errors import TableException, ValidationException
 from penstock.table import connectors
+from penstock.table.arrow import arrow_schema
+from penstock.table.options import NOT_NULL
 from penstock.table.plan.nodes import ROWTIME, Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import normalised
+from penstock.table.runtime.constraints import NotNull
 from penstock.table.runtime.records import FromRecords
 from penstock.table.runtime.scans import ToRows
 
@@ -57,12 +60,25 @@ def insert(builder: Builder, relation: Insert) -> Physical:
             f"Table sink '{name}' doesn't support consuming update and delete changes: its connector "
             f"'{connector.name}' takes inserts alone, and the query changes rows that it has given"
         )
+    input = _without_nulls(builder, relation, input)
     stream = input.stream
     if connector.wants_rows:
         operator = ToRows(relation.columns, input.changelog)
         stream = builder.then(input, relation, "Rows", operator)
     connector.sink(stream, declared, input.changelog)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
+
+
+def _without_nulls(builder: Builder, relation: Insert, input: Physical) -> Physical:
+    """The rows, of which none has NULL where the table allows none."""
+    required = [index for index, column in enumerate(relation.columns) if not column.type._nullable]
+    if not required:
+        return input
+    schema = arrow_schema(relation.columns, input.changelog)
+    drops = builder.config.get(NOT_NULL, "ERROR").strip().upper() == "DROP"
+    operator = NotNull(required, schema, input.changelog, drops)
+    stream = builder.then(input, relation, "Constraint Enforcer", operator)
+    return replace(input, stream=stream)
 
 
 def _check_written(name: str, relation: Insert, connector: connectors.Connector) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from penstock.table.plan.rex import Frame, Literal, Rex
 from penstock.table.sql.placeholders import Aggregated, Keyed, Spanned
 from penstock.table.sql.problems import invalid, placed
-from penstock.table.sql.syntax import Bound, Invoke, Ordering, Window
+from penstock.table.sql.syntax import Bound, CastTo, Constant, Invoke, Node, Ordering, Window
 from penstock.table.types import (
     DataType,
     DateType,
     DayTimeIntervalType,
+    DoubleType,
     IntegralType,
+    IntType,
     LocalZonedTimestampType,
     NullType,
     NumericType,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _NEVER_NULL = {"COUNT", "COLLECT", "APPROX_COUNT_DISTINCT", "JSON_OBJECTAGG", "JSON_ARRAYAGG"}
 _WITHOUT_FRAME = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE", "PERCENT_RANK", "CUME_DIST", "LAG", "LEAD"}
+_SPREADS = {"VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV_POP", "STDDEV_SAMP", "STDDEV"}
 _ORDERED_SETS = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
 
 
@@ -37,9 +40,27 @@ def bound(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
     if node.filter is not None:
         raise invalid(node.filter.at, "OVER must be applied to an aggregate function; it cannot have a FILTER")
     call = _call(_inside_of_over(binder), node, name, own)
+    if name in _SPREADS and isinstance(call.type, IntegralType) and not node.distinct:
+        return binder.bind(_spread(node, name, call.type))
     if name in _WITHOUT_FRAME and not window_of(binder, node).order:
         raise invalid(node.at, f"{name} needs an ORDER BY in its OVER clause")
     return _spanned(binder, node, call)
+
+
+def _spread(node: Invoke, name: str, kind: DataType) -> Node:
+    """Variance over a window of whole numbers: of sums, of which each has the type of the argument."""
+    at, (value,) = node.at, node.args
+
+    def sum_of(*factors: Node) -> Node:
+        return replace(node, name="SUM", args=(factors[0] if len(factors) == 1 else Invoke(at, "*", factors),))
+
+    count: Node = CastTo(at, replace(node, name="COUNT"), kind)
+    mean = Invoke(at, "/", (Invoke(at, "*", (sum_of(value), sum_of(value))), count))
+    zero, one = (Constant(at, IntType(False), number, str(number)) for number in (0, 1))
+    divisor = count if name.endswith("_POP") else Invoke(at, "NULLIF", (Invoke(at, "-", (count, one)), zero))
+    variance = Invoke(at, "/", (Invoke(at, "-", (sum_of(value, value), mean)), divisor))
+    half = Constant(at, DoubleType(False), 0.5, "0.5")
+    return CastTo(at, Invoke(at, "POWER", (variance, half)) if name.startswith("STDDEV") else variance, kind)
 
 
 def _inside_of_over(binder: ExpressionBinder) -> ExpressionBinder:

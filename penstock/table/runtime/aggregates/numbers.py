@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from operator import add
 from typing import Any
 
@@ -294,7 +294,7 @@ class Spread(Fold):
             return wrapped(int(math.sqrt(max(variance, 0))) if name.startswith("STDDEV") else variance, declared)
         if isinstance(declared, t.DecimalType):
             exact = _EXACT.divide(squares - _EXACT.divide(total * total, Decimal(count)), Decimal(divisor))
-            return scaled(exact.sqrt(_EXACT) if name.startswith("STDDEV") else exact, declared, ROUND_DOWN)
+            return scaled(exact.sqrt(_EXACT) if name.startswith("STDDEV") else exact, declared)
         variance = max((squares - total * total / count) / divisor, 0.0)
         return math.sqrt(variance) if name.startswith("STDDEV") else variance
 
