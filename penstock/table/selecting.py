@@ -15,6 +15,7 @@ from penstock.table.functions.binding import bind
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Project, Relation
 from penstock.table.plan.rex import AggregateCall, InputRef, Literal, Rex
+from penstock.table.types import RowType
 
 CALLS = ("call", "udf")
 WRAPPED = ("alias", "argument", "cast")
@@ -104,7 +105,7 @@ def replaced(expression: Any, change: Callable[[Any], Any]) -> Any:
 
 # --- columns by pattern ---
 def expanded(fields: Iterable[Any], columns: Columns) -> list[Any]:
-    """Expressions in which `*` and ranges of columns are written out."""
+    """Expressions in which `*`, ranges of columns, and the fields of a flattened row are written out."""
     made: list[Any] = []
     for one in fields:
         if column_name(one) == "*":
@@ -112,9 +113,27 @@ def expanded(fields: Iterable[Any], columns: Columns) -> list[Any]:
         elif (wanted := COLUMN_RANGES.get((function_of(one) or "").replace("_", ""))) is not None:
             inside = {name for part in arguments(one) for name in _range(part, columns)}
             made += [col(column.name) for column in columns if (column.name in inside) is wanted]
+        elif function_of(one) == "FLATTEN":
+            made += _fields(arguments(one)[0], columns)
         else:
             made.append(one)
     return made
+
+
+def _fields(row: Any, columns: Columns) -> list[Any]:
+    """The fields of a row, each under the names of both; anything else is itself."""
+    kind = bind(row, columns).type
+    if not isinstance(kind, RowType):
+        return [row]
+    return [row.get(name).alias(f"{_path(row)}${name}") for name in kind.field_names()]
+
+
+def _path(row: Any) -> str:
+    """The name of a column, or of a field in it."""
+    if function_of(row) == "GET":
+        inner, key = arguments(row)
+        return f"{_path(inner)}${key.node[1]}"
+    return column_name(row) or "_c0"
 
 
 def _range(part: Any, columns: Columns) -> list[str]:

@@ -155,6 +155,8 @@ class Aggregate(Relation):
     input: Relation
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    ttl: int | None = None
+    """How many milliseconds a group is kept; None for as long as the option says."""
 
     def details(self) -> str:
         return f"by={list(self.keys)}, {', '.join(map(str, self.calls))}"
@@ -322,6 +324,8 @@ class Join(Relation):
     temporal: int | None = None
     null_aware: bool = False
     """For an ANTI join that stands for NOT IN: a NULL on either side keeps rows out."""
+    ttl: tuple[int | None, int | None] = (None, None)
+    """How many milliseconds the rows of either side are kept; None for as long as the option says."""
 
     def details(self) -> str:
         temporal = [] if self.temporal is None else [f"AS OF {self.left.columns[self.temporal].name}"]

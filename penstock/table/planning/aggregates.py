@@ -30,7 +30,7 @@ def _group_aggregate(builder: Builder, relation: Aggregate) -> Physical:
     folds = folds_for(relation.calls, relation.input.columns, signed)
     changelog = not builder.batch and (signed or bool(relation.calls))
     schema = arrow_schema(relation.columns, changelog)
-    operator = GroupAggregate(relation.keys, folds, signed, schema, builder.ttl)
+    operator = GroupAggregate(relation.keys, folds, signed, schema, builder.kept(relation.ttl))
     before, keys = input, relation.keys
     if in_two_phases(builder, folds):
         before, keys = local(builder, relation, input, folds), tuple(range(len(relation.keys)))

@@ -77,6 +77,10 @@ class Builder:
         """How long state that nobody touches is kept, in milliseconds; 0 for ever."""
         return 0 if self.batch else self.duration("table.exec.state.ttl") or 0
 
+    def kept(self, own: int | None) -> int:
+        """How long state is kept for which a query may have a time of its own."""
+        return self.ttl if own is None or self.batch else own
+
     # --- operators ---
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
         """An operator after another, in the same subtasks, so that rows and watermarks keep their order."""

@@ -129,8 +129,9 @@ def _regular(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
     changes = relation.kind not in {"INNER", "SEMI"} or any(input.changelog for input in inputs)
     changelog = changes and not builder.batch
     schema = arrow_schema(relation.columns, changelog)
-    only_grows = relation.kind == "INNER" and not changes and not builder.ttl
-    operator = AppendJoin(spec, schema) if only_grows else JoinOperator(spec, schema, builder.ttl)
+    left, right = (builder.kept(own) for own in relation.ttl)
+    only_grows = relation.kind == "INNER" and not changes and not (left or right)
+    operator = AppendJoin(spec, schema) if only_grows else JoinOperator(spec, schema, (left, right))
     stream = builder.two_inputs(inputs, spec.keys, relation, "Join", operator)
     return Physical(stream, relation.columns, changelog, label_of(relation, "Join"), inputs)
 

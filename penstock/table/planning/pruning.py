@@ -150,6 +150,7 @@ def _aggregate(relation: Aggregate, needed: set[int]) -> Pruned:
         input,
         tuple(mapping[key] for key in relation.keys),
         tuple(_call(call, mapping) for call in calls),
+        relation.ttl,
     )
     return made, _positions(kept)
 

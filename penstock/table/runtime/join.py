@@ -58,7 +58,8 @@ class Join(TwoInputTableOperator):
     has its first match, or no match any more, when the whole batch is counted, changes once.
     """
 
-    def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: int = 0) -> None:
+    def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: tuple[int, int] = (0, 0)) -> None:
+        """`ttl` says of either side how many milliseconds its rows are kept; 0 is for ever."""
         super().__init__(spec.keys, schema)
         self.spec = spec
         self.ttl = ttl
@@ -66,7 +67,8 @@ class Join(TwoInputTableOperator):
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         assert self.keyed is not None
-        self._sides = [JoinRows(self.keyed, name, self.ttl) for name in ("left", "right")]
+        sides = zip(("left", "right"), self.ttl, strict=True)
+        self._sides = [JoinRows(self.keyed, name, ttl) for name, ttl in sides]
         spec = self.spec
         self._both = both_sides(*spec.schemas)
         self._condition = Condition(spec.condition, self._both, spec.zone)

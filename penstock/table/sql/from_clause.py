@@ -12,6 +12,7 @@ from penstock.table.plan.rex import Call, InputRef, Literal, Rex
 from penstock.table.sql import window_functions
 from penstock.table.sql.decorrelate import lateral_join
 from penstock.table.sql.expressions import user_call
+from penstock.table.sql.hints import name_of
 from penstock.table.sql.match import matched
 from penstock.table.sql.problems import IllegalStateException, invalid, suggestion, unsupported
 from penstock.table.sql.scope import Scope, Visible
@@ -45,8 +46,9 @@ class Right:
 class FromClause:
     """Binds the sources of a SELECT; `outer` is the scope of the query around it."""
 
-    def __init__(self, queries: QueryBinder, outer: Scope | None) -> None:
-        self.queries, self.outer = queries, outer
+    def __init__(self, queries: QueryBinder, outer: Scope | None, ttl: tuple[tuple[str, int], ...] = ()) -> None:
+        """`ttl` says how long the state of some tables is kept."""
+        self.queries, self.outer, self.ttl = queries, outer, dict(ttl)
         self.functions = queries.functions
 
     def bound(self, source: Source | None) -> tuple[Relation, Scope]:
@@ -129,7 +131,8 @@ class FromClause:
         names = self._common(node, left[1], right[1])
         condition = self._using(node, both, names) if names else self._condition(node, both)
         columns = joined_columns(left[0].columns, right[0].columns, kind)
-        plan = Join(columns, left[0], right[0], kind, condition, temporal)
+        ttl = self.ttl.get(name_of(node.left) or ""), self.ttl.get(name_of(node.right) or "")
+        plan = Join(columns, left[0], right[0], kind, condition, temporal, ttl=ttl)
         scope = both.retyped(columns)
         return plan, self._merged(node, scope, names) if names else scope
 

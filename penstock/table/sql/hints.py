@@ -1,7 +1,7 @@
 """Hints, written /*+ NAME(…) */: which there are, what they take, and which tables they may speak of.
 
-OPTIONS changes options of the table in front of it. All others tell Flink's planner how to join and how long to keep
-state; here they are checked and change nothing, as the plan follows the text.
+OPTIONS changes options of the table in front of it, and STATE_TTL says how long joins and groups keep their state. All
+others tell Flink's planner how to join; here they are checked and change nothing, as the plan follows the text.
 """
 
 from __future__ import annotations
@@ -141,11 +141,26 @@ def check_tables(hints: tuple[Hint, ...], source: Source | None) -> None:
                 raise invalid(hint.at, f"the hint {hint.name} names '{table}', which is no table of this query")
 
 
+def state_ttl(hints: tuple[Hint, ...]) -> tuple[tuple[str, int], ...]:
+    """Tables, and how many milliseconds their state is kept; the first hint about a table counts."""
+    found: dict[str, int] = {}
+    for hint in hints:
+        for table, text in hint.options if hint.name == "STATE_TTL" else ():
+            found.setdefault(table.rpartition(".")[2], parse_duration(text))
+    return tuple(found.items())
+
+
+def name_of(source: Source | None) -> str | None:
+    """The name by which a hint speaks of one table."""
+    if isinstance(source, Aliased):
+        return source.alias
+    return source.path[-1] if isinstance(source, TableName) else None
+
+
 def _names(source: Source | None) -> set[str]:
     if isinstance(source, Joined):
         return _names(source.left) | _names(source.right)
-    if isinstance(source, Aliased):
-        return {source.alias}
     if isinstance(source, Matched):
         return _names(source.source)
-    return {source.path[-1]} if isinstance(source, TableName) else set()
+    name = name_of(source)
+    return set() if name is None else {name}

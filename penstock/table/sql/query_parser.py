@@ -159,7 +159,7 @@ class QueryParser(MatchParser):
         having = self.expression() if self.accept("HAVING") else None
         windows = self._windows() if self.accept("WINDOW") else ()
         qualify = self.expression() if self.accept("QUALIFY") else None
-        return Select(at, items, source, where, groups, having, qualify, windows, distinct)
+        return Select(at, items, source, where, groups, having, qualify, windows, distinct, hints.state_ttl(advice))
 
     def _items(self) -> tuple[Item, ...]:
         found = [self._item()]

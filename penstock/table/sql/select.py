@@ -12,6 +12,7 @@ from penstock.table.sql.aggregate_calls import one_keyed
 from penstock.table.sql.expressions import ExpressionBinder
 from penstock.table.sql.from_clause import FromClause
 from penstock.table.sql.grouping import Groups, group_keys, grouped
+from penstock.table.sql.hints import name_of
 from penstock.table.sql.naming import cut, item_name, position, projected, uniquely
 from penstock.table.sql.overs import spanned
 from penstock.table.sql.placeholders import Aggregated, Grouping, Keyed, Spanned, WindowProperty, everything
@@ -28,12 +29,14 @@ Lift = Callable[[Rex], Rex]
 
 def bound(queries: QueryBinder, select: Select, outer: Scope | None, ordered: Ordered | None) -> Relation:
     """The plan of a SELECT, with the ORDER BY and LIMIT behind it."""
-    relation, scope = FromClause(queries, outer).bound(select.source)
+    relation, scope = FromClause(queries, outer, select.ttl).bound(select.source)
     binder = replace(queries.expressions(scope, "in WHERE clause"), windows=dict(select.windows))
     if select.where is not None:
         relation = Filter(relation.columns, relation, binder.condition(select.where, "WHERE"))
     clauses = _Clauses.bound(binder, select, ordered)
     relation, clauses = _with_groups(binder, select, relation, clauses)
+    if isinstance(relation, Aggregate) and select.ttl:
+        relation = replace(relation, ttl=dict(select.ttl).get(name_of(select.source) or ""))
     if clauses.having is not None:
         relation = Filter(relation.columns, relation, clauses.having)
     relation, clauses = _with_windows(relation, clauses)

@@ -237,6 +237,8 @@ class Select(Query):
     qualify: Node | None = None
     windows: tuple[tuple[str, Window], ...] = ()
     distinct: bool = False
+    ttl: tuple[tuple[str, int], ...] = ()
+    """Of the hint STATE_TTL: tables, and how many milliseconds their state is kept."""
 
 
 @dataclass(frozen=True)

@@ -92,3 +92,11 @@ def test_modes_change_within_a_session(t_env):
         t_env.execute_sql("SELECT n FROM v ORDER BY n")
     with pytest.raises(ValidationException, match="streaming or batch"):
         t_env.execute_sql("SET 'execution.runtime-mode' = 'both'")
+
+
+def test_a_row_is_flattened_into_its_fields(t_env):
+    inner = DataTypes.ROW([DataTypes.FIELD("x", DataTypes.STRING()), DataTypes.FIELD("y", DataTypes.INT())])
+    declared = DataTypes.ROW([DataTypes.FIELD("i", DataTypes.INT()), DataTypes.FIELD("r", inner)])
+    table = t_env.from_elements([(1, Row("a", 2)), (2, None)], declared).select(col("i").flatten, col("r").flatten)
+    assert table.get_schema().get_field_names() == ["i", "r$x", "r$y"]
+    assert sorted(rows(table)) == [(1, "a", 2), (2, None, None)]
