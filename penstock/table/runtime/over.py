@@ -26,8 +26,13 @@ from penstock.table.runtime.table_operator import HoldingTableOperator
 class StreamingOver(FoldingOperator, HoldingTableOperator):
     """Rows wait for the watermark, and are then processed in order of their time.
 
-    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)]. It
-    does not expire while rows wait. A key has a timer for the first of them.
+    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)], and
+    with RANGE and a start, a list of alarms. It does not expire while rows wait. A key has a timer for the first of
+    them.
+
+    What is late follows Flink. Without a start, it is what the watermark has passed; else, what is not behind the last
+    output of its key. With RANGE, Flink also sets alarms for cleaning up, and one that finds rows of a later alarm
+    counts as output. Alarms are looked at when rows come, as only then they matter.
     """
 
     def __init__(
@@ -83,14 +88,39 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         self._partitions.put_all(keys, states)
 
     def _keep(self, key: Any, state: list[Any], arrived: list[Waiting]) -> None:
+        if self._has_alarms():
+            self._ring(state)
         limit = self.current_watermark if self._unbounded() else state[0]
         in_time = [row for row in arrived if row[0] is not None and row[0] > limit]
         self._late.inc(len(arrived) - len(in_time))
+        if self._has_alarms():
+            self._set_alarms(state[4], in_time)
         if in_time:
             first = min(map(itemgetter(0), in_time))
             if not state[1] or first < min(map(itemgetter(0), state[1])):
                 self.timers.event_time.register(first, key)
             state[1] += in_time
+
+    def _ring(self, state: list[Any]) -> None:
+        """Go through the alarms that the watermark has passed."""
+        if len(state) == 4:  # in savepoints of an earlier version
+            state.append([])
+        alarms: list[int] = state[4]
+        while alarms and alarms[0] <= self.current_watermark:
+            rung = alarms.pop(0)
+            if alarms:
+                state[0] = max(state[0], rung)
+
+    def _set_alarms(self, alarms: list[int], rows: list[Waiting]) -> None:
+        """A row sets one half its frame after it has left every frame, unless there is one after it has left."""
+        assert self.frame.start is not None
+        length = -self.frame.start
+        for time, _, _ in rows:
+            if not alarms or alarms[-1] <= time + length:
+                alarms.append(time + length * 3 // 2 + 1)
+
+    def _has_alarms(self) -> bool:
+        return not self.frame.rows and not self._unbounded()
 
     def _unbounded(self) -> bool:
         return self.frame.start is None
@@ -121,7 +151,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         if not due:
             return
         due.sort(key=itemgetter(0))
-        state[0], state[1] = due[-1][0], [row for row in state[1] if row[0] > until]
+        state[0], state[1] = max(state[0], due[-1][0]), [row for row in state[1] if row[0] > until]
         if state[1]:
             self.timers.event_time.register(min(map(itemgetter(0), state[1])), key)
         self._due[key] = (state, due)

@@ -61,6 +61,18 @@ def pays(t):
     events(t, "o", "id INT, cur STRING, amount INT", [(2, 1, "eur", 10), (5, 2, "usd", 20), (12, 3, "eur", 30), (15, 4, "yen", 40), (25, 5, "usd", 50)])
 
 
+LATE = [(1, "a", 1), (5, "a", 2), (3, "a", 4), (9, "b", 8), (4, "b", 16), (6, "a", 32), (12, "a", 64), (11, "b", 128), (25, "b", 256), (18, "a", 512),
+        (24, "b", 1024), (40, "a", 2048), (23, "a", 4096), (39, "b", 8192)]
+
+
+def l0(t):
+    events(t, "e", "k STRING, v INT", LATE)
+
+
+def l3(t):
+    events(t, "e", "k STRING, v INT", LATE, 3)
+
+
 def prepare(t, kind, *words):
     if kind == "input":
         globals()[words[0]](t)
