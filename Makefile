@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 THREE_BY_THREE := -n 3 --dist loadfile
 
-.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -122,6 +122,10 @@ bench-cep: $(STAMP)  ## patterns beside FlinkCEP in Java and beside functions wr
 bench-columns: $(STAMP)  ## DataStream programs in columns beside the same programs in rows (COLUMNS="--quick" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/columns.py $(COLUMNS)
+
+bench-messages: $(STAMP)  ## messages of Kafka read and written many at a time beside one by one (MESSAGES="--quick" for less)
+	@$(BIN)/python -m pip install -q -e '.[bench]'
+	$(BIN)/python benchmarks/messages.py $(MESSAGES)
 
 bench-sql: $(STAMP)  ## SQL beside Flink SQL in Java and Spark Structured Streaming, Nexmark among it (SQL="--quick" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'

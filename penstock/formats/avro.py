@@ -44,6 +44,8 @@ __all__ = [
 
 _SYNC_BYTES = 16
 _SEARCH_BYTES = 1 << 16
+LEAST_WRITTEN = 50
+"""Fewer rows are written one by one: columns take tens of calls, each of which costs what many values do."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ class AvroRowSerializationSchema(SerializationSchema, WritesTogether):
         return stream.getvalue()
 
     def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
-        return None if self._columns is None else self._columns.write(batch)
+        many = batch.num_rows >= LEAST_WRITTEN
+        return self._columns.write(batch) if many and self._columns is not None else None
 
     @cached_property
     def _columns(self) -> AvroColumns | None:

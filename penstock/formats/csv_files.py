@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.common.types import Row, make_row, rows_from_columns
+from penstock.common.types import Row, make_row
 from penstock.errors import UndecodableRecord
 from penstock.formats.contracts import Reject
 from penstock.formats.csv_quotes import Dialect
 from penstock.formats.csv_types import MISREAD, FieldsReader, is_comment
 from penstock.formats.lines import Lines, LinesReader, decoded
+from penstock.formats.together import Gathering
 
 _LARGEST_FIELD = 64 << 20
 
@@ -90,6 +91,7 @@ class CsvRecordsReader(LinesReader):
         super().__init__(lines, reject)
         self._fields = fields
         self._dialect = dialect
+        self._gathering = Gathering(fields.row_type)
         marks = (dialect.quote, dialect.escape, "#" if dialect.comments else None)
         self._marks = [mark.encode() for mark in marks if mark is not None]
 
@@ -103,7 +105,7 @@ class CsvRecordsReader(LinesReader):
         self.finished = True
         return None
 
-    def decode_all(self, lines: list[bytes], begin: int) -> list[Row]:
+    def decode_all(self, lines: list[bytes], begin: int) -> Sequence[Row]:
         together = b"\n".join(lines)
         if not any(mark in together for mark in self._marks):
             try:
@@ -112,13 +114,13 @@ class CsvRecordsReader(LinesReader):
                 pass
         return list(self._one_by_one(Records(lines, self._lines, self._dialect), begin))
 
-    def _rows(self, lines: list[bytes]) -> list[Row]:
+    def _rows(self, lines: list[bytes]) -> Sequence[Row]:
         """The rows of lines that are a record each."""
         parsed = csv.reader(decoded(lines, "utf-8"), **parse_options(self._dialect))
         records = [record for record in parsed if record]
         if not records:
             return []
-        return rows_from_columns((self._fields.names, None, self._fields.columns(records)))
+        return self._gathering.rows(self._fields.columns(records))
 
     def _one_by_one(self, records: Records, begin: int) -> Iterator[Row]:
         while True:

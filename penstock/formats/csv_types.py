@@ -313,7 +313,7 @@ class FieldsReader:
         extra_fields: bool = False,
         lenient: bool = False,
     ) -> None:
-        self._row_type = row_type
+        self.row_type = row_type
         self.names = tuple(row_type.get_field_names())
         separators = separators or [";"] * len(self.names)
         self._null = dialect.null_literal
@@ -365,7 +365,7 @@ class FieldsReader:
         except MISREAD:
             if self._lenient:
                 return None
-            declared = self._row_type.field_types[index]
+            declared = self.row_type.field_types[index]
             raise UndecodableRecord(f"field '{self.names[index]}': {text[:60]!r} is not {declared.notation}") from None
 
 

@@ -40,7 +40,7 @@ from penstock.formats.json_types import (
     rows_writer_of,
 )
 from penstock.formats.lines import Lines, LinesReader, decoded, decoded_line
-from penstock.formats.together import ReadsTogether, WritesTogether, schema_of_batches
+from penstock.formats.together import LEAST_TOGETHER, Gathering, ReadsTogether, WritesTogether, schema_of_batches
 
 __all__ = [
     "JsonLinesEncoder",
@@ -239,17 +239,31 @@ class _JsonLinesReader(LinesReader):
         super().__init__(lines, reject)
         declared = format.type_info
         self._parse = _parser(declared is not None and has_decimals(declared))
+        self._parse_start = _parse_start(declared is not None and has_decimals(declared))
+        self._gathering = Gathering(declared) if isinstance(declared, RowTypeInfo) and declared.field_types else None
         self._rows = RowReading(declared, format.fail_on_missing_field) if isinstance(declared, RowTypeInfo) else None
         self._one = reading_of(declared or Types.PICKLED_BYTE_ARRAY(), format.fail_on_missing_field).one
         self._declared = declared
 
-    def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
+    def decode_all(self, lines: list[bytes], begin: int) -> Sequence[Any]:
         try:
+            found = self._read_together([line for line in lines if line and not line.isspace()])
+            if found is not None:
+                return found
             parse = self._parse
             values = [parse(text) for text in decoded(lines, "utf-8") if text and not text.isspace()]
             return self._read_all(values)
         except (*MISREAD, UndecodableRecord):
             return list(self.decoded_one_by_one(lines, begin, self._decode_line))
+
+    def _read_together(self, lines: list[bytes]) -> Sequence[Any] | None:
+        """The rows of lines that are one object each; None if the lines must be looked at one by one."""
+        if self._gathering is None or self._rows is None or len(lines) < LEAST_TOGETHER:
+            return None
+        objects = parsed_together(lines, self._parse_start)
+        if objects is None or set(map(type, objects)) != {dict}:
+            return None
+        return self._gathering.rows(self._rows.columns(objects))
 
     def _read_all(self, values: list[Any]) -> list[Any]:
         if self._rows is None:

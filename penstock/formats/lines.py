@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from penstock.errors import UndecodableRecord
@@ -90,8 +90,8 @@ class LinesReader(FormatReader):
         self._reject = reject
         self.finished = not lines.more()
 
-    def read(self, most: int) -> list[Any]:
-        values: list[Any] = []
+    def read(self, most: int) -> Sequence[Any]:
+        values: Sequence[Any] = []
         while not values and not self.finished:
             begin = self._lines.at
             values = self.decode_all(self._lines.take(most), begin)
@@ -102,7 +102,7 @@ class LinesReader(FormatReader):
         return self._lines.at
 
     @abstractmethod
-    def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
+    def decode_all(self, lines: list[bytes], begin: int) -> Sequence[Any]:
         """The records of some lines, the first of which begins at byte `begin`.
 
         A record that continues after these lines takes more of them from `_lines`.

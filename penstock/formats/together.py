@@ -12,10 +12,12 @@ from penstock.errors import SchemaMismatch
 from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows, RecordBatch
 from penstock.formats.libraries import has_arrow
 
-LEAST_TOGETHER = 4
+LEAST_TOGETHER = 6
 """Fewer messages are read one by one."""
 LEAST_COLUMNS = 100
 """Fewer messages become rows: what works on columns costs about the same for one row and for a hundred."""
+LEAST_BATCH = 200
+"""Fewer messages are not read as a record batch: that takes tens of calls, each of which costs what many values do."""
 MOST_SKIPPED = 64
 
 
@@ -77,11 +79,9 @@ class MessagesTogether:
     def __init__(self, schema: Any) -> None:
         self._schema: ReadsTogether = schema
         self._row_type: RowTypeInfo = schema.get_produced_type()
-        self._names = tuple(self._row_type.get_field_names())
         self._trying = Trying()
         self._columnar = has_arrow() and says_all(self._row_type)
-        self._gathers = self._columnar and not holds_times(self._row_type)
-        """Times of day that are read one by one may have a zone, of which columns know nothing."""
+        self._gathering = Gathering(self._row_type)
 
     @staticmethod
     def of(schema: Any) -> MessagesTogether | None:
@@ -101,14 +101,24 @@ class MessagesTogether:
         return found
 
     def _read(self, messages: list[bytes]) -> Sequence[Row] | None:
-        many = len(messages) >= LEAST_COLUMNS
-        batch = self._schema.read_batch(messages) if many and self._columnar else None
+        batch = self._schema.read_batch(messages) if self._columnar and len(messages) >= LEAST_BATCH else None
         if batch is not None:
             return BatchOfRows(batch)
         columns = self._schema.read_columns(messages)
-        if columns is None:
-            return None
-        if many and self._gathers:
+        return None if columns is None else self._gathering.rows(columns)
+
+
+class Gathering:
+    """Makes rows of fields that were read as lists. If there are many, they wait until somebody wants rows."""
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+        self._names = tuple(row_type.get_field_names())
+        # Times of day that are read one by one may have a zone, of which columns know nothing.
+        self._waits = has_arrow() and bool(self._names) and says_all(row_type) and not holds_times(row_type)
+
+    def rows(self, columns: Sequence[Sequence[Any]]) -> Sequence[Row]:
+        if self._waits and len(columns[0]) >= LEAST_COLUMNS:
             return GatheredRows(self._row_type, columns)
         return rows_from_columns((self._names, None, columns))
 

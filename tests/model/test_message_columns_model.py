@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.kafka.decoding import Messages
+from penstock.formats import avro
 from penstock.table.connectors import declared, kafka_records, message_columns
 from penstock.table.connectors.kafka import Kafka, UpsertKafka
 from penstock.table.connectors.messages import avro_schema
@@ -79,6 +80,7 @@ class Message:
 def all_of_them(monkeypatch):
     monkeypatch.setattr(kafka_records, "LEAST_ROWS", 1)
     monkeypatch.setattr(message_columns, "LEAST_BATCH", 1)
+    monkeypatch.setattr(avro, "LEAST_WRITTEN", 1)
 
 
 def table_of(columns, metadata=(), key=(), **options):

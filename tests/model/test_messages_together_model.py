@@ -1,6 +1,8 @@
 """Messages read at once against the same messages one by one: the same rows, or none, so that one by one tells why."""
 
+import io
 import json
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -9,11 +11,12 @@ from hypothesis import strategies as st
 
 from penstock.common import Types
 from penstock.connectors.base import Fetched
-from penstock.formats import together
+from penstock.formats import avro, together
+from penstock.formats import json as json_format
 from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from penstock.formats.csv import CsvReaderFormat, CsvRowDeserializationSchema, CsvRowSerializationSchema, CsvSchema
+from penstock.formats.json import JsonLinesFormat, JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import Chunk
 from penstock.runtime.sources.split_source import _chunk_of
@@ -37,6 +40,8 @@ def all_of_them(monkeypatch):
     """Even one message is read in the fast way, and as columns."""
     monkeypatch.setattr(together, "LEAST_TOGETHER", 1)
     monkeypatch.setattr(together, "LEAST_COLUMNS", 1)
+    monkeypatch.setattr(together, "LEAST_BATCH", 1)
+    monkeypatch.setattr(avro, "LEAST_WRITTEN", 1)
 
 
 def row_type(fields):
@@ -283,3 +288,41 @@ def test_what_fails_again_and_again_is_tried_less_and_less():
     for _ in range(200):
         reading.rows([b"{}"])
     assert len(tries) > 100
+
+
+# --- files ---
+def lines_read(format, content):
+    """What a reader finds in a file: rows, and what it has rejected."""
+    rejected, rows = [], []
+    reader = format.open(
+        io.BytesIO(content), 0, len(content), None, lambda *found: rejected.append((found[0], str(found[1]), found[2]))
+    )
+    while not reader.finished:
+        rows.extend(reader.read(4))
+    return list(map(repr, rows)), rejected
+
+
+@EXAMPLES
+@given(st.data(), fields_of(), st.booleans())
+def test_lines_of_json(data, fields, strict):
+    separator = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \n"]))
+    messages = data.draw(json_messages(fields)) + data.draw(json_messages(fields))
+    content = separator.join(message.replace(b"\n", b"") for message in messages)
+    format = JsonLinesFormat(row_type(fields), strict)
+    with mock.patch.object(json_format, "LEAST_TOGETHER", 1):
+        found = lines_read(format, content)
+    with mock.patch.object(json_format, "LEAST_TOGETHER", 1000):
+        assert found == lines_read(format, content)
+
+
+@EXAMPLES
+@given(st.data(), fields_of(("BOOLEAN", "BYTE", "LONG", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP", "DECIMAL")))
+def test_lines_of_csv(data, fields):
+    schema = CsvSchema.builder()
+    for name, kind in fields:
+        schema.add_column(name, KINDS[kind][0])
+    content = b"".join(data.draw(csv_messages(fields)))
+    format = CsvReaderFormat.for_schema(schema.build())
+    found = lines_read(format, content)
+    with mock.patch.object(together, "LEAST_COLUMNS", 1000):
+        assert found == lines_read(format, content)

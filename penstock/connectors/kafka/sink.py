@@ -26,7 +26,7 @@ from penstock.connectors.kafka.client import RETRIES, Client, client_settings, l
 from penstock.connectors.retrying import Retries
 from penstock.errors import ConnectorError, NotFound
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.together import writes_together
+from penstock.formats.together import LEAST_TOGETHER, writes_together
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Serializer:
     def batch(self, rows: BatchOfRows) -> list[ToSend] | None:
         """The records of rows in columns; None if the rows have to be looked at."""
         topic, stamps = self._plain_topic, rows.timestamps if self._schema.writes_timestamps else None
-        if topic is None or not self._takes_columns:
+        if topic is None or len(rows) < LEAST_TOGETHER or not self._takes_columns:
             return None
         values = self._schema.value_schema.write_batch(rows.batch)  # type: ignore[attr-defined]
         keys: Iterable[bytes | None] | None = repeat(None, len(rows))

@@ -26,7 +26,7 @@ from penstock.table.plan.nodes import Columns
 from penstock.table.runtime.scans import millis_column
 
 METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "leader-epoch")
-LEAST_ROWS = 4
+LEAST_ROWS = 2
 """Fewer records are read one by one."""
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 """The moments that Python knows: from the year 1 to the year 9999."""

@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka import Producer
 
 from penstock.common import Row, Types, WatermarkStrategy
+from penstock.connectors.kafka import sink as sink_module
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
 from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from penstock.connectors.kafka.source import KafkaSource
 from penstock.datastream.connectors.base import BadRecords, DeliveryGuarantee
 from penstock.datastream.functions import MapFunction, ProcessFunction
-from penstock.formats import together
+from penstock.formats import avro, together
 from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.table import EnvironmentSettings, StreamTableEnvironment
@@ -155,6 +156,9 @@ class Crashing(MapFunction):
 def test_crashes_change_nothing(kafka, filled, format, monkeypatch):
     monkeypatch.setattr(together, "LEAST_COLUMNS", 1)
     monkeypatch.setattr(together, "LEAST_TOGETHER", 1)
+    monkeypatch.setattr(together, "LEAST_BATCH", 1)
+    monkeypatch.setattr(sink_module, "LEAST_TOGETHER", 1)
+    monkeypatch.setattr(avro, "LEAST_WRITTEN", 1)
     writing, reading = FORMATS[format]
     expected = sorted(writing.serialize(sale) for sale in SALES)
     crashes, steps = 0, None
