@@ -94,6 +94,7 @@ bench: $(STAMP)  ## Penstock beside its peers, in one go; tables and plot in ben
 	$(MAKE) bench-epochs
 	$(MAKE) bench-queryable
 	$(MAKE) bench-start
+	$(MAKE) bench-sql
 
 bench-batch: $(STAMP)  ## a BATCH job over 4 GB of records beside plain PySpark (BATCH="--gigabytes 1" for less)
 	@$(BIN)/python -m pip install -q -e '.[bench]'
@@ -127,7 +128,7 @@ bench-messages: $(STAMP)  ## messages of Kafka read and written many at a time b
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/messages.py $(MESSAGES)
 
-bench-sql: $(STAMP)  ## SQL beside Flink SQL in Java and Spark Structured Streaming, Nexmark among it (SQL="--quick" for less)
+bench-sql: $(STAMP)  ## SQL beside Flink SQL in Java and Spark Structured Streaming, Nexmark among it (SQL="--quick" for less); part of make bench
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/sql.py $(SQL)
 

@@ -27,6 +27,23 @@ to 2
 """
 
 EXPECTED = {
+    "sql_best_sellers": """\
+00:00 1. Pen: 34 pieces
+00:00 2. Cap: 24 pieces
+00:10 1. Pen: 36 pieces
+00:10 2. Ink: 24 pieces
+00:20 1. Pen: 16 pieces
+00:20 2. Cap: 12 pieces
+""",
+    "sql_statement_set": """\
+totals cap 33 114
+totals ink 34 117
+totals pen 33 115
+many 15 pen 7
+many 39 pen 7
+many 63 pen 7
+many 87 pen 7
+""",
     "sqlite_totals": "ann 20\nbo 9\ncy 1\n",
     "async_lookups": """\
 book: Ann, Oslo

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import ValidationException
 from penstock.table import types as t
 from penstock.table.arrow import arrow_type
 from penstock.table.functions.coercion import TEXTS, TIMESTAMPS
@@ -231,6 +232,12 @@ def _nothing(result: t.DataType) -> Infer:
     return signature(result=result, nulls=False)
 
 
+def _declared_only(call: Call) -> Kernel:
+    raise ValidationException(
+        f"{call.function}() says in a WATERMARK that the watermarks of the source are taken, and has no value by itself"
+    )
+
+
 def _database(rows: int, moment: Moment) -> Value:
     return pa.repeat(pa.scalar(moment.database, pa.string()), rows)
 
@@ -258,6 +265,7 @@ def register_all() -> None:
     zone = t.LocalZonedTimestampType(3)
     register("CURRENT_TIMESTAMP|NOW|CURRENT_ROW_TIMESTAMP|PROCTIME", _nothing(zone), _now(zone), **now)
     register("CURRENT_WATERMARK", _watermark_type, _current_watermark, **now)
+    register("SOURCE_WATERMARK", _nothing(zone), _declared_only, **now)
     register("CURRENT_DATABASE", _nothing(_STRING), lambda call: _database, **now)
 
 

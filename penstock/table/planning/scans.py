@@ -98,7 +98,9 @@ def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physi
 def watermark(builder: Builder, relation: Watermark) -> Physical:
     input = builder.build(relation.input)
     stream = input.stream
-    if relation.expr is not None:
+    if relation.expr is None:
+        _check_source_watermark(relation.input)
+    else:
         interval = builder.duration("pipeline.auto-watermark-interval")
         schema = arrow_schema(relation.columns, input.changelog)
         operator = WatermarkOperator(schema, relation.rowtime, relation.expr, interval, builder.zone)
@@ -106,6 +108,18 @@ def watermark(builder: Builder, relation: Watermark) -> Physical:
         stream = builder.then(input, relation, "Watermark", operator)
     label = label_of(relation, "WatermarkAssigner")
     return Physical(stream, relation.columns, input.changelog, label, (input,), input.upsert_key)
+
+
+def _check_source_watermark(relation: Relation) -> None:
+    """Streams have watermarks of their own, connectors have not."""
+    for below in relation.inputs():
+        _check_source_watermark(below)
+    if isinstance(relation, Scan):
+        raise TableException(
+            f"table {'.'.join(relation.path)} declares SOURCE_WATERMARK(), and the connector "
+            f"'{relation.table.options.get('connector')}' sends no watermarks of its own: write an expression, such as "
+            "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+        )
 
 
 BUILDERS: dict[type, Build] = {Values: values, StreamScan: stream_scan, Calc: calc, Watermark: watermark}

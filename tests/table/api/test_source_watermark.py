@@ -1,0 +1,78 @@
+"""Tables that take the watermarks of their streams. Results are those of Flink 2.3 for the same programs."""
+
+import pytest
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import TableException, ValidationException
+from penstock.table import Schema, StreamTableEnvironment
+from penstock.testing import in_process
+
+RECORDS = [(1000, "a", 1), (5000, "b", 2), (3000, "a", 3), (12000, "c", 4), (2000, "a", 5), (25000, "a", 6)]
+TOTALS = """
+    SELECT CAST(window_start AS STRING), k, SUM(v)
+    FROM TABLE(TUMBLE(TABLE records, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end, k
+"""
+ALL_TOTALS = [
+    ("1970-01-01 00:00:00.000", "a", 9),
+    ("1970-01-01 00:00:00.000", "b", 2),
+    ("1970-01-01 00:00:10.000", "c", 4),
+    ("1970-01-01 00:00:20.000", "a", 6),
+]
+
+
+class OfRecord(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[0]
+
+
+@pytest.fixture
+def t_env():
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+        made = StreamTableEnvironment.create(env)
+        made.get_config().set_local_timezone("UTC")
+        made.env = env
+        yield made
+
+
+def of_stream():
+    return Schema.new_builder().column("at", "BIGINT").column("k", "STRING").column("v", "INT")
+
+
+def view(t_env, schema):
+    kind = Types.ROW_NAMED(["at", "k", "v"], [Types.LONG(), Types.STRING(), Types.INT()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OfRecord())
+    stream = t_env.env.from_collection(RECORDS, kind).assign_timestamps_and_watermarks(strategy)
+    t_env.create_temporary_view("records", stream, schema.watermark("ts", "SOURCE_WATERMARK()").build())
+
+
+def rows(t_env, query):
+    with t_env.execute_sql(query).collect() as found:
+        return sorted(tuple(row) for row in found)
+
+
+def test_the_timestamp_of_records_is_event_time(t_env):
+    view(t_env, of_stream().column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime"))
+    assert rows(t_env, TOTALS) == ALL_TOTALS
+    running = rows(t_env, "SELECT k, v, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM records")
+    assert running == [("a", 1, 1), ("a", 3, 9), ("a", 5, 6), ("a", 6, 15), ("b", 2, 2), ("c", 4, 4)]
+
+
+def test_a_computed_column_is_event_time(t_env):
+    view(t_env, of_stream().column_by_expression("ts", "TO_TIMESTAMP_LTZ(`at`, 3)"))
+    assert rows(t_env, TOTALS) == ALL_TOTALS
+
+
+def test_a_connector_has_no_watermarks_of_its_own(t_env):
+    t_env.execute_sql(
+        "CREATE TABLE made (ts TIMESTAMP(3), WATERMARK FOR ts AS SOURCE_WATERMARK()) WITH ('connector' = 'datagen')"
+    )
+    with pytest.raises(TableException, match=r"made declares SOURCE_WATERMARK\(\), and the connector 'datagen'"):
+        rows(t_env, "SELECT * FROM made")
+
+
+def test_it_has_no_value(t_env):
+    with pytest.raises(ValidationException, match=r"SOURCE_WATERMARK\(\) says in a WATERMARK"):
+        rows(t_env, "SELECT SOURCE_WATERMARK()")
