@@ -56,7 +56,7 @@ class Sizes:
     batches: tuple[int, ...] = (1, 10, 100, 1_000, 10_000)
     seconds: float = 0.3
     """How long each cost is measured, several times over."""
-    repeats: int = 5
+    repeats: int = 15
     records: int = 300_000
     rounds: int = 3
     quick: bool = False
@@ -103,17 +103,23 @@ def table_of(format: str):
 
 
 # --- costs in this process ---
-def cost(call: Callable[[], object], count: int, sizes: Sizes) -> float:
-    """Microseconds for each message: the least of several measurements, since nothing makes a program faster."""
-    call()
-    found = []
+def compared(ways: dict[str, Callable[[], object]], count: int, sizes: Sizes) -> dict[str, float]:
+    """Microseconds for each message, in ways that take turns: the least, since nothing makes a program faster."""
+    found: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(sizes.repeats):
-        calls, begin = 0, time.process_time()
-        while (spent := time.process_time() - begin) < sizes.seconds / sizes.repeats or not calls:
-            call()
-            calls += 1
-        found.append(spent / calls / count)
-    return min(found) * 1e6
+        for way, call in ways.items():
+            found[way].append(seconds_of(call, sizes.seconds / sizes.repeats))
+    return {way: min(seconds) / count * 1e6 for way, seconds in found.items()}
+
+
+def seconds_of(call: Callable[[], object], least: float) -> float:
+    """What one of many calls takes, in seconds of processor time."""
+    call()
+    calls, begin = 0, time.process_time()
+    while (spent := time.process_time() - begin) < least or not calls:
+        call()
+        calls += 1
+    return spent / calls
 
 
 def costs(format: str, sizes: Sizes) -> dict:
@@ -135,7 +141,7 @@ def costs_of(format: str, size: int, sizes: Sizes) -> dict:
             AT_ONCE: lambda: serializer.batch(BatchOfRows(batch)) or serializer.chunk(to_rows._rows(batch), None),
         },
     }
-    return {what: {way: cost(call, size, sizes) for way, call in ways.items()} for what, ways in calls.items()}
+    return {what: compared(ways, size, sizes) for what, ways in calls.items()}
 
 
 def reading_tables(format: str, messages: list[Message]) -> dict[str, Callable[[], object]]:
