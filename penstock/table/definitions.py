@@ -102,6 +102,12 @@ def view_of(
     return CatalogBaseTable(Schema(columns), comment=comment, query=text, relation=relation)
 
 
+def named_table(relation: Relation, declared: Schema | None) -> CatalogBaseTable:
+    """A catalog's entry for a Table, with the schema that it was made with if it is no query."""
+    entry = view_of(relation)
+    return entry if declared is None else replace(entry, schema=declared)
+
+
 def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False) -> str:
     """The CREATE statement that makes a table or view again."""
     name = ".".join(f"`{part}`" for part in path)

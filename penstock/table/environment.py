@@ -12,7 +12,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction
 from penstock.table.catalogs import Catalogs
-from penstock.table.definitions import view_of
+from penstock.table.definitions import named_table
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.execution import Execution
 from penstock.table.explain_detail import ExplainDetail
@@ -98,17 +98,17 @@ class TableEnvironment:
     def from_path(self, path: str) -> Table:
         """A table or view of a catalog."""
         parts = self._session.parse_path(path)
-        relation = self._session.relation(parts)
-        if relation is None:
+        relation, found = self._session.relation(parts), self._catalogs.find(parts)
+        if relation is None or found is None:
             raise ValidationException(f"there is no table or view {path}{self._catalogs.suggestion(parts[-1])}")
-        return Table(relation, self)
+        return Table(relation, self, found[1].schema)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """A table that has no name."""
         path = self._register_anonymous(descriptor)
         relation = self._session.relation(path)
         assert relation is not None
-        return Table(relation, self)
+        return Table(relation, self, descriptor.get_schema())
 
     def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> bool:  # noqa: N803
         """What CREATE TABLE does."""
@@ -138,7 +138,7 @@ class TableEnvironment:
             table = self.sql_query(table)
         if not isinstance(table, Table):
             raise TypeError(f"a view is made of a Table, not of {table!r}")
-        return view_of(table._relation)
+        return named_table(table._relation, table._declared)
 
     def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
         parts = self._session.parse_path(path)

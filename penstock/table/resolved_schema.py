@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Columns
+from penstock.table.schema import Schema
 from penstock.table.types import (
     ArrayType,
     DataType,
@@ -28,6 +29,10 @@ class ResolvedColumn:
     name: str
     data_type: DataType
     comment: str | None = None
+    time: str | None = None
+    """ROWTIME or PROCTIME, if it is the time of the rows."""
+    extras: str | None = None
+    """Of a declared column that is not stored: how it is computed, or which metadata it holds."""
 
     def get_name(self) -> str:
         return self.name
@@ -39,15 +44,24 @@ class ResolvedColumn:
         return self.comment
 
     def as_summary_string(self) -> str:
-        return f"`{self.name}` {self.data_type.as_sql()}"
+        return f"`{self.name}` {self.summary()}"
+
+    def summary(self) -> str:
+        """All but the name."""
+        parts = (self.data_type.as_sql(), f"*{self.time}*" if self.time else None, self.extras)
+        return " ".join(part for part in parts if part)
 
 
 class ResolvedSchema:
-    """What a result looks like."""
+    """What a table or a result looks like."""
 
-    def __init__(self, columns: Sequence[ResolvedColumn] = (), primary_key: Sequence[str] = ()) -> None:
+    def __init__(
+        self, columns: Sequence[ResolvedColumn] = (), primary_key: Sequence[str] = (), declared: Schema | None = None
+    ) -> None:
+        """`declared` is the schema that a table was made with."""
         self._columns = tuple(columns)
-        self._primary_key = tuple(primary_key)
+        self._declared = declared or Schema()
+        self._primary_key = tuple(primary_key) or self._declared.primary_key
 
     @staticmethod
     def of(columns: Sequence[ResolvedColumn]) -> ResolvedSchema:
@@ -61,6 +75,15 @@ class ResolvedSchema:
     def of_relation(columns: Columns) -> ResolvedSchema:
         """The columns of a plan."""
         return ResolvedSchema([ResolvedColumn(column.name, column.type) for column in columns])
+
+    @staticmethod
+    def of_table(columns: Columns, declared: Schema | None) -> ResolvedSchema:
+        """The columns of a plan, with what is event time, and what was declared if it is a table itself."""
+        extras = {column.name: column.extras() for column in declared.columns} if declared is not None else {}
+        named = [
+            ResolvedColumn(column.name, column.type, None, column.time, extras.get(column.name)) for column in columns
+        ]
+        return ResolvedSchema(named, (), declared)
 
     def get_column_count(self) -> int:
         return len(self._columns)
@@ -104,7 +127,25 @@ class ResolvedSchema:
         return hash(self._columns)
 
     def __str__(self) -> str:
-        return "(\n" + ",\n".join(f"  {column.as_summary_string()}" for column in self._columns) + "\n)"
+        lines = [column.as_summary_string() for column in self._columns]
+        lines += [f"WATERMARK FOR `{name}`: {mark}" for name, mark in self._watermarks()]
+        if self._declared.primary_key:
+            names = ", ".join(f"`{name}`" for name in self._declared.primary_key)
+            lines.append(f"CONSTRAINT `{self._declared.key_name}` PRIMARY KEY ({names}) NOT ENFORCED")
+        return "(\n" + ",\n".join(f"  {line}" for line in lines) + "\n)"
+
+    def as_tree(self) -> str:
+        """The text of the older form."""
+        lines = [f"{column.name}: {column.summary()}" for column in self._columns]
+        lines += [f"WATERMARK FOR {name}: {mark}" for name, mark in self._watermarks()]
+        if self._declared.primary_key:
+            lines.append(f"CONSTRAINT {self._declared.key_name} PRIMARY KEY ({', '.join(self._declared.primary_key)})")
+        return "\n".join(["root", *(f" |-- {line}" for line in lines), ""])
+
+    def _watermarks(self) -> list[tuple[str, str]]:
+        """The columns, and the types and expressions of their watermarks."""
+        types = {column.name: column.data_type.as_sql() for column in self._columns}
+        return [(mark.column, f"{types[mark.column]} AS {mark.expression}") for mark in self._declared.watermarks]
 
     __repr__ = __str__
 
@@ -147,13 +188,21 @@ class TableSchema:
         if len(field_names) != len(data_types):
             raise ValidationException(f"{len(field_names)} names do not fit {len(data_types)} types")
         self._names, self._types = list(field_names), list(data_types)
+        self._whole = ResolvedSchema.physical(self._names, self._types)
+
+    @classmethod
+    def of(cls, schema: ResolvedSchema) -> TableSchema:
+        """The older form of a schema."""
+        made = cls(schema.get_column_names(), schema.types())
+        made._whole = schema
+        return made
 
     @classmethod
     def builder(cls) -> TableSchema.Builder:
         return cls.Builder()
 
     def copy(self) -> TableSchema:
-        return TableSchema(self._names, self._types)
+        return TableSchema.of(self._whole)
 
     def get_field_count(self) -> int:
         return len(self._names)
@@ -183,5 +232,4 @@ class TableSchema:
         return hash((tuple(self._names), tuple(self._types)))
 
     def __repr__(self) -> str:
-        fields = [f" |-- {name}: {kind.as_sql()}" for name, kind in zip(self._names, self._types, strict=True)]
-        return "\n".join(["root", *fields, ""])
+        return self._whole.as_tree()

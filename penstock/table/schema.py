@@ -34,6 +34,15 @@ class SchemaColumn:
     def is_physical(self) -> bool:
         return self.expression is None and self.metadata_key is None
 
+    def extras(self) -> str | None:
+        """How it is computed, or which metadata it holds, as DESCRIBE shows it; None if it is stored."""
+        if self.expression is not None:
+            return f"AS {self.expression}"
+        if self.metadata_key is None:
+            return None
+        origin = "" if self.metadata_key == self.name else f" FROM '{self.metadata_key}'"
+        return f"METADATA{origin}{' VIRTUAL' if self.virtual else ''}"
+
 
 @dataclass(frozen=True)
 class SchemaWatermark:

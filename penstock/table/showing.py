@@ -75,6 +75,8 @@ class Showing:
         wanted = one.what.removeprefix("CREATE ")
         if wanted not in {"TABLE", "VIEW"} or entry.is_view is not (wanted == "VIEW"):
             raise TableException(f"{'.'.join(one.path)} is no {wanted.lower()}")
+        if entry.is_view and entry.query is None:
+            raise TableException(f"{'.'.join(one.path)} is a view of a Table or a stream, which has no SQL to show")
         temporary = self._catalogs.is_temporary(whole)
         return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
 
@@ -133,12 +135,7 @@ def _column_row(column: Column, entry: CatalogBaseTable) -> tuple[Any, ...]:
     key = f"PRI({', '.join(schema.primary_key)})" if column.name in schema.primary_key else None
     mark = next((str(one.expression) for one in schema.watermarks if one.column == column.name), None)
     attribute = f" *{column.time}*" if column.time else ""
-    extras = None
-    if declared is not None and declared.expression is not None:
-        extras = f"AS {declared.expression}"
-    elif declared is not None and declared.metadata_key is not None:
-        origin = "" if declared.metadata_key == declared.name else f" FROM '{declared.metadata_key}'"
-        extras = f"METADATA{origin}{' VIRTUAL' if declared.virtual else ''}"
+    extras = None if declared is None else declared.extras()
     if column.time == ROWTIME and not schema.watermarks and not entry.is_view:
         attribute = ""
     comment = None if declared is None else declared.comment

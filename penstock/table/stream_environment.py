@@ -13,7 +13,6 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import ValidationException
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.definitions import view_of
 from penstock.table.environment import TableEnvironment, _in_mode
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.plan.building import project
@@ -48,8 +47,8 @@ class StreamTableEnvironment(TableEnvironment):
         The columns of a Schema are found by name; columns by metadata "rowtime" are the timestamps of the records.
         """
         if len(fields_or_schema) == 1 and isinstance(fields_or_schema[0], Schema):
-            return Table(self._scan(data_stream, fields_or_schema[0], ChangelogMode.insert_only()), self)
-        relation = self._scan(data_stream, None, ChangelogMode.insert_only())
+            return self._scanned(data_stream, fields_or_schema[0], ChangelogMode.insert_only())
+        relation = self._scanned(data_stream, None, ChangelogMode.insert_only())._relation
         if fields_or_schema:
             fields = [as_expression(one, "from_data_stream") for one in fields_or_schema]
             relation = _positioned(relation, fields) or selected(relation, fields)
@@ -59,7 +58,7 @@ class StreamTableEnvironment(TableEnvironment):
         self, data_stream: DataStream, schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> Table:
         """A table of a stream of Rows whose kinds say what changed."""
-        return Table(self._scan(data_stream, schema, changelog_mode or ChangelogMode.all()), self)
+        return self._scanned(data_stream, schema, changelog_mode or ChangelogMode.all())
 
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """A name for a Table or for a DataStream."""
@@ -67,10 +66,10 @@ class StreamTableEnvironment(TableEnvironment):
 
     def _view_entry(self, table: Any, *fields_or_schema: Any) -> CatalogBaseTable:
         if isinstance(table, DataStream):
-            return view_of(self.from_data_stream(table, *fields_or_schema)._relation)
+            return super()._view_entry(self.from_data_stream(table, *fields_or_schema))
         return super()._view_entry(table, *fields_or_schema)
 
-    def _scan(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Relation:
+    def _scanned(self, stream: DataStream, schema: Schema | None, mode: ChangelogMode) -> Table:
         if not isinstance(stream, DataStream):
             raise TypeError(f"a table is made of a DataStream, not of {stream!r}")
         columns = _columns_of(stream)
@@ -87,7 +86,7 @@ class StreamTableEnvironment(TableEnvironment):
         if upserts and not key:
             raise ValidationException("a stream of upserts needs a primary key in its schema")
         scan = StreamScan(read, stream, _name_of(stream), changelog, key if upserts else None, metadata, key)
-        return self._resolver.completed(scan, schema)
+        return Table(self._resolver.completed(scan, schema), self, schema)
 
     # --- to streams ---
     def to_data_stream(self, table: Table) -> DataStream:

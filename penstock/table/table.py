@@ -18,6 +18,7 @@ from penstock.table.plan import building
 from penstock.table.plan.nodes import Column, Columns, Correlate, Relation, Sort
 from penstock.table.plan.rex import Call, InputRef, Rex, SortKey, conjuncts
 from penstock.table.resolved_schema import ResolvedSchema, TableSchema
+from penstock.table.schema import Schema
 from penstock.table.selecting import (
     arguments,
     as_expression,
@@ -53,9 +54,11 @@ __all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "
 class Table:
     """A relation of an environment. Every method gives a new one."""
 
-    def __init__(self, relation: Relation, t_env: TableEnvironment) -> None:
+    def __init__(self, relation: Relation, t_env: TableEnvironment, declared: Schema | None = None) -> None:
+        """`declared` is the schema of what is a table by itself, and no query."""
         self._relation = relation
         self._t_env = t_env
+        self._declared = declared
         self._view: str | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -301,10 +304,10 @@ class Table:
 
     # --- what it is ---
     def get_schema(self) -> TableSchema:
-        return TableSchema(self._relation.names(), self._relation.types())
+        return TableSchema.of(self.get_resolved_schema())
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        return ResolvedSchema.of_relation(self._relation.columns)
+        return ResolvedSchema.of_table(self._relation.columns, self._declared)
 
     def print_schema(self) -> None:
         print(self.get_resolved_schema())

@@ -1,4 +1,4 @@
-"""Tables that take the watermarks of their streams. Results are those of Flink 2.3 for the same programs."""
+"""Tables that take the watermarks of their streams, and how tables show what was declared. As Flink 2.3 has it."""
 
 import pytest
 
@@ -76,3 +76,57 @@ def test_a_connector_has_no_watermarks_of_its_own(t_env):
 def test_it_has_no_value(t_env):
     with pytest.raises(ValidationException, match=r"SOURCE_WATERMARK\(\) says in a WATERMARK"):
         rows(t_env, "SELECT SOURCE_WATERMARK()")
+
+
+# --- how such tables are shown ---
+SHOWN = """\
+(
+  `at` BIGINT,
+  `k` STRING,
+  `v` INT,
+  `ts` TIMESTAMP_LTZ(3) *ROWTIME* METADATA FROM 'rowtime',
+  WATERMARK FOR `ts`: TIMESTAMP_LTZ(3) AS SOURCE_WATERMARK()
+)"""
+
+
+def test_a_table_shows_what_was_declared_and_a_query_its_columns(t_env):
+    view(t_env, of_stream().column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime"))
+    assert str(t_env.from_path("records").get_resolved_schema()) == SHOWN
+    t_env.create_temporary_view("again", t_env.from_path("records"))
+    assert str(t_env.from_path("again").get_resolved_schema()) == SHOWN
+    described = rows(t_env, "DESCRIBE again")
+    assert (
+        "ts",
+        "TIMESTAMP_LTZ(3) *ROWTIME*",
+        True,
+        None,
+        "METADATA FROM 'rowtime'",
+        "SOURCE_WATERMARK()",
+    ) in described
+    query = t_env.sql_query("SELECT k, ts FROM records")
+    assert str(query.get_resolved_schema()) == "(\n  `k` STRING,\n  `ts` TIMESTAMP_LTZ(3) *ROWTIME*\n)"
+    with pytest.raises(TableException, match="again is a view of a Table or a stream, which has no SQL to show"):
+        t_env.execute_sql("SHOW CREATE VIEW again")
+
+
+def test_a_table_of_a_connector_shows_what_was_declared(t_env):
+    t_env.execute_sql(
+        "CREATE TABLE made (k STRING, ts TIMESTAMP(3), c AS UPPER(k), PRIMARY KEY (k) NOT ENFORCED, "
+        "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'datagen')"
+    )
+    made = t_env.from_path("made")
+    assert str(made.get_resolved_schema()).splitlines()[1:-1] == [
+        "  `k` STRING NOT NULL,",
+        "  `ts` TIMESTAMP(3) *ROWTIME*,",
+        "  `c` STRING NOT NULL AS UPPER(`k`),",
+        "  WATERMARK FOR `ts`: TIMESTAMP(3) AS `ts` - INTERVAL '5' SECOND,",
+        "  CONSTRAINT `PK_k` PRIMARY KEY (`k`) NOT ENFORCED",
+    ]
+    assert repr(made.get_schema()).splitlines() == [
+        "root",
+        " |-- k: STRING NOT NULL",
+        " |-- ts: TIMESTAMP(3) *ROWTIME*",
+        " |-- c: STRING NOT NULL AS UPPER(`k`)",
+        " |-- WATERMARK FOR ts: TIMESTAMP(3) AS `ts` - INTERVAL '5' SECOND",
+        " |-- CONSTRAINT PK_k PRIMARY KEY (k)",
+    ]
