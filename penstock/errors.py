@@ -9,7 +9,9 @@ PenstockError
 │   ├── StateMigrationException  saved state cannot become what the program now declares
 │   ├── MalformedPatternException  a pattern whose parts contradict each other
 │   ├── TableException           a query that is understood, but cannot be run, or not in this mode
+│   │   └── ArithmeticException  a query divides by zero
 │   ├── ValidationException      a query or table that makes no sense: unknown names, types that do not fit
+│   │   └── CodeGenException     a call that fits the language, and which nothing can compute
 │   ├── SqlParserException       a text that is not SQL
 │   └── UnsupportedOperation     the API has the name, this combination has no meaning
 ├── ConfigurationError           the machine or the session is not fit to run it
@@ -96,6 +98,14 @@ class TableException(ProgramError):
 
 class ValidationException(ProgramError):
     """A query or a table that makes no sense: unknown names, types that do not fit, options that are missing."""
+
+
+class ArithmeticException(TableException):
+    """A query divides by zero."""
+
+
+class CodeGenException(ValidationException):
+    """A call that fits the language, and which nothing can compute, such as a cast of a text to an array."""
 
 
 class SqlParserException(ProgramError):

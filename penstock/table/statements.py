@@ -16,7 +16,7 @@ from penstock.table.functions_of_user import as_function
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.showing import Showing
 from penstock.table.sql import statements as st
-from penstock.table.sql.problems import IllegalArgumentException
+from penstock.table.sql.problems import IllegalArgumentException, SqlParserEOFException, of_definition
 from penstock.table.table_result import TableResult
 from penstock.table.types import DataTypes
 
@@ -66,6 +66,8 @@ class Statements:
     @staticmethod
     def _one(text: str) -> st.Statement:
         found = sql.parse(text)
+        if not found:
+            raise SqlParserEOFException("the text has no statement")
         if len(found) != 1:
             raise IllegalArgumentException(f"one statement is expected, not {len(found)}")
         return found[0]
@@ -126,13 +128,15 @@ class Statements:
         if one.like is not None:
             _, source = self._catalogs.get_table(one.like.path)
             entry = merged(source, entry, dict(one.like.choices))
+        _check_partitions(one.path, entry)
         self._checked(one.path, entry)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
         return TableResult.ok()
 
     def _checked(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
         """A table whose columns make no sense is refused when it is declared."""
-        self._session.resolver.table(self._catalogs.qualified(path), entry)
+        with of_definition():
+            self._session.resolver.table(self._catalogs.qualified(path), entry)
 
     def _create_table_as(self, one: st.CreateTableAs) -> TableResult:
         relation = self._bound(one.query)
@@ -147,7 +151,9 @@ class Statements:
         return self._t_env._run_inserts([self._session.insert(relation, one.table.path)])
 
     def _create_view(self, one: st.CreateView) -> TableResult:
-        entry = view_of(self._bound(one.query), one.columns, one.query_text, one.comment)
+        with of_definition():
+            relation = self._bound(one.query)
+        entry = view_of(relation, one.columns, one.query_text, one.comment)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
         return TableResult.ok()
 
@@ -225,3 +231,10 @@ def imported(target: str) -> Any:
         return getattr(import_module(module), name) if dot else None
     except (ImportError, AttributeError) as error:
         raise ValidationException(f"the function {target} cannot be imported: {error}") from error
+
+
+def _check_partitions(path: tuple[str, ...], entry: CatalogBaseTable) -> None:
+    names = [column.name for column in entry.schema.columns]
+    for key in entry.partition_keys:
+        if key not in names:
+            raise ValidationException(f"table {'.'.join(path)} is PARTITIONED BY {key}, which is no column of it")

@@ -22,7 +22,7 @@ from penstock.table.functions.inference import (
     same_as,
     signature,
 )
-from penstock.table.functions.registry import BadValue, Infer, Kernel, Unfit, Value, register, rowwise
+from penstock.table.functions.registry import DivisionByZero, Infer, Kernel, Unfit, Value, register, rowwise
 from penstock.table.plan.rex import Call, Rex
 
 Inferred = tuple[tuple[Rex, ...], t.DataType]
@@ -90,12 +90,12 @@ def _plain(name: str, compute: Kernel) -> Callable[[Call], Kernel]:
     return lambda call: decimal(call) if isinstance(call.type, t.DecimalType) else compute
 
 
-def _by_zero(name: str, dividend: Value, divisor: Value) -> BadValue:
+def _by_zero(name: str, dividend: Value, divisor: Value) -> DivisionByZero:
     zero = pc.fill_null(pc.equal(divisor, 0), False)
     if isinstance(dividend, pa.Scalar):
-        return BadValue(f"{name}: division of {dividend.as_py()} by zero")
+        return DivisionByZero(f"{name}: division of {dividend.as_py()} by zero")
     found = dividend if isinstance(zero, pa.Scalar) else dividend.filter(zero)
-    return BadValue(f"{name}: division of {found[0].as_py() if len(found) else '?'} by zero")
+    return DivisionByZero(f"{name}: division of {found[0].as_py() if len(found) else '?'} by zero")
 
 
 def _whole_quotient(one: Value, other: Value) -> Value:
@@ -116,7 +116,7 @@ def _divide(call: Call) -> Kernel:
 
 def _decimal_remainder(one: Decimal, other: Decimal) -> Decimal:
     if not other:
-        raise BadValue(f"%: division of {one} by zero")
+        raise DivisionByZero(f"%: division of {one} by zero")
     return WIDE.remainder(one, other)
 
 

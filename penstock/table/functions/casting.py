@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import ValidationException
+from penstock.errors import CodeGenException
 from penstock.table import types as t
 from penstock.table.functions.coercion import BYTES, INTERVALS, TEXTS, TIMESTAMPS
 from penstock.table.plan.rex import Call, Literal, Rex
@@ -27,7 +27,7 @@ _ALLOWED: tuple[tuple[tuple[type[t.DataType], ...], tuple[type[t.DataType], ...]
 def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
     """A value as another type: CAST, which fails if it cannot be, or TRY_CAST, which gives NULL then."""
     if not castable(rex.type, aim):
-        raise ValidationException(f"a value of {rex.type.as_sql()} cannot be cast to {aim.summary()}")
+        raise CodeGenException(f"a value of {rex.type.as_sql()} cannot be cast to {aim.summary()}")
     aim = aim._as_nullable(True if safe else rex.type._nullable)
     if isinstance(rex, Literal) and rex.value is None:
         return Literal(aim.nullable(), None)

@@ -100,6 +100,8 @@ def _item(args: tuple[Rex, ...]) -> Inferred:
     whole, key = args
     match whole.type:
         case t.ArrayType() if isinstance(key.type, (*INTEGERS, t.DecimalType)):
+            if isinstance(key, Literal) and key.value is not None and key.value < 1:
+                raise Unfit("an index that starts at 1")
             return (whole, brought_to(key, t.IntType())), whole.type.element_type.nullable()
         case t.MapType() if common_type([whole.type.key_type, key.type]) is not None:
             return (whole, brought_to(key, whole.type.key_type)), whole.type.value_type.nullable()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.table import types as t
-from penstock.table.functions.registry import BadValue, Kernel, Value, rowwise
+from penstock.table.functions.registry import DivisionByZero, Kernel, Value, rowwise
 from penstock.table.functions.unscaled import half_up, numbers_of, of_unscaled, unscaled
 from penstock.table.plan.rex import Call
 
@@ -120,7 +120,7 @@ def quotient(call: Call) -> Kernel:
         if one is None or other is None:
             return None
         if not other:
-            raise BadValue(f"/: division of {Decimal(one).scaleb(-left.scale, WIDE)} by zero")
+            raise DivisionByZero(f"/: division of {Decimal(one).scaleb(-left.scale, WIDE)} by zero")
         return half_up(one * up, other * down)
 
     return lambda one, other: of_unscaled([divided(a, b) for a, b in _pairs(one, other)], aim)

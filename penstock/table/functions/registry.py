@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import TableException, ValidationException
+from penstock.errors import ArithmeticException, TableException, ValidationException
 from penstock.table.arrow import array_of, values_of
 from penstock.table.functions.moment import Moment
 from penstock.table.plan.rex import Call, Rex
@@ -29,6 +29,10 @@ class Unfit(ValidationException):
 
 class BadValue(TableException):
     """Raised by a kernel: a value for which the function has no result."""
+
+
+class DivisionByZero(BadValue, ArithmeticException):
+    """Of whole numbers or decimals."""
 
 
 @dataclass(frozen=True)

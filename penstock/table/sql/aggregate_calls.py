@@ -34,6 +34,8 @@ _ORDERED_SETS = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
 
 def bound(binder: ExpressionBinder, node: Invoke, name: str, own: Any) -> Rex:
     """A stand-in for the value of the function, which a node below computes."""
+    if node.over is None and name in _WITHOUT_FRAME:
+        raise invalid(node.at, f"{name} needs an OVER clause")
     if node.over is None:
         inside = "inside of another aggregate expression"
         return _call(replace(binder, aggregates=inside), node, name, own)

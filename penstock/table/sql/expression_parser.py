@@ -316,6 +316,8 @@ class ExpressionParser(TypeParser):
         distinct = self.accept("DISTINCT")
         if not distinct:
             self.accept("ALL")
+        if distinct and (self.sees_symbol("*") or self.sees_symbol(")")):
+            self.fail("an expression")
         if self.accept_symbol("*"):
             self.expect_symbol(")")
             return self._clauses(Invoke(at, name, (), path, star=True))

@@ -18,6 +18,7 @@ from penstock.table.sql.problems import IllegalStateException, invalid, suggesti
 from penstock.table.sql.scope import Scope, Visible
 from penstock.table.sql.syntax import (
     Aliased,
+    Constant,
     Derived,
     FunctionTable,
     Invoke,
@@ -79,7 +80,8 @@ class FromClause:
     def _relation(self, source: Source) -> Relation:
         if isinstance(source, TableName):
             if source.as_of is not None:
-                raise unsupported(source.at, "FOR SYSTEM_TIME AS OF can stand on the right side of a join only")
+                problem = unsupported if isinstance(source.as_of, Constant) else invalid
+                raise problem(source.at, "FOR SYSTEM_TIME AS OF can stand on the right side of a join only")
             return self.table(source)
         if isinstance(source, Derived):
             return self.queries.query(source.query, self.outer)

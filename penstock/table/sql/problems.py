@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.errors import SqlParserException, TableException, ValidationException
@@ -26,6 +27,19 @@ class IllegalStateException(TableException):
 
 class IllegalArgumentException(SqlParserException):
     """Not one statement, but several; or a pattern without a least number."""
+
+
+class CalciteContextException(ValidationException):
+    """A definition whose expressions or query make no sense."""
+
+
+@contextmanager
+def of_definition() -> Iterator[None]:
+    """What makes no sense inside is told as part of a definition."""
+    try:
+        yield
+    except ValidationException as problem:
+        raise CalciteContextException(str(problem)) from problem
 
 
 def invalid(at: Position, message: str) -> ValidationException:
@@ -56,4 +70,4 @@ def placed(at: Position, make: Callable[[], Made]) -> Made:
         message = str(problem)
         if message.startswith("line "):
             raise
-        raise invalid(at, message) from problem
+        raise type(problem)(f"{at}: {message}") from problem

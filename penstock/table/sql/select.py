@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.errors import CodeGenException
 from penstock.table.plan.nodes import Aggregate, Filter, Relation, Sort
 from penstock.table.plan.rex import Rex, SortKey
 from penstock.table.sql.aggregate_calls import one_keyed
@@ -68,6 +69,8 @@ class _Clauses:
         aliases = dict(zip(names, items, strict=True))
         if select.qualify is not None:
             made.qualify = replace(open_binder, aliases=aliases).condition(select.qualify, "QUALIFY")
+            if not any(isinstance(part, Spanned) for part in everything(made.qualify)):
+                raise invalid(select.qualify.at, "QUALIFY must contain a window function")
         if ordered is not None:
             made.order = _order(replace(open_binder, aliases=aliases), ordered, items)
         return made
@@ -127,7 +130,7 @@ def _with_groups(
     if clauses.groups is None and not aggregates and select.having is None:
         lone = next((part for part in inside if isinstance(part, Grouping | WindowProperty)), None)
         if lone is not None:
-            raise invalid(select.at, "GROUPING and the functions of group windows need a GROUP BY")
+            raise CodeGenException(f"{select.at}: GROUPING and the functions of group windows need a GROUP BY")
         return relation, clauses
     properties = list(dict.fromkeys(part for part in inside if isinstance(part, WindowProperty)))
     plan, lift = grouped(binder, relation, clauses.groups or Groups([], [()]), aggregates, properties)

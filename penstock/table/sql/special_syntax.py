@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.errors import ValidationException
 from penstock.table.sql import literals
+from penstock.table.sql.problems import invalid
 from penstock.table.sql.syntax import CastTo, Constant, Invoke, Nested, Node, Word
 from penstock.table.sql.tokens import NUMBER, STRING, Position
 from penstock.table.types import BooleanType, NullType
@@ -154,8 +156,14 @@ def _cast(safe: bool) -> Callable[[ExpressionParser, Position], Node]:
     return read
 
 
+def _no_unit(word: Word) -> ValidationException:
+    return invalid(word.at, f"{word.word} is no unit of time; there are: {', '.join(UNITS)}")
+
+
 def _extract(parser: ExpressionParser, at: Position) -> Node:
-    unit = Word(parser.at, parser.expect_any(*_ALL_UNITS))
+    unit = Word(parser.at, parser.advance().upper)
+    if unit.word not in _ALL_UNITS:
+        raise _no_unit(unit)
     parser.expect("FROM")
     return Invoke(at, "EXTRACT", (unit, parser.expression()))
 
@@ -212,8 +220,7 @@ def _with_unit(name: str) -> Callable[[ExpressionParser, Position], Node]:
         word = parser.advance().upper.removeprefix("SQL_TSI_")
         unit = Word(at, _PLURALS.get(word, word))
         if unit.word not in _ALL_UNITS:
-            parser.index -= 1
-            parser.fail(f"a unit of time: {', '.join(UNITS)}")
+            raise _no_unit(unit)
         parser.expect_symbol(",")
         return Invoke(at, name, (unit, *parser.expressions()))
 

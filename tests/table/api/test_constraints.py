@@ -69,3 +69,18 @@ def test_wrong_and_missing_fields_of_csv_can_be_null(t_env: TableEnvironment, tm
     (tmp_path / "a.csv").write_text("1,x,2.5\nbad,row\n3,,y\n")
     files(t_env, tmp_path, "a INT, b STRING, c DOUBLE", "'format' = 'csv', 'csv.ignore-parse-errors' = 'true'")
     assert rows(t_env, "SELECT * FROM s") == [[1, "x", 2.5], [3, "", None], [None, "row", None]]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("CREATE TABLE x (a INT) PARTITIONED BY (b) WITH ('connector' = 'print')", "ValidationException", "no column"),
+        ("CREATE TABLE x (a INT, b AS c + 1) WITH ('connector' = 'print')", "CalciteContextException", "'c' not found"),
+        ("CREATE VIEW v AS SELECT c FROM (VALUES (1)) AS t(a)", "CalciteContextException", "'c' not found"),
+        ("", "SqlParserEOFException", "no statement"),
+    ],
+)
+def test_definitions_that_make_no_sense(t_env: TableEnvironment, text: str, kind: str, words: str) -> None:
+    with pytest.raises(Exception, match=words) as problem:
+        t_env.execute_sql(text)
+    assert type(problem.value).__name__ == kind
