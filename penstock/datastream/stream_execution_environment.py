@@ -55,6 +55,8 @@ class StreamExecutionEnvironment:
         self._settings = EnvironmentSettings()
         self._dependencies = PythonDependencies()
         self._sinks: list[Transformation] = []
+        self._query_uids: dict[str, int] = {}
+        """How often an identity was given to operators of queries in this program."""
         self._groups: dict[str, SlotSharingGroup] = {}
         self._time = TimeCharacteristic.EventTime
         self._changelog: bool | None = None
@@ -431,6 +433,7 @@ class StreamExecutionEnvironment:
     def close(self) -> None:
         """Forget the program. The Spark session stays, since others may use it."""
         self._sinks.clear()
+        self._query_uids.clear()
 
     def __enter__(self) -> StreamExecutionEnvironment:
         return self

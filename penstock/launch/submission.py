@@ -196,7 +196,7 @@ def start(
         clock=defaults().clock(),
         patience=settings.patience,
     )
-    environment._sinks.clear()
+    environment.close()
     handle = JobHandle(
         job_id,
         driver,
@@ -235,7 +235,7 @@ def _ended(
 ) -> JobHandle:
     """A job of which nothing is left to be done."""
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
-    environment._sinks.clear()
+    environment.close()
     ended = EndedJob(job_id.hex, defaults().clock().now())
     return started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 

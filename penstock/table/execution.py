@@ -52,12 +52,13 @@ class Execution:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """What is built here runs by itself: the sinks that the program has added for its own execute wait."""
-        env, waiting = self._env, list(self._env._sinks)
-        env._sinks.clear()
+        env, waiting, uids = self._env, list(self._env._sinks), dict(self._env._query_uids)
+        env.close()
         try:
             yield
         finally:
             env._sinks[:] = waiting
+            env._query_uids = uids
 
     def query(self, relation: Relation) -> TableResult:
         """Run a query. Its rows can be read while it runs."""

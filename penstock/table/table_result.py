@@ -40,7 +40,10 @@ class _Held:
 
 
 class CloseableIterator:
-    """The rows of a result. Closing it, or leaving its `with` block, ends a query that still runs."""
+    """The rows of a result, without names, as PyFlink gives them.
+
+    Closing it, or leaving its `with` block, ends a query that still runs.
+    """
 
     def __init__(self, rows: _Rows) -> None:
         self._source = rows
@@ -50,10 +53,10 @@ class CloseableIterator:
         return self
 
     def __next__(self) -> Row:
-        return next(self._rows)
+        return without_names(next(self._rows))
 
     def next(self) -> Row:
-        return next(self._rows)
+        return next(self)
 
     def __enter__(self) -> CloseableIterator:
         return self
@@ -63,6 +66,17 @@ class CloseableIterator:
 
     def close(self) -> None:
         self._source.close()
+
+
+def without_names(value: Any) -> Any:
+    """A row of a result, and the rows in it, by position alone."""
+    if isinstance(value, Row):
+        return Row.of_kind(value.get_row_kind(), *map(without_names, value))
+    if isinstance(value, list):
+        return [without_names(one) for one in value]
+    if isinstance(value, dict):
+        return {without_names(key): without_names(one) for key, one in value.items()}
+    return value
 
 
 class TableResult:

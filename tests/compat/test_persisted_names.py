@@ -104,8 +104,10 @@ SAME_JOB = {
     "Attempt._taken",
     "SideLink._hear",
     "SideLinks._take",
+    "SlotProcess._answer_aside",
     "SlotProcess._look_first",
     "BatchRun._failure",
+    "InProcessCluster._answer_asides",
     "InProcessCluster.deploy",
     "InProcessCluster.look",
     "InProcessCluster.run",
@@ -128,6 +130,7 @@ SAME_JOB = {
     # Files and a database that end with the process that wrote them
     "Arrivals._kept",
     "Entries._fetch",
+    "Entries._fetch_all",
     "RocksTable.peek",
     "_Run.pieces",
     "_entries",

@@ -39,7 +39,6 @@ class Builder:
         self.batch = batch
         self._kinds = kinds
         self._built: dict[Any, tuple[Relation, Physical]] = {}
-        self._uids: dict[str, int] = {}
 
     def build(self, relation: Relation) -> Physical:
         key = shared_key(relation)
@@ -124,10 +123,11 @@ class Builder:
         return DataStream(self.env, [StreamRef(node)])
 
     def uid(self, relation: Relation, name: str) -> str:
-        """The identity of an operator: equal for the same query, different for any other."""
+        """The identity of an operator: equal for the same query, different for any other of the program."""
         digest = hashlib.sha256(f"{name} {fingerprint(relation)}".encode()).hexdigest()[:12]
         uid = f"{name.lower().replace(' ', '-')}-{digest}"
-        self._uids[uid] = count = self._uids.get(uid, 0) + 1
+        known = self.env._query_uids
+        known[uid] = count = known.get(uid, 0) + 1
         return uid if count == 1 else f"{uid}-{count}"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.common import Types, WatermarkStrategy
+from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import TableException, ValidationException
@@ -130,3 +130,27 @@ def test_a_table_of_a_connector_shows_what_was_declared(t_env):
         " |-- WATERMARK FOR ts: TIMESTAMP(3) AS `ts` - INTERVAL '5' SECOND",
         " |-- CONSTRAINT PK_k PRIMARY KEY (k)",
     ]
+
+
+# --- rows and streams of them ---
+def test_rows_of_results_have_no_names_and_rows_of_streams_have(t_env):
+    query = "SELECT 1 AS a, CAST(ROW(2, 'x') AS ROW<b INT, c STRING>) AS r"
+    with t_env.execute_sql(query).collect() as found:
+        assert list(found) == [Row(1, Row(2, "x"))]
+    with t_env.to_data_stream(t_env.sql_query(query)).execute_and_collect() as found:
+        assert list(found) == [Row(a=1, r=Row(b=2, c="x"))]
+
+
+def test_a_query_becomes_several_streams_of_one_program(t_env):
+    """Their operators have identities of their own, and those of the next program the same as those of this one."""
+    query = t_env.sql_query("SELECT a FROM (VALUES (1), (2)) AS t(a)")
+
+    def uids():
+        streams = [t_env.to_data_stream(query), t_env.to_changelog_stream(query)]
+        streams[0].union(streams[1]).map(lambda row: row[0]).discard()
+        found = {node.uid for node in t_env.env._plan(None).nodes if node.uid.startswith(("values-", "rows-"))}
+        t_env.env.execute()
+        return found
+
+    first = uids()
+    assert len(first) == 4 and uids() == first
