@@ -53,7 +53,8 @@ class CloseableIterator:
         return self
 
     def __next__(self) -> Row:
-        return without_names(next(self._rows))
+        row: Row = without_names(next(self._rows))
+        return row
 
     def next(self) -> Row:
         return next(self)
