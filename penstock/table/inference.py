@@ -12,6 +12,10 @@ from penstock.errors import ValidationException
 from penstock.table import types as t
 
 
+class NoElements(ValidationException, ValueError):
+    """There is nothing of which types could be found out."""
+
+
 def type_of(value: Any) -> t.DataType:
     """The type of one value."""
     match value:
@@ -86,7 +90,7 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
     if schema and all(isinstance(field, t.RowField) for field in schema):
         return t.RowType(schema)
     if not elements:
-        raise ValidationException("there are no elements to find out the types of; give a schema with DataTypes")
+        raise NoElements("there are no elements to find out the types of; give a schema with DataTypes")
     found = common_type(_as_row(element) for element in elements)
     assert isinstance(found, t.RowType)
     if schema is None:

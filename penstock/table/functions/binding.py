@@ -57,8 +57,8 @@ def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
 
 
 def called(function: str, args: Sequence[Rex]) -> Rex:
-    """A call as Table programs mean it: + joins texts, too."""
-    if function == "+" and any(isinstance(arg.type, TEXTS) for arg in args):
+    """A call as Table programs mean it: + behind a text joins anything to it."""
+    if function == "+" and isinstance(args[0].type, TEXTS):
         return resolve("CONCAT", [brought_to(arg, t.DataTypes.STRING()) for arg in args])
     if function in {"AND", "OR"} and len(args) > 2:
         return resolve(function, [called(function, args[:-1]), args[-1]])

@@ -100,3 +100,15 @@ def test_a_row_is_flattened_into_its_fields(t_env):
     table = t_env.from_elements([(1, Row("a", 2)), (2, None)], declared).select(col("i").flatten, col("r").flatten)
     assert table.get_schema().get_field_names() == ["i", "r$x", "r$y"]
     assert sorted(rows(table)) == [(1, "a", 2), (2, None, None)]
+
+
+def test_plus_joins_to_a_text_and_not_to_a_number(t_env):
+    table = t_env.from_elements([(1, "a")], ["n", "s"])
+    assert rows(table.select(col("s") + col("n"), col("s") + "x")) == [("a1", "ax")]
+    with pytest.raises(ValidationException):
+        table.select(col("n") + col("s"))
+
+
+def test_types_of_no_elements(t_env):
+    with pytest.raises(ValueError, match="no elements"):
+        t_env.from_elements([], ["a"])
