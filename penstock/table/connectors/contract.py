@@ -129,7 +129,7 @@ class Connector:
     """Whether its sink gets Rows with kinds; batches otherwise."""
     overwrites = False
     """Whether it understands INSERT OVERWRITE, in BATCH mode."""
-    writes_metadata = True
+    writes_metadata = False
     """Whether metadata columns that are not VIRTUAL can be written."""
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:

@@ -33,7 +33,6 @@ class FileSystem(Connector):
 
     name = "filesystem"
     overwrites = True
-    writes_metadata = False
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
         return options.get("format") in CHANGELOGS, False

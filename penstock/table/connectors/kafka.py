@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from penstock.common.serialization import SerializationSchema
@@ -16,7 +17,14 @@ from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ValidationException
 from penstock.table.connectors.contract import Connector, Declared, Options
-from penstock.table.connectors.kafka_records import EachRow, Part, Reading, Written, rows_of_record
+from penstock.table.connectors.kafka_records import (
+    EachRow,
+    Part,
+    Reading,
+    Written,
+    rows_of_record,
+    written_metadata,
+)
 from penstock.table.connectors.messages import Prefixed, decoder, encoder, is_changelog
 from penstock.table.plan.nodes import Columns
 
@@ -30,6 +38,7 @@ class Kafka(Connector):
 
     name = "kafka"
     upserts = False
+    writes_metadata = True
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
         return is_changelog(options.get("value.format") or options.get("format")), False
@@ -67,7 +76,7 @@ class Kafka(Connector):
         options, key_columns, value_columns = table.options, key_of(table), values_of(table)
         key_format, value_format = formats(options)
         key = (
-            decoder(Prefixed(options, "key."), key_format, key_columns)
+            decoder(Prefixed(options, "key."), key_format, in_key(table))
             if key_format is not None and key_columns
             else None
         )
@@ -84,7 +93,7 @@ class Kafka(Connector):
         topic = options.required("topic")
         if ";" in topic:
             raise ValidationException(f"table {table.name}: rows are written to one topic, not to {topic}")
-        schema = KafkaRecordSerializationSchema(topic, *self._writing(table))
+        schema = KafkaRecordSerializationSchema(topic, *self._writing(table), **written_metadata(table))
         builder = KafkaSink.builder().set_bootstrap_servers(options.required("properties.bootstrap.servers"))
         for name, value in _properties(options).items():
             builder.set_property(name, value)
@@ -107,13 +116,12 @@ class Kafka(Connector):
         options, key_columns, value_columns = table.options, key_of(table), values_of(table)
         key_format, value_format = formats(options)
         own = Prefixed(options, "value.") if options.text("value.format") else options
-        value = Written(
-            encoder(own, value_format, value_columns), [column.name for column in value_columns], self.upserts
-        )
+        value = Written(encoder(own, value_format, value_columns), value_columns, value_columns, self.upserts)
         if key_format is None or not key_columns:
             return value, None
-        write = encoder(Prefixed(options, "key."), key_format, key_columns)
-        return value, Written(write, [column.name for column in key_columns], False)
+        named = in_key(table)
+        write = encoder(Prefixed(options, "key."), key_format, named)
+        return value, Written(write, key_columns, named, False)
 
 
 class UpsertKafka(Kafka):
@@ -166,7 +174,6 @@ def formats(options: Options) -> tuple[str | None, str]:
 def key_of(table: Declared) -> Columns:
     """The columns that are in the key of a record."""
     named = table.options.text("key.fields")
-    table.options.text("key.fields-prefix")
     if named:
         names = named.split(";")
         known = {column.name: column for column in table.physical()}
@@ -181,9 +188,31 @@ def key_of(table: Declared) -> Columns:
     return ()
 
 
+def in_key(table: Declared) -> Columns:
+    """The columns of the key under their names in it, without the prefix that tells them from those of the value."""
+    prefix, columns = table.options.text("key.fields-prefix"), key_of(table)
+    if not prefix:
+        return columns
+    if _includes(table) != "except_key":
+        raise ValidationException(
+            f"table {table.name}: 'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY', since fields of the "
+            "value have no prefix"
+        )
+    bare = [column.name for column in columns if not column.name.startswith(prefix)]
+    if bare:
+        raise ValidationException(
+            f"table {table.name}: the columns of the key begin with the prefix '{prefix}', but for {', '.join(bare)}"
+        )
+    return tuple(replace(column, name=column.name.removeprefix(prefix)) for column in columns)
+
+
+def _includes(table: Declared) -> str:
+    return table.options.choice("value.fields-include", ("all", "except_key"), "all")
+
+
 def values_of(table: Declared) -> Columns:
     """The columns that are in the value of a record."""
-    include = table.options.choice("value.fields-include", ("all", "except_key"), "all")
+    include = _includes(table)
     hidden = {column.name for column in key_of(table)} if include == "except_key" else set()
     return tuple(column for column in table.physical() if column.name not in hidden)
 
@@ -207,6 +236,7 @@ def _known(options: Options) -> None:
         "sink.transactional-id-prefix",
     ):
         options.text(name)
+    options.text("key.fields-prefix")
     for kind in ("scan.startup", "scan.bounded"):
         options.text(f"{kind}.timestamp-millis")
         options.text(f"{kind}.specific-offsets")

@@ -32,6 +32,9 @@ _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 """The moments that Python knows: from the year 1 to the year 9999."""
 
 
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
 # --- reading ---
 def rows_of_record(rows: list[Row]) -> list[Row]:
     return rows
@@ -66,7 +69,7 @@ class Reading(BatchDeserializationSchema):
         self._metadata = [(table.columns[index].name, name) for index, name in table.metadata]
         self._key, self._value, self._upserts = key, value, upserts
         self._trying = Trying()
-        unknown = [name for _, name in self._metadata if name.removeprefix("value.") not in METADATA]
+        unknown = [name for _, name in self._metadata if name not in METADATA]
         if unknown:
             known = ", ".join(METADATA)
             raise ValidationException(f"table {table.name}: Kafka has no metadata '{unknown[0]}'; there are: {known}")
@@ -184,10 +187,12 @@ def _column_about(messages: Messages, what: str, declared: t.DataType) -> pa.Arr
 class Written(SerializationSchema, WritesTogether):
     """Writes some columns of a row; a row that deletes has no value where the last one of a key counts."""
 
-    def __init__(self, write: Encode, names: list[str], deletes: bool) -> None:
+    def __init__(self, write: Encode, columns: Columns, written: Columns, deletes: bool) -> None:
+        """`written` are the columns under the names that they have in the message."""
         self._write: Callable[[Row], bytes | None] = write
-        self._names = names
-        self._make = Row(*names)
+        self._names = [column.name for column in columns]
+        self._written = [column.name for column in written]
+        self._make = Row(*self._written)
         self._deletes = deletes
 
     def serialize(self, value: Row) -> Any:
@@ -202,4 +207,45 @@ class Written(SerializationSchema, WritesTogether):
         write: WritesTogether | None = getattr(self._write, "columns", None)
         if write is None or self._deletes or any(batch.schema.names.count(name) != 1 for name in self._names):
             return None
-        return write.write_batch(batch.select(self._names))
+        return write.write_batch(batch.select(self._names).rename_columns(self._written))
+
+
+def written_metadata(table: Declared) -> dict[str, Any]:
+    """How a row gives its record a timestamp and headers, if the table has columns for them."""
+    columns = {what: table.columns[index].name for index, what in table.metadata}
+    fixed = sorted(set(columns) - {"timestamp", "headers"})
+    if fixed:
+        raise ValidationException(
+            f"table {table.name}: the metadata '{fixed[0]}' cannot be written: declare the column VIRTUAL, or leave it "
+            "out; 'timestamp' and 'headers' can be"
+        )
+    made: dict[str, Any] = {}
+    if "timestamp" in columns:
+        made["timestamp"] = _Millis(columns["timestamp"])
+    if "headers" in columns:
+        made["header_provider"] = _Headers(columns["headers"])
+    return made
+
+
+class _Millis:
+    """The timestamp of a record is a column; Kafka's own time where it is NULL."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, row: Row, _: int | None) -> int | None:
+        moment = row[self._name]
+        if moment is None:
+            return None
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+        return (aware - _EPOCH) // datetime.timedelta(milliseconds=1)
+
+
+class _Headers:
+    """The headers of a record are a column."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, row: Row) -> list[tuple[str, bytes]]:
+        return [(name, value) for name, value in (row[self._name] or {}).items() if value is not None]

@@ -47,7 +47,7 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         name,
         entry.options,
         relation.columns,
-        (),
+        _metadata(relation),
         entry.schema.primary_key,
         entry.partition_keys,
         builder.batch,
@@ -67,6 +67,12 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         stream = builder.then(input, relation, "Rows", operator)
     connector.sink(stream, declared, input.changelog)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
+
+
+def _metadata(relation: Insert) -> tuple[tuple[int, str], ...]:
+    """The columns that are written beside the record and not into it."""
+    keys = {column.name: column.metadata_key for column in relation.table.schema.columns}
+    return tuple((index, key) for index, column in enumerate(relation.columns) if (key := keys.get(column.name)))
 
 
 def _without_nulls(builder: Builder, relation: Insert, input: Physical) -> Physical:

@@ -76,6 +76,61 @@ def test_keys_and_metadata(kafka, topic, t_env):
     assert [json.loads(key) for key, _ in records(kafka, topic)] == [{"id": 7}, {"id": 8}]
 
 
+@pytest.mark.parametrize("format", ["json", "avro", "csv"])
+def test_a_prefix_tells_columns_of_the_key_from_those_of_the_value(kafka, topic, t_env, format):
+    more = {"key_format": format, "value_format": format, "key_fields": "k_id;k_part", "key_fields__prefix": "k_"}
+    given = options(kafka, topic, format=None, value_fields__include="EXCEPT_KEY", **more)
+    t_env.execute_sql(f"CREATE TABLE t (k_id INT, k_part STRING, id INT, word STRING) WITH ({given})")
+    rows = [(number, "x", number * 10, f"w{number}") for number in range(1, 6)]
+    t_env.execute_sql(f"INSERT INTO t VALUES {', '.join(map(str, rows))}").wait()
+    assert final(t_env, "SELECT * FROM t") == rows
+    if format == "json":
+        assert [(json.loads(key), json.loads(value)) for key, value in records(kafka, topic)] == [
+            ({"id": number, "part": part}, {"id": own, "word": word}) for number, part, own, word in rows
+        ]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"key_fields": "k_id"}, "needs 'value.fields-include' = 'EXCEPT_KEY'"),
+        (
+            {"key_fields": "k_id;id", "value_fields__include": "EXCEPT_KEY"},
+            "begin with the prefix 'k_', but for id",
+        ),
+    ],
+)
+def test_a_prefix_that_does_not_fit_is_refused(kafka, topic, t_env, more, why):
+    given = options(kafka, topic, key_format="json", key_fields__prefix="k_", **more)
+    t_env.execute_sql(f"CREATE TABLE t (k_id INT, id INT) WITH ({given})")
+    for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (1, 2)"):
+        with pytest.raises(ValidationException, match=why):
+            t_env.execute_sql(statement)
+
+
+def test_timestamps_and_headers_are_written(kafka, topic, t_env):
+    t_env.execute_sql(
+        "CREATE TABLE t (id INT, at_time TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', "
+        f"headers MAP<STRING, BYTES> METADATA) WITH ({options(kafka, topic)})"
+    )
+    rows = (
+        "(1, CAST(TIMESTAMP '2024-03-01 09:00:00.125' AS TIMESTAMP_LTZ(3)), MAP['from', CAST('x' AS BYTES)]), "
+        "(2, CAST(TIMESTAMP '2024-03-01 10:00:00' AS TIMESTAMP_LTZ(3)), CAST(NULL AS MAP<STRING, BYTES>))"
+    )
+    t_env.execute_sql(f"INSERT INTO t VALUES {rows}").wait()
+    query = "SELECT id, CAST(at_time AS STRING) AS s, CAST(headers['from'] AS STRING) AS h FROM t"
+    assert final(t_env, query) == [(1, "2024-03-01 09:00:00.125", "x"), (2, "2024-03-01 10:00:00.000", None)]
+
+
+def test_what_kafka_decides_is_not_written(kafka, topic, t_env):
+    t_env.execute_sql(f"CREATE TABLE t (id INT, `offset` BIGINT METADATA) WITH ({options(kafka, topic)})")
+    with pytest.raises(ValidationException, match="'offset' cannot be written: declare the column VIRTUAL"):
+        t_env.execute_sql("INSERT INTO t VALUES (1, 2)")
+    t_env.execute_sql(f"CREATE TABLE w (id INT, x BIGINT METADATA FROM 'value.nothing') WITH ({options(kafka, topic)})")
+    with pytest.raises(ValidationException, match=r"Kafka has no metadata 'value\.nothing'"):
+        t_env.execute_sql("SELECT * FROM w")
+
+
 def test_the_last_record_of_a_key_counts(kafka, topic, t_env):
     given = options(
         kafka,
