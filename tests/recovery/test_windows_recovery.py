@@ -215,5 +215,5 @@ def test_state_of_windows_that_are_slices_now_is_refused(
     with monkeypatch.context() as earlier:
         earlier.setattr(window_aggregates, "groups_in_arrow", lambda keys, folds: False)
         path = stage.start(build, hold_at=3).stop(stage.savepoints)
-    with pytest.raises(StateNotRestored, match=r"Window Aggregate \(uid window-aggregate-|Session Table"):
+    with pytest.raises(StateNotRestored, match=r"Shared Window Aggregate \(uid shared-|Session Table"):
         stage.start(build, **from_path(path))

@@ -13,8 +13,8 @@ from penstock.table.runtime.state import store
 
 Kept = Sequence[Any]
 """(time, row), or [time, row, whether it has found a match] if rows without a match come out."""
-Head = list[Any]
-"""Of a key with many rows: the time until which they are gone, and {bucket: how many rows it was given}."""
+Head = dict[str, Any]
+"""Of a key with many rows: the time until which they are "gone", and "buckets" with how many rows each was given."""
 PAGE_ROWS = 64
 """A key with more rows has them in pages of so many, so that a row more does not rewrite all."""
 BUCKETS = 8
@@ -37,13 +37,16 @@ class TimedRows:
         self._width = max(span // BUCKETS, LEAST_WIDTH)
         self._read: dict[Any, list[tuple[Any, list[Kept]]]] = {}
         """By key: the pages that were read last."""
+        # Earlier versions kept lists.
+        earlier = [(key, tuple(head)) for key, head in self._heads.items() if isinstance(head, list)]
+        self._heads.put_all([key for key, _ in earlier], [rows for _, rows in earlier])
 
     def times(self) -> Iterator[tuple[int, Any]]:
         """The time of every row, with its key."""
         for key, head in self._heads.items():
             if isinstance(head, tuple):
                 yield from ((entry[0], key) for entry in head)
-        cuts = {key: head[0] for key, head in self._heads.items() if isinstance(head, list)}
+        cuts = {key: head["gone"] for key, head in self._heads.items() if isinstance(head, dict)}
         for (key, _), page in self._pages.items():
             yield from ((entry[0], key) for entry in page if entry[0] > cuts[key])
 
@@ -57,7 +60,7 @@ class TimedRows:
         ]
 
     def _near(self, key: Any, head: Head, low: int, high: int) -> list[Kept]:
-        cut, buckets = head
+        cut, buckets = head["gone"], head["buckets"]
         first, last = low // self._width, high // self._width
         self._read[key] = [
             place for bucket in sorted(buckets) if first <= bucket <= last for place in self._paged(key, head, bucket)
@@ -66,7 +69,7 @@ class TimedRows:
 
     def _paged(self, key: Any, head: Head, bucket: int) -> list[tuple[Any, list[Kept]]]:
         """The pages of a bucket, with their addresses."""
-        addresses = [(key, (bucket, number)) for number in range(-(-head[1][bucket] // PAGE_ROWS))]
+        addresses = [(key, (bucket, number)) for number in range(-(-head["buckets"][bucket] // PAGE_ROWS))]
         return list(zip(addresses, self._pages.get_all(addresses), strict=True))
 
     def changed(self, key: Any, entries: Sequence[Kept]) -> None:
@@ -86,7 +89,7 @@ class TimedRows:
         for position, (key, head, more) in enumerate(zip(keys, heads, entries, strict=True)):
             if head is None or head.__class__ is tuple:
                 whole = tuple(more) if head is None else (*head, *more)
-                heads[position] = whole if len(whole) <= PAGE_ROWS else self._grown(key, [MIN_TIMESTAMP, {}], whole)
+                heads[position] = whole if len(whole) <= PAGE_ROWS else self._grown(key, _new_head(), whole)
             else:
                 heads[position] = self._grown(key, head, more)
         self._heads.put_all(keys, heads)
@@ -96,8 +99,8 @@ class TimedRows:
         for entry in more:
             by_bucket.setdefault(entry[0] // self._width, []).append(entry)
         for bucket, own in by_bucket.items():
-            count = head[1].get(bucket, 0)
-            head[1][bucket] = count + len(own)
+            count = head["buckets"].get(bucket, 0)
+            head["buckets"][bucket] = count + len(own)
             number, filled = divmod(count, PAGE_ROWS)
             rows = [*(self._pages.get((key, (bucket, number))) or ()), *own] if filled else own
             for start in range(0, len(rows), PAGE_ROWS):
@@ -124,7 +127,7 @@ class TimedRows:
         """The earliest time of a key's rows. Of many it is looked for only if it may be due."""
         if isinstance(head, tuple):
             return int(head[0][0] if len(head) == 1 else min(head, key=_TIME)[0])
-        cut, buckets = head
+        cut, buckets = head["gone"], head["buckets"]
         if cut >= due:
             return due + 1
         for bucket in sorted(buckets):
@@ -139,7 +142,7 @@ class TimedRows:
             gone = head if len(head) == 1 else [entry for entry in head if entry[0] <= limit]
             removed += gone
             return () if len(gone) == len(head) else tuple([entry for entry in head if entry[0] > limit])
-        cut, buckets = head
+        cut, buckets = head["gone"], head["buckets"]
         for bucket in [bucket for bucket in sorted(buckets) if bucket * self._width <= limit]:
             pages = self._paged(key, head, bucket)
             entries = [entry for _, page in pages for entry in page]
@@ -147,4 +150,8 @@ class TimedRows:
             if all(entry[0] <= limit for entry in entries):
                 self._pages.remove_all([address for address, _ in pages])
                 del buckets[bucket]
-        return [max(cut, limit), buckets] if buckets else None
+        return {"gone": max(cut, limit), "buckets": buckets} if buckets else None
+
+
+def _new_head() -> Head:
+    return {"gone": MIN_TIMESTAMP, "buckets": {}}
