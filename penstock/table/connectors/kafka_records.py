@@ -234,7 +234,7 @@ class _Millis:
         self._name = name
 
     def __call__(self, row: Row, _: int | None) -> int | None:
-        moment = row[self._name]
+        moment: datetime.datetime | None = row[self._name]
         if moment is None:
             return None
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
