@@ -92,6 +92,7 @@ def test_a_worker_and_an_executor_are_killed(cluster: Standalone, postgres: Post
     assert list((folder / "staging").iterdir()) == []
 
 
+@pytest.mark.soak
 def test_the_driver_is_killed_while_the_query_runs(cluster: Standalone, postgres: Postgres, folder: Path) -> None:
     victim = job(folder, cluster, "waits")
     victim.until(lambda: (folder / "waits").exists(), "the query does not come to its last numbers")
