@@ -285,13 +285,13 @@ class Attempt:
         inlet = self._inlets[slot]
         while inlet.is_complete():
             found, body = inlet.message()
-            answer = pickle.loads(body)
-            if found.stage == ASIDE_STAGE and asides is not None:
-                asides.found(answer)
+            if asides is not None and (found.attempt, found.stage) == (self._number, ASIDE_STAGE):
+                asides.found(pickle.loads(body))
                 continue
             tag = owed.popleft() if owed else None
             if found != tag:
                 raise LinkLost(f"slot {slot} answered {found} instead of {tag}")
+            answer = pickle.loads(body)
             if isinstance(answer, Report) and answer.lost:
                 # The others may take long to find out, or wait for ever for this one.
                 raise LinkLost(f"slot {answer.slot}: {answer.lost}")
