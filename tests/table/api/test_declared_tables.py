@@ -154,3 +154,13 @@ def test_a_query_becomes_several_streams_of_one_program(t_env):
 
     first = uids()
     assert len(first) == 4 and uids() == first
+
+
+def test_a_cast_makes_event_time_a_moment_as_any_other(t_env):
+    view(t_env, of_stream().column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime"))
+    query = t_env.sql_query("SELECT ts, CAST(ts AS TIMESTAMP_LTZ(3)) AS plain FROM records")
+    assert str(query.get_resolved_schema()) == "(\n  `ts` TIMESTAMP_LTZ(3) *ROWTIME*,\n  `plain` TIMESTAMP_LTZ(3)\n)"
+    t_env.execute_sql("CREATE TABLE hole (a TIMESTAMP_LTZ(3), b TIMESTAMP_LTZ(3)) WITH ('connector' = 'blackhole')")
+    t_env.execute_sql("INSERT INTO hole SELECT ts, CAST(ts AS TIMESTAMP_LTZ(3)) FROM records").wait()
+    with pytest.raises(TableException, match="more than one rowtime attribute"):
+        t_env.execute_sql("INSERT INTO hole SELECT ts, ts AS other FROM records")
