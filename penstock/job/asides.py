@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import StateUnavailable
-from penstock.job.queries import QueryDesk, StateQuery
+from penstock.job.queries import MOST_ASIDE_BYTES, QueryDesk, StateQuery
 from penstock.queryable.requests import Cut
 from penstock.runtime.core.queryables import Findings, Lookup, Question
 
@@ -21,8 +21,6 @@ PAUSE_SECONDS = 0.01
 """How long slots work before they are asked again: a question waits for half of it on average."""
 SLOW_SECONDS = 0.015
 """An answer that takes longer than this is late: the slot was slow to come to its next step."""
-MOST_BYTES = 1 << 16
-"""Of the questions that are asked together. They must fit between driver and slot, which may not read for a while."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Asides:
         queries: list[StateQuery] = []
         questions: dict[int, dict[int, Question]] = {}
         size = 0
-        while self._waiting and size < MOST_BYTES:
+        while self._waiting and size < MOST_ASIDE_BYTES:
             query = self._waiting.popleft()
             size += query.size
             self._desk.put(query, len(queries), questions)

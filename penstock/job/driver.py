@@ -158,7 +158,7 @@ class JobDriver:
             query.answer_with(self._desk.next_page)
             return query.future
         self._desk.prepare(query)
-        if query.is_for_one_slot:
+        if query.is_aside:
             self._asides.add(query)
             self._wake.set()
             self._cluster.nudge()

@@ -36,7 +36,7 @@ class Lookups:
         """All that wait, since they are answered or refused together."""
         waiting, self._waiting = tuple(self._waiting), []
         self._asked = now
-        if not all(query.is_for_one_slot for query in waiting):
+        if not all(query.is_aside for query in waiting):
             self._cut_wanted = now
         return waiting
 

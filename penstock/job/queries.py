@@ -26,6 +26,9 @@ from penstock.runtime.core.messages import Report
 from penstock.runtime.core.queryables import Finding, Findings, Lookup, QueryableState, Question, claimed_twice
 from penstock.state.key_groups import key_group, subtask_for_group
 
+MOST_ASIDE_BYTES = 1 << 16
+"""Of keys that a slot is asked for while it works: they wait on the link, which it may not read for a while."""
+
 
 @dataclass(eq=False)
 class StateQuery:
@@ -37,9 +40,14 @@ class StateQuery:
     """What the slots are to be asked, if that is known already."""
 
     @property
-    def is_for_one_slot(self) -> bool:
-        """Whether one slot owns all its keys, as far as that is known; otherwise it needs a cut of the whole job."""
-        return self.request.keys is not None and self.parts is not None and len(self.parts.by_slot) == 1
+    def is_aside(self) -> bool:
+        """Whether a slot can be asked while it works: it owns all the keys, as far as that is known, and they are few.
+
+        Otherwise it needs a cut of the whole job.
+        """
+        if self.request.keys is None or self.parts is None or len(self.parts.by_slot) != 1:
+            return False
+        return self.size <= MOST_ASIDE_BYTES
 
     @property
     def size(self) -> int:

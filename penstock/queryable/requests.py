@@ -77,7 +77,7 @@ class Cut:
     slot: int | None = None
     """The slot that answered within the epoch that follows; None for the end of `epoch`."""
     step: int = 0
-    """The how manieth time it did so in that epoch; later ones show more."""
+    """Which of its answers in that epoch this is, counted from 1; later ones show more. 0 for the end of `epoch`."""
 
 
 @dataclass(frozen=True)

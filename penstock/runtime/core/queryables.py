@@ -87,7 +87,7 @@ class Findings:
     """The last one that has ended."""
     found: tuple[Finding, ...]
     step: int = 0
-    """Within the next epoch, the how manieth time that this slot answers; 0 before it begins."""
+    """Within the next epoch, which of the slot's answers this is, counted from 1; 0 before that epoch begins."""
 
 
 # --- in the slot ---

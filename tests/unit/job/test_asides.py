@@ -7,7 +7,7 @@ from penstock.job import asides as module
 from penstock.job.asides import Asides, AsideTimes
 from penstock.job.epochs import EpochOptions
 from penstock.job.lookups import ATTENTION_MILLIS, BRISK_MILLIS, SLOW_MILLIS, Lookups
-from penstock.job.queries import Parts, StateQuery
+from penstock.job.queries import MOST_ASIDE_BYTES, Parts, StateQuery
 from penstock.queryable.requests import Cut, QueryRequest
 from penstock.runtime.core.queryables import Finding, Findings, Question
 
@@ -51,12 +51,13 @@ def findings(slot, numbers, step=1):
     return Findings(slot, 0, 7, tuple(map(Finding, numbers)), step)
 
 
-def test_only_keys_of_one_slot_are_for_one_slot():
-    assert query().is_for_one_slot
-    assert not query(0, 1, 1).is_for_one_slot
-    assert not StateQuery(QueryRequest.of("q", 1)).is_for_one_slot  # where it belongs is not known
+def test_a_slot_is_asked_while_it_works_for_few_keys_that_are_all_its_own():
+    assert query().is_aside
+    assert not query(0, 1, 1).is_aside
+    assert not StateQuery(QueryRequest.of("q", 1)).is_aside  # where it belongs is not known
+    assert query(0, MOST_ASIDE_BYTES).is_aside and not query(0, MOST_ASIDE_BYTES + 1).is_aside
     scan = StateQuery(QueryRequest("q"), parts=Parts("uid", {0: Question("q")}))
-    assert not scan.is_for_one_slot and scan.size == 0
+    assert not scan.is_aside and scan.size == 0
 
 
 def test_questions_go_to_their_slots_and_answers_to_their_queries(asides, desk):
@@ -91,7 +92,7 @@ def test_nothing_more_is_asked_before_answers_have_come_and_a_pause_is_over(asid
 
 def test_what_is_too_much_for_a_slot_that_does_not_read_waits(asides):
     for _ in range(4):
-        asides.add(query(0, module.MOST_BYTES // 2))
+        asides.add(query(0, MOST_ASIDE_BYTES // 2))
     assert len(asides.questions()[0].questions) == 2
     assert len(list(asides.left())) == 2 and asides.due_in() is None
 
@@ -144,6 +145,13 @@ def test_epochs_are_short_while_somebody_asks_several_slots():
     lookups.take(0)
     assert millis(lookups, ATTENTION_MILLIS) == BRISK_MILLIS
     assert millis(lookups, ATTENTION_MILLIS + 1) == 1000
+
+
+def test_epochs_are_short_while_somebody_asks_for_many_keys():
+    lookups = Lookups(OPTIONS)
+    lookups.add(query(0, MOST_ASIDE_BYTES + 1))
+    lookups.take(0)
+    assert millis(lookups, 1) == BRISK_MILLIS
 
 
 def test_epochs_are_short_if_steps_are_long_as_long_as_somebody_asks():
