@@ -16,7 +16,7 @@ from penstock.table.functions import (
     text_functions,
 )
 from penstock.table.functions.aggregates import aggregate_names, is_aggregate, is_table_function, resolve_aggregate
-from penstock.table.functions.casting import cast, castable
+from penstock.table.functions.casting import cast, castable, written_cast
 from penstock.table.functions.coercion import common_type, implicitly
 from penstock.table.functions.evaluation import compiled, constant, folded
 from penstock.table.functions.moment import Moment
@@ -68,4 +68,5 @@ __all__ = [
     "open_functions",
     "resolve",
     "resolve_aggregate",
+    "written_cast",
 ]

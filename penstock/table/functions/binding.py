@@ -11,7 +11,7 @@ from typing import Any
 from penstock.errors import ValidationException
 from penstock.table import types as t
 from penstock.table.expression import Expression, shown
-from penstock.table.functions.casting import cast, castable
+from penstock.table.functions.casting import castable, written_cast
 from penstock.table.functions.coercion import TEXTS, common_type
 from penstock.table.functions.inference import brought_to
 from penstock.table.functions.registry import resolve
@@ -41,7 +41,7 @@ def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
         case ("alias" | "argument", inner, _):
             return bind(inner, columns, special)
         case ("cast", inner, kind, safe):
-            return cast(bind(inner, columns, special), kind, safe)
+            return written_cast(bind(inner, columns, special), kind, safe)
         case ("call", "GET", (inner, key)):
             return field(bind(inner, columns, special), key.node[1])
         case ("call", function, args):

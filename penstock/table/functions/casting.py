@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.errors import CodeGenException
 from penstock.table import types as t
 from penstock.table.functions.coercion import BYTES, INTERVALS, TEXTS, TIMESTAMPS
-from penstock.table.plan.rex import Call, Literal, Rex
+from penstock.table.plan.rex import Call, InputRef, Literal, Rex
 
 _NUMBERS = (t.NumericType,)
 _ALLOWED: tuple[tuple[tuple[type[t.DataType], ...], tuple[type[t.DataType], ...]], ...] = (
@@ -34,6 +34,14 @@ def cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
     if rex.type == aim:
         return rex
     return Call(aim, "TRY_CAST" if safe else "CAST", (rex,))
+
+
+def written_cast(rex: Rex, aim: t.DataType, safe: bool = False) -> Rex:
+    """A cast that stands in a query: also to its own type it makes event time a moment as any other."""
+    made = cast(rex, aim, safe)
+    if made is rex and isinstance(rex, InputRef) and isinstance(rex.type, TIMESTAMPS):
+        return Call(rex.type, "CAST", (rex,))
+    return made
 
 
 def castable(kind: t.DataType, aim: t.DataType) -> bool:

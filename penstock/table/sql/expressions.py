@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Relation
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, Subquery
+from penstock.table.plan.rex import Call, Literal, Rex, Subquery
 from penstock.table.sql import aggregate_calls, quantified
 from penstock.table.sql.placeholders import Grouping, WindowProperty
 from penstock.table.sql.problems import invalid, placed, suggestion, unsupported
@@ -120,14 +120,7 @@ class ExpressionBinder:
     # --- calls ---
     def _cast(self, node: CastTo) -> Rex:
         value = self.bind(node.value)
-        made = placed(node.at, lambda: self.functions.cast(value, node.aim, node.safe))
-        if (
-            made is value
-            and isinstance(value, InputRef)
-            and isinstance(value.type, TimestampType | LocalZonedTimestampType)
-        ):
-            return Call(value.type, "CAST", (value,))  # which is a moment as any other, and no event time any more
-        return made
+        return placed(node.at, lambda: self.functions.written_cast(value, node.aim, node.safe))
 
     def _field(self, node: FieldOf) -> Rex:
         value = self.bind(node.value)

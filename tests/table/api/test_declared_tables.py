@@ -6,7 +6,8 @@ from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import TableException, ValidationException
-from penstock.table import Schema, StreamTableEnvironment
+from penstock.table import DataTypes, Schema, StreamTableEnvironment
+from penstock.table.expressions import col
 from penstock.testing import in_process
 
 RECORDS = [(1000, "a", 1), (5000, "b", 2), (3000, "a", 3), (12000, "c", 4), (2000, "a", 5), (25000, "a", 6)]
@@ -160,6 +161,8 @@ def test_a_cast_makes_event_time_a_moment_as_any_other(t_env):
     view(t_env, of_stream().column_by_metadata("ts", "TIMESTAMP_LTZ(3)", "rowtime"))
     query = t_env.sql_query("SELECT ts, CAST(ts AS TIMESTAMP_LTZ(3)) AS plain FROM records")
     assert str(query.get_resolved_schema()) == "(\n  `ts` TIMESTAMP_LTZ(3) *ROWTIME*,\n  `plain` TIMESTAMP_LTZ(3)\n)"
+    also = t_env.from_path("records").select(col("ts"), col("ts").cast(DataTypes.TIMESTAMP_LTZ(3)).alias("plain"))
+    assert str(also.get_resolved_schema()) == str(query.get_resolved_schema())
     t_env.execute_sql("CREATE TABLE hole (a TIMESTAMP_LTZ(3), b TIMESTAMP_LTZ(3)) WITH ('connector' = 'blackhole')")
     t_env.execute_sql("INSERT INTO hole SELECT ts, CAST(ts AS TIMESTAMP_LTZ(3)) FROM records").wait()
     with pytest.raises(TableException, match="more than one rowtime attribute"):
