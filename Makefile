@@ -8,7 +8,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 8 --dist loadfile
 # Tests with Spark and servers wait more than they work, but each needs some gigabytes of memory.
 THREE_BY_THREE := -n 3 --dist loadfile
 
-.PHONY: help demo test-long web screenshots test unit spark check format services services-stop kills kills-service soak soak-takeovers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -43,6 +43,9 @@ unit: $(STAMP)  ## only what needs neither Spark nor a server: under two minutes
 test-long: $(STAMP)  ## tests that make test leaves out for their length: more seeds, more kills, more clusters
 	$(BIN)/python -m pytest tests $(THREE_BY_THREE) -m soak -q
 
+test-matrix: $(STAMP)  ## a part of the suite on each version of Spark, Python and pandas (MATRIX="spark=3.5 python=3.12" for some; MATRIX=again)
+	$(BIN)/python -m tests.compat.matrix $(MATRIX)
+
 spark: $(STAMP)  ## only what runs on real Spark
 	$(BIN)/python -m pytest tests -m spark -q
 
@@ -64,6 +67,25 @@ services: $(STAMP)  ## start Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsear
 services-stop: $(STAMP)  ## stop them again
 	@$(BIN)/python -m tests.services stop $(SERVICES)
 
+IMAGE ?= penstock:$(shell sed -n 's/__version__ = "\(.*\)"/\1/p' penstock/__init__.py)
+BASE_IMAGE := docker.io/library/python:3.12-slim-bookworm
+
+image: $(STAMP)  ## build the image with buildah, podman or docker, and test it (IMAGE=name:tag)
+	$(BIN)/python -m tests.labs.kubernetes.build_image $(IMAGE)
+	PENSTOCK_IMAGE=$(IMAGE) $(BIN)/python -m pytest tests/labs/kubernetes/test_image.py -m soak -q
+
+test-chart: $(STAMP)  ## render the Helm chart (Helm is built with Go if it is missing), and compare it with the manifests
+	$(BIN)/python -m pytest tests/labs/kubernetes/test_chart.py -m soak -q
+
+test-compose: image  ## the compose file with podman-compose or docker compose: a job through a killed worker (port 8081)
+	PENSTOCK_COMPOSE=1 $(BIN)/python -m pytest tests/labs/compose -m soak -q -s
+
+test-kubernetes: test-chart  ## a real Kubernetes on this machine (Linux, root): jobs through kills, with a table of recovery times
+	$(BIN)/python -m tests.labs.kubernetes.prepare $(BASE_IMAGE)
+	$(BIN)/python -m tests.labs.kubernetes.build_image localhost/$(IMAGE) --lab
+	PENSTOCK_LAB=1 PENSTOCK_IMAGE=localhost/$(IMAGE) $(BIN)/python -m pytest tests/labs/kubernetes/test_image.py -m soak -q
+	PENSTOCK_LAB_IMAGE=localhost/$(IMAGE) unshare --mount --net --pid --fork --kill-child --mount-proc $(BIN)/python -m pytest tests/labs/kubernetes/test_kubernetes.py -m soak -q -s
+
 kills: $(STAMP)  ## kill -9 of slots, executors and drivers, ten rounds each; a table of recovery times (KILLS="--rounds 3")
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/kills.py $(KILLS)
@@ -72,11 +94,26 @@ kills-service: $(STAMP)  ## kill -9 of servers, leaders and their drivers, ten r
 	@$(BIN)/python -m pip install -q -e '.[bench]'
 	$(BIN)/python benchmarks/service_kills.py $(KILLS)
 
+test-yarn: $(STAMP)  ## jobs on real YARN and HDFS, through kills (some 20 minutes; YARN="-k archive" for some)
+	$(BIN)/python -m pytest tests/yarn tests/connectors/storage/test_storage_promises.py -m soak -sv $(YARN)
+
+nemesis: $(STAMP)  ## random faults across hosts (Linux, root) until Ctrl-C: kills, lost power, partitions, disks (NEMESIS="7 1" repeats seed 7)
+	@$(BIN)/python -m tests.nemesis $(NEMESIS)
+
+mutants: $(STAMP)  ## random small changes of critical modules: which do the fast tests notice? (MUTANTS="--sample 20 timers" for one room)
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
 soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every failure (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak $(SEED)
 
 soak-takeovers: $(STAMP)  ## the same with drivers that take the job from each other
 	@$(BIN)/python -m tests.crash.soak --takeovers $(SEED)
+
+soak-sinks: $(STAMP)  ## random queries into a table of SQLite through simulated crashes (SEED=n to begin there)
+	@$(BIN)/python -m tests.crash.soak --sinks $(SEED)
+
+soak-servers: $(STAMP)  ## the same into PostgreSQL, upsert-kafka and Elasticsearch in turn
+	@$(BIN)/python -m tests.crash.soak --servers $(SEED)
 
 soak-kafka: $(STAMP)  ## ten minutes from Kafka through windows to Kafka, with a broker that goes away and a new partition
 	@$(BIN)/python -m tests.connectors.kafka_soak.windows $(SECONDS)

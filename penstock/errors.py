@@ -2,6 +2,7 @@
 
 PenstockError
 ├── ProgramError                 the program cannot be run as written; raised while it is built or at execute()
+│   ├── InvalidArgument          a method was given something of the wrong type; it is a TypeError, too
 │   ├── InvalidParallelism
 │   ├── DuplicateUid
 │   ├── NothingToExecute
@@ -17,7 +18,7 @@ PenstockError
 ├── ConfigurationError           the machine or the session is not fit to run it
 │   ├── JavaMissing
 │   ├── JobRunning               another driver runs the job, and was not to be displaced
-│   └── NotEnoughSlots           Spark has too few free cores for the job's slots
+│   └── NotEnoughSlots           the job's slots have not started in time
 ├── StorageError                 a file system said no, for good or too often
 │   └── AlreadyThere             a file that must not be overwritten exists
 ├── SnapshotError                a checkpoint or savepoint cannot be read or used
@@ -68,7 +69,16 @@ class ProgramError(PenstockError):
     """The program cannot be run as written."""
 
 
-class InvalidParallelism(ProgramError):
+class InvalidArgument(ProgramError, TypeError):
+    """A method was given an argument of the wrong type. The message says what is allowed."""
+
+    def __init__(self, message: str, *, method: str = "", argument: str = "") -> None:
+        super().__init__(message)
+        self.method = method
+        self.argument = argument
+
+
+class InvalidParallelism(ProgramError, ValueError):
     """A parallelism or max parallelism outside what is allowed."""
 
 

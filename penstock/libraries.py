@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -14,3 +16,15 @@ def optional_library(module: str, need: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingDependency(f'{need}: pip install "penstock[{extra}]"') from error
+
+
+@contextmanager
+def named_missing(who: str, extra: str) -> Iterator[None]:
+    """Name the extra that installs a library which a module of Penstock's imports in vain within this block."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "penstock").partition(".")[0]
+        if library == "penstock":
+            raise
+        raise MissingDependency(f'{who} needs {library}: pip install "penstock[{extra}]"') from error

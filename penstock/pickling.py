@@ -7,9 +7,9 @@ been moved since (`penstock/persisted.py`). Bytes from another process of the sa
 from __future__ import annotations
 
 import pickle
-import sys
+from functools import cached_property
 from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
 import cloudpickle
 
@@ -23,9 +23,38 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
+def load(stream: BinaryIO) -> Any:
+    """Read one value from a stream, also one that an earlier version of Penstock has written."""
+    return _Unpickler(stream).load()
+
+
 def loads(data: bytes) -> Any:
     """What `dumps` was given, in this version of Penstock or an earlier one."""
     return _Unpickler(BytesIO(data)).load()
+
+
+class ByValuePickler(cloudpickle.Pickler):
+    """cloudpickle that takes classes with a `functools.cached_property`, which holds a lock before Python 3.12."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, cached_property):
+            return _rebuild_cached_property, (obj.func, obj.attrname)
+        return super().reducer_override(obj)
+
+
+def _rebuild_cached_property(function: Any, name: str | None) -> cached_property[Any]:
+    """Create the property again under its name, which Python sets only where a class is defined."""
+    rebuilt = cached_property(function)
+    if name is not None:
+        rebuilt.__set_name__(None, name)  # type: ignore[arg-type]
+    return rebuilt
+
+
+def dumps_by_value(value: Any) -> bytes:
+    """Pickle a value together with its classes and functions, if they cannot be imported elsewhere."""
+    file = BytesIO()
+    ByValuePickler(file).dump(value)
+    return file.getvalue()
 
 
 def dumps(value: Any) -> bytes:
@@ -33,7 +62,7 @@ def dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+        return dumps_by_value(value)
 
 
 def can_be_saved(value: Any) -> bool:
@@ -43,16 +72,3 @@ def can_be_saved(value: Any) -> bool:
     except Exception:
         return False
     return True
-
-
-def adopt_main_classes() -> None:
-    """Make the classes of the program's main script importable in this process, so that plain pickle finds them.
-
-    Unpickling a program by value re-creates its classes but binds them to no module. cloudpickle keeps track of the
-    classes it re-created; those of `__main__` that sit at its top level are put where pickle will look for them.
-    """
-    tracked = getattr(cloudpickle.cloudpickle, "_DYNAMIC_CLASS_TRACKER_BY_ID", None) or {}
-    main = sys.modules["__main__"]
-    for adopted in list(tracked.values()):
-        if adopted.__module__ == "__main__" and "." not in adopted.__qualname__:
-            setattr(main, adopted.__qualname__, adopted)

@@ -25,13 +25,17 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from penstock.errors import AlreadyThere, PenstockError, StorageError
+from penstock.hdfs import file_system, is_hdfs
 
 ATTEMPTS = 6
 _WAITS = (0.02, 0.1, 0.5, 2.0, 4.0)
 _PATIENCE = 20.0
 """Seconds after which a call that fails is not tried again: its client has tried for long enough by itself."""
 _LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
-_LASTING_CODES = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR}
+_LASTING_CODES = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EINVAL),
+}
 """Errors that another try will not heal."""
 _CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "requests", "urllib3", "paramiko"}
 """Packages that talk to a storage for fsspec. Some of their errors are no OSError."""
@@ -52,7 +56,7 @@ class Storage:
         # What another process has written counts at once, so that no listing is remembered.
         options = {"use_listings_cache": False} if url.partition("://")[0] in _OBJECT_STORES else {}
         try:
-            self.fs, root = fsspec.core.url_to_fs(url, **options)
+            self.fs, root = file_system(url) if is_hdfs(url) else fsspec.core.url_to_fs(url, **options)
         except (ValueError, ImportError, OSError) as error:
             raise self._refused(f"cannot use '{url}' as a storage: {error}", True) from None
         self.root = root.rstrip("/") or root[:1]
@@ -62,6 +66,7 @@ class Storage:
         self.local = bool(self._protocols & {"file", "local"})
         self.in_memory = isinstance(self.fs, MemoryFileSystem)
         self._stores_objects = bool(self._protocols & _OBJECT_STORES)
+        self._renames_by_order = is_hdfs(url)
         self._puts_whole = self._stores_objects or "memory" in self._protocols
         self.shows_flushed = self.local or self.in_memory
         """Whether others see what was flushed into a file that is still open."""
@@ -104,6 +109,8 @@ class Storage:
         file.flush()
         if self.local:
             os.fsync(file.fileno())
+        elif hasattr(file, "sync"):
+            file.sync()
 
     def sync_folder(self, name: str = "") -> None:
         """Make the names of the files in a folder durable, as far as the file system allows."""
@@ -212,10 +219,10 @@ class Storage:
     def _move_blindly(self, draft: str, name: str) -> None:
         source = self.path(draft)
         try:
-            self._rename_now(source, self.path(name))
+            self._rename_now(source, self.path(name), overwrite=False)
         except FileExistsError:
             raise self._exists(name) from None
-        # WebHDFS refuses a rename without an error.
+        # Some servers refuse a rename without an error.
         if self.fs.exists(source):
             raise self._exists(name)
 
@@ -236,9 +243,11 @@ class Storage:
 
         self._tried("rename", name, move, missing=True)
 
-    def _rename_now(self, source: str, target: str) -> None:
+    def _rename_now(self, source: str, target: str, overwrite: bool = True) -> None:
         if self.local:
             os.replace(source, target)
+        elif self._renames_by_order:
+            self.fs.mv(source, target, overwrite=overwrite)
         elif self._stores_objects or PATTERN.search(source + target):
             # fsspec takes the names in `mv` for patterns, but not in these.
             self.fs.cp_file(source, target)
@@ -266,6 +275,23 @@ class Storage:
     # --- finding ---
     def exists(self, name: str) -> bool:
         return bool(self._tried("look for", name, lambda: self.fs.exists(self.path(name))))
+
+    def age(self, name: str) -> float | None:
+        """Return how many seconds ago a file was written, by the clock of the storage alone.
+
+        None if there is no such file, or the storage does not tell. A temporary file tells the present time.
+        """
+        probe = f"{name}.{uuid.uuid4().hex}.probe"
+        try:
+            self.fs.invalidate_cache()
+            written = self.fs.modified(self.path(name))
+            self.write(probe, [b"now"])
+            return float((self.fs.modified(self.path(probe)) - written).total_seconds())
+        except (OSError, NotImplementedError, StorageError):
+            return None
+        finally:
+            with suppress(StorageError):
+                self.delete(probe)
 
     def size(self, name: str) -> int | None:
         """The size of a file; None if there is none."""

@@ -16,8 +16,12 @@ from penstock.runtime.core import slot  # noqa: F401
 from penstock.runtime.sinks import sink_operators  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
-SERVERS = {"kafka", "postgres", "store", "broker", "node", "server", "s3", "zookeeper", "prometheus", "pushgateway"}
-"""Fixtures that start a server: Kafka, PostgreSQL, RabbitMQ, Cassandra, Elasticsearch, S3, ZooKeeper, Prometheus."""
+os.environ["PENSTOCK_CHECK_CHANGELOGS"] = "across"  # also in the processes that tests start
+SERVERS = {
+    *("kafka", "postgres", "store", "broker", "node", "server", "s3", "hadoop"),
+    *("zookeeper", "prometheus", "pushgateway"),
+}
+"""Fixtures that start a server."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

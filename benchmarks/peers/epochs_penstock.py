@@ -10,11 +10,14 @@ import time
 from pyspark import SparkContext
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.job.asides import Asides
 from penstock.job.deploying import deployment_of
+from penstock.job.queries import QueryDesk
 from penstock.launch import submission
 from penstock.runtime.core.messages import Command
 from penstock.spark.cluster import SparkCluster
 from penstock.spark.session import session
+from penstock.spark.slot_tasks import ClassicHost
 
 WARM_UP = 0.2  # of the epochs and of the time, before those that count
 
@@ -30,7 +33,8 @@ class IdleJob:
         stream.discard()
         plan = submission.plan_of(env, "idle")
         assert (plan.slots, plan.stages) == (slots, stages)
-        self._cluster = SparkCluster(context)
+        self._cluster = SparkCluster(ClassicHost(context))
+        self._cluster.asides = Asides(QueryDesk(plan), lambda: 0)
         self._cluster.deploy(deployment_of(plan, "0" * 32))
         self._epoch = 0
 

@@ -129,10 +129,15 @@ class Archive:
         """A number is used once. What an owner finds under its number, a displaced driver has just put there."""
         metadata.owner = self._owner.number
         try:
-            return self.store.publish(metadata)
+            path = self.store.publish(metadata)
         except AlreadyThere:
             self._owner.check()
             raise
+        try:
+            self._owner.note_published(metadata.number)
+        except StorageError as error:
+            log.warning("checkpoint %d is complete, and could not be noted as the newest: %s", metadata.number, error)
+        return path
 
     def carry_out(self, order: StorageOrder) -> None:
         """Every order but publishing. What cannot be deleted is left behind with a warning."""

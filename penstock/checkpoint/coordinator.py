@@ -177,6 +177,7 @@ class Coordinator:
         self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, self._newest(), request, asked)
         if request is None:
             self._begun = now
+        log.info("%s triggered", _called(number, request))
         return order
 
     def locate(self, number: int, positions: Mapping[str, Any]) -> None:
@@ -238,6 +239,7 @@ class Coordinator:
         self.history = _remembered(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
         self._completed_in_all += 1
         request = pending.request
+        log.info("%s completed after %d ms: %s", _called(metadata.number, request), now - metadata.timestamp, path)
         if request is not None:
             self.agenda.append(Reply(request, path))
             if request.stop:
@@ -369,6 +371,10 @@ class Coordinator:
     def release(self, keep: bool, finished: bool) -> None:
         """Delete checkpoints when the job is over, or keep those that are retained."""
         self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
+
+
+def _called(number: int, request: SavepointRequest | None) -> str:
+    return f"savepoint {number}" if request is not None else f"checkpoint {number}"
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:

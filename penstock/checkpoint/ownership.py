@@ -4,6 +4,8 @@
     owner/00000007.began    the checkpoints that this owner goes on from; only they and its own count from then on
     owner/00000007.over     how it ended; there is nothing to displace any more
     owner/00000007.commits  it commits the results of a BATCH job, and cannot be displaced any more
+    owner/00000007.application  the Spark application that it runs in, whose cores the next owner may need
+    owner/00000007.newest   the number of the newest checkpoint that it has published
     owner/00000007.pulse    written again and again, for those who cannot see the process
 
 To take a job, the next token is created, which succeeds for one alone, and then the tokens before it are deleted. So
@@ -17,7 +19,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -30,8 +32,9 @@ from penstock.errors import AlreadyThere, JobDisplaced, JobRunning, StorageError
 from penstock.runtime.checkpoints.owner_token import FOLDER, Token, describe_holder, number_of, read_or_none, token_name
 from penstock.storage import Storage
 
-BEGAN, OVER, COMMITS, PULSE = ".began", ".over", ".commits", ".pulse"
-RECORDS = (BEGAN, OVER, COMMITS, PULSE)
+BEGAN, OVER, COMMITS, PULSE, NEWEST = ".began", ".over", ".commits", ".pulse", ".newest"
+APPLICATION = ".application"
+RECORDS = (BEGAN, OVER, COMMITS, PULSE, NEWEST, APPLICATION)
 TRIES = 10
 """How often a job is claimed again from drivers that come and go in the same moment."""
 log = logging.getLogger("penstock.job")
@@ -55,6 +58,8 @@ class NoOwnership:
 
     number = 0
     token: Token | None = None
+    earlier: Sequence[bytes] = ()
+    """The applications of drivers that were displaced, and are not known to live."""
 
     def check(self) -> None:
         """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
@@ -64,6 +69,12 @@ class NoOwnership:
 
     def begin(self, line: Iterable[Metadata]) -> None:
         """An attempt begins. Of all checkpoints there are, only these count, and those that it will publish."""
+
+    def note_published(self, number: int) -> None:
+        """Write down the number of the newest checkpoint, so that a recovery notices if this checkpoint is gone."""
+
+    def note_application(self, described: bytes | None) -> None:
+        """Write down, for the next owner, in which application the job runs."""
 
     def decide(self) -> None:
         """Everything that can be repeated is done: from now on no driver can take over the job. Raises as `check`
@@ -97,6 +108,7 @@ class Ownership(NoOwnership):
         self._found_again = found_again
         self._clock = clock
         self._over = self._decided = False
+        self._noted: tuple[int, bytes] | None = None
         self._stopped = threading.Event()
         self._changing = threading.Lock()
         """Held while the token is replaced by the next one: a check in the meantime would not find it."""
@@ -116,10 +128,29 @@ class Ownership(NoOwnership):
             tokens = self._tokens()
             if not takeover:
                 self._refuse_if_running(tokens)
+            earlier = self._applications(tokens)
             if self._claim(tokens):
+                self.earlier = earlier
                 self._refuse_if_decided()
                 return
         raise JobRunning(f"{self._whose()}: {TRIES} times another driver was faster to become its owner")
+
+    def _applications(self, tokens: dict[int, bytes]) -> list[bytes]:
+        """Those of drivers that nobody sees alive: a living one ends its application by itself."""
+        found = []
+        for number, text in tokens.items():
+            with suppress(ValueError, KeyError, TypeError, StorageError):
+                noted = read_or_none(self._storage, token_name(number) + APPLICATION)
+                if noted is not None and not Whereabouts.of(json.loads(text)).lives():
+                    found.append(noted)
+        return found
+
+    def note_application(self, described: bytes | None) -> None:
+        if self.token is None or described is None or self._noted == (self.number, described):
+            return
+        with suppress(StorageError):  # without the note the next owner only has to wait longer
+            self._storage.write(token_name(self.number) + APPLICATION, [described])
+            self._noted = self.number, described
 
     def renew(self) -> None:
         assert self.token is not None
@@ -208,9 +239,13 @@ class Ownership(NoOwnership):
         return self._shows_life(number, text, limit) if lives is None else lives
 
     def _shows_life(self, number: int, text: bytes, limit: float) -> bool:
-        """Whether a process that cannot be seen gives a sign of life within its limit. An old sign needs no waiting."""
+        """Whether a process that cannot be seen gives a sign of life within its limit. An old sign needs no waiting.
+
+        The storage's clock tells how old it is: the clocks of two drivers' hosts may differ by any amount.
+        """
         sign = self._pulse(number, text)
-        if self._clock.time() - self._moment(sign) > limit:
+        silence = self._storage.age(token_name(number) + PULSE) or self._storage.age(token_name(number))
+        if silence is not None and silence > limit:
             return False
         log.warning(
             "waiting up to %g s (heartbeat.timeout) for a sign of life of %s, which ran this job",
@@ -230,18 +265,14 @@ class Ownership(NoOwnership):
         """The last sign of life; the token itself, if there was none since."""
         return read_or_none(self._storage, token_name(number) + PULSE) or text
 
-    def _moment(self, sign: bytes) -> float:
-        """When a sign of life was given, in seconds; one that is being written at this moment is given now."""
-        try:
-            told = json.loads(sign)
-            return float(told["at"]) if "at" in told else datetime.fromisoformat(told["since"]).timestamp()
-        except (ValueError, KeyError, TypeError):
-            return self._clock.time()
-
     # --- having it ---
     def check(self) -> None:
         if self.token is not None and not self._decided:
             self.token.check()
+
+    def note_published(self, number: int) -> None:
+        if self.token is not None and self._found_again:
+            self._storage.write(token_name(self.number) + NEWEST, [str(number).encode()])
 
     def decide(self) -> None:
         if self.token is not None:
@@ -296,6 +327,8 @@ class Ownership(NoOwnership):
         ending = {"finished": finished, "kept": None if kept is None else sorted((m.owner, m.number) for m in kept)}
         self._note(OVER, json.dumps(ending).encode())
         self._over = True
+        if ending["kept"] == []:
+            self._storage.delete(token_name(self.number) + NEWEST)
 
     def forget(self) -> None:
         if self._found_again:
@@ -320,7 +353,9 @@ def last_start(job_folder: str) -> Start | None:
         name = token_name(max(numbers))
         began, over = read_or_none(storage, name + BEGAN), read_or_none(storage, name + OVER)
         if began is not None:
-            return Start(max(numbers), _pairs(json.loads(began)["line"]), _ending(over))
+            newest = read_or_none(storage, name + NEWEST)
+            inherited = _pairs(json.loads(began)["line"])
+            return Start(max(numbers), inherited, _ending(over), int(newest) if newest else None)
         # A later owner has begun meanwhile, and tidied up.
 
 

@@ -30,6 +30,8 @@ class Start:
     """Owner and number of the checkpoints that it took over; none if the job starts from the beginning."""
     ending: Ending | None = None
     """How it ended, if it did."""
+    newest: int | None = None
+    """The number of the newest checkpoint that it noted as published; None if it noted none."""
 
 
 def folder_of(number: int) -> str:
@@ -72,6 +74,21 @@ def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata
         return counting
     kept = last.ending.kept
     return [m for m in counting if (m.owner, m.number) in kept]
+
+
+def missing(counting: Iterable[Metadata], last: Start | None) -> tuple[int, int] | None:
+    """Return owner and number of the newest published checkpoint if it is gone; None if nothing is missing.
+
+    `counting` are the checkpoints of the line that are there. A newer one than expected is no loss: its owner may have
+    died after publishing it and before noting it. Checkpoints that go on purpose are noted in how the job ended.
+    """
+    if last is None:
+        return None
+    expected = max(last.inherited, default=None) if last.newest is None else (last.owner, last.newest)
+    kept = None if last.ending is None else last.ending.kept
+    if expected is None or (kept is not None and expected not in kept):
+        return None
+    return None if any((m.owner, m.number) >= expected for m in counting) else expected
 
 
 def superseded(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str]:

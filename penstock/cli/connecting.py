@@ -44,20 +44,17 @@ def is_server(place: str) -> bool:
 
 
 def configuration(options: list[str] | None) -> Sourced:
-    """What file, environment and -D say. A name that looks mistyped is warned of."""
+    """Return what file, environment and -D say. Warn of names that are not known or have no effect."""
     from penstock.cli.output import warn
     from penstock.errors import ConfigurationError
-    from penstock.launch.config_files import COMMAND_LINE, load_configuration
+    from penstock.launch.config_files import load_configuration
 
     try:
         found = load_configuration(options or [])
     except ConfigurationError as error:
         raise UsageFailed(str(error)) from None
-    for name, meant in found.unknown().items():
-        if meant is not None:
-            warn(f"there is no option '{name}' ({found[name].origin}); did you mean '{meant}'?")
-        elif found[name].origin == COMMAND_LINE:
-            warn(f"no part of Penstock reads an option '{name}'")
+    for warning in found.new_warnings():
+        warn(warning)
     return found
 
 
@@ -76,7 +73,7 @@ def client_of(settings: Sourced, at: str | None, token: str | None, cacert: str 
     from penstock.cli.rest_client import RestClient
     from penstock.common.configuration import parse_duration
 
-    url = server_url(settings, at)
+    url = _own_server(settings, at) or server_url(settings, at)
     own = settings if at is None else {}
     trusted = cacert or settings.value("security.ssl.rest.truststore") or _of(own, "security.ssl.rest.certificate")
     token = token or settings.value("rest.client.token") or _of(own, "security.rest.token.operate")
@@ -88,6 +85,19 @@ def client_of(settings: Sourced, at: str | None, token: str | None, cacert: str 
 def _of(settings: Mapping[str, Setting], name: str) -> str | None:
     """A setting of the server; one that is not ours is not given another server's secrets."""
     return settings[name].value if name in settings else None
+
+
+def _own_server(settings: Sourced, at: str | None) -> str | None:
+    """Return the address of the server that runs on $PENSTOCK_HOME, unless a place was named."""
+    from penstock.launch.config_files import DEFAULT
+    from penstock.server.home import running_server
+    from penstock.server.options import default_data
+
+    named = [setting for name in ("rest.address", "rest.port") if (setting := settings.find(name)) is not None]
+    if at is not None or any(setting.origin != DEFAULT for setting in named):
+        return None
+    server = running_server(default_data())
+    return None if server is None else server.address
 
 
 def server_url(settings: Sourced, at: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,13 @@ import typer
 
 from penstock.cli.connecting import Json
 
+PYTHON_VERSION = f"Python {platform.python_version()} for {platform.system()} {platform.machine()}"
+
 
 def package(
-    program: Annotated[Path, typer.Argument(help="A Python file, or a folder with a __main__.py.", show_default=False)],
+    program: Annotated[
+        Path | None, typer.Argument(help="A Python file, or a folder with a __main__.py.", show_default=False)
+    ] = None,
     requirements: Annotated[
         Path | None,
         typer.Option("-r", "--requirements", help="The packages that it needs, as for pip.", show_default=False),
@@ -27,12 +32,23 @@ def package(
         list[Path] | None,
         typer.Option("-i", "--include", help="A file or folder beside the program to pack, too.", show_default=False),
     ] = None,
+    environment: Annotated[
+        bool,
+        typer.Option(
+            "--environment", help="Pack this Python, Penstock and installed packages instead, for machines without."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Pack a program, the modules beside it that it imports, and the packages that it requires into one file."""
     from penstock.cli import output
     from penstock.launch.packages import make_package
 
+    if environment == (program is not None):
+        raise typer.BadParameter("name a program, or give --environment, which takes none")
+    if program is None:
+        _pack_environment(target or Path("environment.tar.gz"), requirements, json)
+        return
     file = target or Path(f"{program.absolute().with_suffix('').name}.zip")
     with output.progress("packing"):
         made = make_package(program, file, requirements, entry, include or [])
@@ -55,6 +71,20 @@ def package(
     if made.left_out:
         output.line(f"left out, since clusters have them: {', '.join(made.left_out)}")
     output.line(f"holds compiled code: runs on {made.compiled_for} only" if made.compiled_for else "runs anywhere")
+
+
+def _pack_environment(file: Path, requirements: Path | None, json: bool) -> None:
+    from penstock.cli import output
+    from penstock.launch.environments import pack_environment
+
+    with output.progress("packing"):
+        made = pack_environment(file, requirements)
+    if json:
+        output.as_json({"environment": str(made.path), "bytes": made.size, "packages": made.packages})
+        return
+    output.line(f"{made.path}, {_size(made.size)}, with {PYTHON_VERSION}")
+    output.line(f"packages: {', '.join(f'{name} {version}' for name, version in sorted(made.packages.items()))}")
+    output.line(f"use it with: --archives {made.path}#environment, spark.pyspark.python=./environment/bin/python")
 
 
 def _size(count: int) -> str:

@@ -62,6 +62,9 @@ class RestClient:
     def patch(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
         return self._request("PATCH", _with_query(path, query), json.dumps(body or {}).encode()).json()
 
+    def delete(self, path: str) -> Any:
+        return self._request("DELETE", path).json()
+
     def upload(self, path: str, file: str | os.PathLike[str]) -> Any:
         """Send a file, which keeps its name, as a form would."""
         with Form(file) as form:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -130,7 +131,9 @@ def run(
         submit(client_of(settings, server, token, cacert), order, detached)
         return
     from penstock.launch.submission import with_defaults
+    from penstock.launch.termination import suspend_on_sigterm
 
+    suspend_on_sigterm()
     chosen_settings = settings.and_then(switches).configuration()
     with with_defaults(configuration=chosen_settings), _rest(option or [], chosen_settings.to_dict()):
         chosen.run(arguments, pyflink)
@@ -156,7 +159,7 @@ def info(
     option: Settings = None,
     json: Json = False,
 ) -> None:
-    """Show the plan of a program's first job without running it."""
+    """Show the plan of a program's first job without running it. What the program prints goes to standard error."""
     from penstock.cli.output import line
     from penstock.graph import explain
     from penstock.launch.planning import plan_of_program
@@ -164,7 +167,7 @@ def info(
 
     chosen, arguments = _program(Named(program, entry, python, module), context.args)
     settings = configuration(option).and_then({"parallelism.default": parallelism})
-    with with_defaults(configuration=settings.configuration()):
+    with with_defaults(configuration=settings.configuration()), redirect_stdout(sys.stderr):
         plan = plan_of_program(chosen, arguments, pyflink)
     line((explain.as_json(plan) if json else explain.as_text(plan)).rstrip("\n"))
 

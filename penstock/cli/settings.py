@@ -29,7 +29,7 @@ def config(
     elif name is not None:
         output.line(f"{shown[0].name}: {_visible(shown[0])}  ({shown[0].origin})")
     elif shown:
-        output.table(["option", "value", "from"], [(s.name, _visible(s), _origin(found, s)) for s in shown])
+        output.table(["option", "value", "from"], [(s.name, _visible(s), _origin(s)) for s in shown])
     else:
         output.line("nothing is set outside the program; --all shows the defaults")
 
@@ -40,8 +40,14 @@ def _visible(setting: Setting) -> str:
     return masked({setting.name: setting.value})[setting.name]
 
 
-def _origin(found: Sourced, setting: Setting) -> str:
-    return f"{setting.origin}; not known to Penstock" if setting.name in found.unknown() else setting.origin
+def _origin(setting: Setting) -> str:
+    from penstock.launch.known_options import is_known
+    from penstock.launch.options_without_effect import reason_without_effect
+
+    if is_known(setting.name):
+        return setting.origin
+    verdict = "not known to Penstock" if reason_without_effect(setting.name) is None else "no effect"
+    return f"{setting.origin}; {verdict}"
 
 
 def _many(found: Sourced, everything: bool) -> list[Setting]:
@@ -50,11 +56,14 @@ def _many(found: Sourced, everything: bool) -> list[Setting]:
 
 def _one(found: Sourced, name: str) -> list[Setting]:
     from penstock.launch.known_options import is_known, suggestion
+    from penstock.launch.options_without_effect import reason_without_effect
 
     held = found.find(name)
     if held is not None:
         return [held]
-    meant = suggestion(name)
     if is_known(name):
         raise NotFound(f"{name} is not set, and has no default")
+    if (reason := reason_without_effect(name)) is not None:
+        raise NotFound(f"{name} has no effect: {reason}")
+    meant = suggestion(name)
     raise NotFound(f"there is no option '{name}'" + (f"; did you mean '{meant}'?" if meant else ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,10 @@ def _pair(option: str) -> tuple[str, str]:
 def submit(client: RestClient, order: Order, detached: bool) -> None:
     """Upload, run, print the job's id, and unless detached stay until its end."""
     uploaded = _upload(client, order.program)
-    job = client.post(f"/jars/{segment(uploaded)}/run", order.body())["jobid"]
+    try:
+        job = client.post(f"/jars/{segment(uploaded)}/run", order.body())["jobid"]
+    finally:
+        _forget(client, uploaded)
     output.line(f"job {job} has been submitted")
     if not detached:
         follow(client, job)
@@ -68,6 +72,12 @@ def _upload(client: RestClient, program: Program) -> str:
         )
     answer = client.upload("/jars/upload", program.path)
     return str(answer["filename"]).rpartition("/")[2]
+
+
+def _forget(client: RestClient, uploaded: str) -> None:
+    """Delete the upload: the job has a copy of its own."""
+    with suppress(CommandFailed):
+        client.delete(f"/jars/{segment(uploaded)}")
 
 
 def follow(client: RestClient, job: str) -> None:

@@ -17,7 +17,7 @@ from penstock.common.serialization import (
     SimpleStringSchema,
 )
 from penstock.common.serializer import TypeSerializer
-from penstock.common.time import Duration, Instant, Time
+from penstock.common.time import Duration, Instant, Time, TimeUnit
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.types import Row, RowKind
 from penstock.common.watermark_strategy import (
@@ -63,6 +63,7 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",
+    "TimeUnit",
     "TimestampAssigner",
     "TypeInformation",
     "TypeSerializer",

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Any, ClassVar
 
 from penstock.common.basic_types import BasicTypeInfo
-from penstock.common.type_information import TypeInformation, field_types_of, fit_columns
+from penstock.common.type_information import TypeInformation, as_type_information, field_types_of, fit_columns
 from penstock.common.types import Row, RowKind, make_row, rows_from_columns, rows_to_columns
 
 __all__ = [
@@ -80,6 +80,7 @@ class RowTypeInfo(TypeInformation):
     left out.
     """
 
+    _also_allowed: ClassVar[str] = " such as Types.ROW_NAMED([...], [...])"
     field_types: tuple[TypeInformation, ...]
     field_names: tuple[str, ...] | None = None
 
@@ -166,6 +167,7 @@ class RowTypeInfo(TypeInformation):
 
 def required_row_type(declared: Any) -> RowTypeInfo:
     """The given type; TypeError if it is not a type of rows."""
+    declared = as_type_information(declared)
     if not isinstance(declared, RowTypeInfo):
         raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {declared!r}")
     return declared

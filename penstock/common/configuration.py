@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
+from penstock.arguments import check_arguments
 from penstock.errors import ConfigurationError
 
 __all__ = ["ConfigOption", "ConfigOptions", "Configuration", "parse_duration"]
@@ -15,6 +16,7 @@ T = TypeVar("T")
 Keys = set[str]  # named here, because Configuration.set hides the builtin in its class
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ConfigOption(Generic[T]):
     """A key with the type of its values and an optional default."""
@@ -27,6 +29,7 @@ class ConfigOption(Generic[T]):
         return self.default is not None
 
 
+@check_arguments
 class ConfigOptions:
     """Makes options.
 
@@ -42,6 +45,7 @@ class ConfigOptions:
     def key(key: str) -> ConfigOptions.OptionBuilder:
         return ConfigOptions.OptionBuilder(key)
 
+    @check_arguments
     @dataclass(frozen=True)
     class OptionBuilder:
         """An option whose type is not set yet."""
@@ -66,6 +70,7 @@ class ConfigOptions:
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
             return ConfigOptions.TypedConfigOptionBuilder(self.key, str)
 
+    @check_arguments
     @dataclass(frozen=True)
     class TypedConfigOptionBuilder(Generic[T]):
         """An option whose default is not set yet."""
@@ -80,6 +85,7 @@ class ConfigOptions:
             return ConfigOption(self.key, self.value_type)
 
 
+@check_arguments
 class Configuration:
     """A set of settings.
 
@@ -166,7 +172,7 @@ class Configuration:
         return {key: _to_text(value) for key, value in self._values.items()}
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
+    def parse_list_value(value: str | None) -> list[str]:
         """The items of `[a, b]`, of lines that begin with a dash, or of `a;b`."""
         text = value.strip() if value else ""
         if not text:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from penstock.arguments import check_arguments
 from penstock.errors import InvalidParallelism
 
 __all__ = ["ExecutionConfig", "check_max_parallelism", "check_parallelism"]
@@ -13,6 +14,7 @@ __all__ = ["ExecutionConfig", "check_max_parallelism", "check_parallelism"]
 _HIGHEST_MAX_PARALLELISM = 1 << 15
 
 
+@check_arguments
 @dataclass
 class ExecutionConfig:
     """How a job runs: parallelism, intervals in milliseconds, and switches. Setters return the configuration itself.

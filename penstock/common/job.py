@@ -26,6 +26,15 @@ class JobID:
         if not re.fullmatch(r"[0-9a-f]{32}", self.hex):
             raise ValueError(f"a job id has 32 hexadecimal digits, not {self.hex!r}")
 
+    @staticmethod
+    def from_hex_string(hex_string: str) -> JobID:
+        """The id that is written like this."""
+        return JobID(hex_string)
+
+    def to_hex_string(self) -> str:
+        """The id as it is written."""
+        return self.hex
+
     def __str__(self) -> str:
         return self.hex
 

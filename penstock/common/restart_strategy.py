@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
+from penstock.arguments import check_arguments
 from penstock.common.time import Duration, Time, to_millis
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
@@ -13,6 +14,7 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 Interval = int | timedelta | Duration | Time
 
 
+@check_arguments
 @dataclass(frozen=True)
 class RestartStrategyConfiguration:
     """Base of the restart strategies. Times are kept in milliseconds."""
@@ -21,9 +23,11 @@ class RestartStrategyConfiguration:
         raise NotImplementedError
 
 
+@check_arguments
 class RestartStrategies:
     """Makes restart strategies. Times are int milliseconds, timedelta or Duration."""
 
+    @check_arguments
     @dataclass(frozen=True)
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
         """The first failure ends the job."""
@@ -31,6 +35,7 @@ class RestartStrategies:
         def get_description(self) -> str:
             return "no restarts"
 
+    @check_arguments
     @dataclass(frozen=True)
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
         """The strategy that the configuration names."""
@@ -38,6 +43,7 @@ class RestartStrategies:
         def get_description(self) -> str:
             return "as the configuration says"
 
+    @check_arguments
     @dataclass(frozen=True)
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
         """A number of restarts, each after the same wait."""
@@ -58,6 +64,7 @@ class RestartStrategies:
         def get_description(self) -> str:
             return f"up to {self.restart_attempts} restarts, each after {self.delay_between_attempts_interval} ms"
 
+    @check_arguments
     @dataclass(frozen=True)
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
         """Restarts as long as failures within the interval do not exceed the rate."""
@@ -86,6 +93,7 @@ class RestartStrategies:
                 f"each after {self.delay_between_attempts_interval} ms"
             )
 
+    @check_arguments
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
         """Restarts for ever, after waits that grow up to a limit and start small again after a quiet time."""

@@ -1,12 +1,16 @@
-"""The contract of a serialiser that users write for state or namespaces."""
+"""The contract of a serialiser that users write for state or namespaces, and the serialiser of a declared type."""
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from io import BytesIO
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["TypeSerializer"]
+from penstock import pickling
+from penstock.common.type_information import TypeInformation
+
+__all__ = ["DeclaredTypeSerializer", "TypeSerializer"]
 
 T = TypeVar("T")
 
@@ -28,3 +32,16 @@ class TypeSerializer(ABC, Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class DeclaredTypeSerializer(TypeSerializer[Any]):
+    """Pickles elements after it has checked that they fit a declared type; `create_serializer` of types makes it."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self.type_info = type_info
+
+    def serialize(self, element: Any, stream: BytesIO) -> None:
+        pickle.dump(self.type_info.fit([element])[0], stream)
+
+    def deserialize(self, stream: BytesIO) -> Any:
+        return pickling.load(stream)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
 
-__all__ = ["Duration", "Instant", "Time", "to_millis"]
+from penstock.arguments import check_arguments
+
+__all__ = ["Duration", "Instant", "LengthOfTime", "Time", "TimeUnit", "to_millis"]
 
 _NANOS_PER_MILLI = 1_000_000
 _REPR_UNITS = (
@@ -17,6 +21,7 @@ _REPR_UNITS = (
 )
 
 
+@check_arguments
 @dataclass(frozen=True, order=True, repr=False)
 class Duration:
     """A length of time, exact to the nanosecond.
@@ -84,6 +89,24 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
+class TimeUnit(Enum):
+    """A unit of time, as Java names it. The value is its length in nanoseconds."""
+
+    NANOSECONDS = 1
+    MICROSECONDS = 1_000
+    MILLISECONDS = 1_000_000
+    SECONDS = 1_000_000_000
+    MINUTES = 60_000_000_000
+    HOURS = 3_600_000_000_000
+    DAYS = 86_400_000_000_000
+
+    def to_millis(self, duration: int) -> int:
+        """Whole milliseconds in `duration` of this unit; what is left over is dropped."""
+        nanos: int = _whole("duration", duration) * self.value
+        return nanos // _NANOS_PER_MILLI
+
+
+@check_arguments
 class Time:
     """A length of time in whole milliseconds.
 
@@ -95,6 +118,11 @@ class Time:
 
     def __init__(self, milliseconds: int) -> None:
         self._milliseconds = _whole("milliseconds", milliseconds)
+
+    @staticmethod
+    def of(size: int, unit: TimeUnit) -> Time:
+        """Return a number of units, such as `Time.of(10, TimeUnit.SECONDS)`."""
+        return Time(unit.to_millis(size))
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
@@ -132,7 +160,11 @@ class Time:
         return f"Time.milliseconds({self._milliseconds})"
 
 
-def to_millis(value: Duration | Time | datetime.timedelta | int) -> int:
+LengthOfTime: TypeAlias = Duration | Time | datetime.timedelta | int
+"""A length of time as methods take it; a plain number is milliseconds."""
+
+
+def to_millis(value: LengthOfTime) -> int:
     """Milliseconds of any length of time the API accepts; a plain int already is milliseconds."""
     if isinstance(value, Duration):
         return value.to_millis()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from reprlib import Repr
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from penstock.errors import TypeMismatch
 
@@ -23,6 +23,14 @@ class TypeInformation:
     A subclass says in `_fit_all` how a chunk without None is checked, in `_text` how a value that is not None is
     printed, in `notation` how a program writes it, and in `__repr__` what PyFlink calls it. `None` fits every type.
     """
+
+    _also_allowed: ClassVar[str] = " such as Types.INT(), or a Python type with one meaning, such as list[int]"
+
+    @staticmethod
+    def _of_argument(value: Any) -> TypeInformation | None:
+        from penstock.common.python_types import type_of_class
+
+        return type_of_class(value)
 
     @property
     def notation(self) -> str:
@@ -46,6 +54,12 @@ class TypeInformation:
     def text(self, value: Any) -> str:
         """The value as Flink prints it."""
         return "null" if value is None else self._text(value)
+
+    def create_serializer(self, config: Any = None) -> Any:
+        """A serialiser of this type, for classes whose constructors ask for one as in Java."""
+        from penstock.common.serializer import DeclaredTypeSerializer
+
+        return DeclaredTypeSerializer(self)
 
     def need_conversion(self) -> bool:
         """Always False: records stay Python objects on their whole way."""
@@ -107,6 +121,12 @@ def fit_columns(
         changed = changed or result is not column
         fitted.append(result)
     return fitted if changed else None
+
+
+def as_type_information(declared: Any) -> Any:
+    """The type of streams that a type of tables stands for, such as DataTypes.INT(); anything else as it is."""
+    convert = getattr(declared, "to_type_information", None)
+    return declared if convert is None else convert()
 
 
 def field_types_of(field_types: Iterable[Any]) -> tuple[TypeInformation, ...]:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.basic_types import (
     BasicTypeInfo,
     BigDecimalTypeInfo,
@@ -77,6 +78,7 @@ _INSTANT = InstantTypeInfo("INSTANT", Instant)
 _PICKLED = PickledBytesTypeInfo()
 
 
+@check_arguments
 class Types:
     """Type information by name.
 

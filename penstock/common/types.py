@@ -79,6 +79,13 @@ class Row:
     def set_row_kind(self, row_kind: RowKind) -> None:
         self._kind = row_kind
 
+    @property
+    def _fields(self) -> list[str]:
+        """The names under PyFlink's name for them; a row without names does not have the attribute."""
+        if self._names is None:
+            raise AttributeError("_fields: this row has no field names")
+        return list(self._names)
+
     def get_field_names(self) -> list[str] | None:
         return None if self._names is None else list(self._names)
 

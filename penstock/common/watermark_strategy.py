@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
-from penstock.common.time import Duration, Instant, to_millis
+from penstock.arguments import check_arguments, is_function
+from penstock.common.time import Duration, Instant, LengthOfTime, to_millis
 from penstock.common.types import Row
 
 __all__ = [
@@ -207,6 +208,7 @@ class WatermarkAlignment:
         _positive("the update interval of an alignment", self.update_interval_ms)
 
 
+@check_arguments
 @dataclass(frozen=True)
 class WatermarkStrategy:
     """A generator of watermarks, with an optional assigner of timestamps. The `with_…` methods return changed copies.
@@ -220,6 +222,15 @@ class WatermarkStrategy:
     timestamp_assigner: TimestampAssigner | None = None
     idle_timeout: int | None = None
     alignment: WatermarkAlignment | None = None
+
+    _also_allowed: ClassVar[str] = " (WatermarkStrategy.no_watermarks() if there are none) or an assigner of Flink 1.x"
+
+    @staticmethod
+    def _of_argument(value: Any) -> WatermarkStrategy | None:
+        found: WatermarkStrategy | None = (
+            value.to_strategy() if hasattr(value, "to_strategy") and not isinstance(value, type) else None
+        )
+        return found
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -357,18 +368,26 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
         return Watermark(max(self._highest - 1, _MIN_TIMESTAMP))
 
 
-class BoundedOutOfOrdernessTimestampExtractor(ABC):
-    """Flink 1.x: for records that come late by no more than the given time.
+class BoundedOutOfOrdernessTimestampExtractor:
+    """Flink 1.x: for records that come late by no more than the given time. A function or a subclass tells their times.
 
     Its watermark is the highest timestamp less that time: one millisecond more than
     `WatermarkStrategy.for_bounded_out_of_orderness` would give.
     """
 
-    def __init__(self, max_out_of_orderness: Duration) -> None:
+    def __init__(self, max_out_of_orderness: LengthOfTime, extractor: Callable[[Any], int] | None = None) -> None:
         self._delay_ms = _not_negative("the out-of-orderness", to_millis(max_out_of_orderness))
+        overrides = type(self).extract_timestamp is not BoundedOutOfOrdernessTimestampExtractor.extract_timestamp
+        if extractor is None and not overrides:
+            raise TypeError(f"{type(self).__name__} needs a function of the record, or a method extract_timestamp")
+        if extractor is not None and not is_function(extractor):
+            raise TypeError(f"the extractor must be a function of the record, not {extractor!r}")
+        self._extractor = extractor
 
-    @abstractmethod
-    def extract_timestamp(self, element: Any) -> int: ...
+    def extract_timestamp(self, element: Any) -> int:
+        """The time of a record, in milliseconds since 1970."""
+        assert self._extractor is not None
+        return self._extractor(element)
 
     def get_max_out_of_orderness_in_millis(self) -> int:
         return self._delay_ms

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.persisted import persisted_in
 from penstock.vocabulary.output_tag import OutputTag
 
@@ -271,6 +272,8 @@ class Source(ABC):
 
     watermarks_per_split = True
     """Whether each split has an event time of its own; the source's is the earliest of them."""
+    watermark_strategy: WatermarkStrategy | None = None
+    """The event time that `add_source` uses: sources of Flink 1.x bring theirs along."""
 
     def get_boundedness(self) -> Boundedness:
         return Boundedness.BOUNDED

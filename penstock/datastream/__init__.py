@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         CheckpointListener,
         CoFlatMapFunction,
         CoGroupFunction,
+        Collector,
         CoMapFunction,
         CoProcessFunction,
         DistributedCache,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         FilterFunction,
         FlatJoinFunction,
         FlatMapFunction,
+        FoldFunction,
         Function,
         FunctionInitializationContext,
         FunctionSnapshotContext,
@@ -96,6 +98,8 @@ if TYPE_CHECKING:
         AggregatingStateDescriptor,
         AppendingState,
         BroadcastState,
+        FoldingState,
+        FoldingStateDescriptor,
         ListState,
         ListStateDescriptor,
         MapState,
@@ -165,6 +169,7 @@ __all__ = [
     "CoGroupedStreams",
     "CoMapFunction",
     "CoProcessFunction",
+    "Collector",
     "ConnectedStreams",
     "CountWindow",
     "CustomCheckpointStorage",
@@ -181,6 +186,9 @@ __all__ = [
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
+    "FoldFunction",
+    "FoldingState",
+    "FoldingStateDescriptor",
     "FsStateBackend",
     "Function",
     "FunctionInitializationContext",
@@ -281,8 +289,8 @@ _NAMES_BY_MODULE = {
         AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate
         AsyncRetryStrategy BaseBroadcastProcessFunction BroadcastProcessFunction ResultFuture CheckpointListener
         CheckpointedFunction FunctionInitializationContext FunctionSnapshotContext ListCheckpointed CoFlatMapFunction
-        CoGroupFunction CoMapFunction CoProcessFunction DistributedCache FilterBatchesFunction FilterFunction
-        FlatJoinFunction FlatMapFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
+        CoGroupFunction Collector CoMapFunction CoProcessFunction DistributedCache FilterBatchesFunction FilterFunction
+        FlatJoinFunction FlatMapFunction FoldFunction Function JoinFunction KeySelector KeyedBroadcastProcessFunction
         KeyedCoProcessFunction KeyedProcessFunction KeyedStateStore MapBatchesFunction MapFunction OutputSelector
         ParallelSourceFunction Partitioner ProcessAllWindowFunction ProcessFunction ProcessJoinFunction
         ProcessWindowFunction ReduceFunction RichAggregateFunction RichCoFlatMapFunction RichCoGroupFunction
@@ -293,8 +301,8 @@ _NAMES_BY_MODULE = {
     ".output_tag": "OutputTag",
     ".slot_sharing_group": "MemorySize SlotSharingGroup",
     ".state": """
-        AggregatingState AggregatingStateDescriptor AppendingState BroadcastState ListState
-        ListStateDescriptor MapState MapStateDescriptor MergingState OperatorStateStore
+        AggregatingState AggregatingStateDescriptor AppendingState BroadcastState FoldingState FoldingStateDescriptor
+        ListState ListStateDescriptor MapState MapStateDescriptor MergingState OperatorStateStore
         ReadOnlyBroadcastState ReducingState ReducingStateDescriptor State StateDescriptor StateTtlConfig
         ValueState ValueStateDescriptor
     """,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import inspect
 from typing import Any
 
-from penstock.common.time import Duration, Time, to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.data_stream import DataStream
 from penstock.runtime.functions.async_requests import required_parameters
 from penstock.runtime.functions.async_wait import AsyncWaitOperator
 from penstock.vocabulary.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
@@ -16,10 +16,10 @@ from penstock.vocabulary.settings.values import at_least
 
 __all__ = ["AsyncDataStream"]
 
-Timeout = Time | Duration | datetime.timedelta | int
 _ORDERED, _UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
 
 
+@check_arguments
 class AsyncDataStream:
     """Applies an AsyncFunction to a stream.
 
@@ -32,61 +32,59 @@ class AsyncDataStream:
     def unordered_wait(
         data_stream: DataStream,
         async_function: AsyncFunction,
-        timeout: Timeout,
+        timeout: LengthOfTime,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results as they come."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _UNORDERED)
-        return _applied(data_stream, descriptor, output_type, "unordered_wait")
+        return _applied(data_stream, descriptor, output_type)
 
     @staticmethod
     def unordered_wait_with_retry(
         data_stream: DataStream,
         async_function: AsyncFunction,
-        timeout: Timeout,
+        timeout: LengthOfTime,
         async_retry_strategy: AsyncRetryStrategy,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results as they come; attempts that fail are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _UNORDERED)
-        return _applied(data_stream, descriptor, output_type, "unordered_wait_with_retry")
+        return _applied(data_stream, descriptor, output_type)
 
     @staticmethod
     def ordered_wait(
         data_stream: DataStream,
         async_function: AsyncFunction,
-        timeout: Timeout,
+        timeout: LengthOfTime,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results in the order of the elements that were asked about."""
         once = AsyncRetryStrategy.no_restart()
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, once, _ORDERED)
-        return _applied(data_stream, descriptor, output_type, "ordered_wait")
+        return _applied(data_stream, descriptor, output_type)
 
     @staticmethod
     def ordered_wait_with_retry(
         data_stream: DataStream,
         async_function: AsyncFunction,
-        timeout: Timeout,
+        timeout: LengthOfTime,
         async_retry_strategy: AsyncRetryStrategy,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Emit results in the order of the elements; attempts that fail are repeated as the strategy says."""
         descriptor = AsyncFunctionDescriptor(async_function, timeout, capacity, async_retry_strategy, _ORDERED)
-        return _applied(data_stream, descriptor, output_type, "ordered_wait_with_retry")
+        return _applied(data_stream, descriptor, output_type)
 
 
 def _applied(
-    stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None, method: str
+    stream: DataStream, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None
 ) -> DataStream:
-    check_instance(stream, DataStream, method)
-    _check_function(descriptor.async_function, method)
-    check_instance(descriptor.async_retry_strategy, AsyncRetryStrategy, method)
+    _check_function(descriptor.async_function)
     at_least("capacity", descriptor.capacity, 1)
     timeout = to_millis(descriptor.timeout)
     if timeout <= 0:
@@ -94,10 +92,7 @@ def _applied(
     return stream._then("Async Wait", AsyncWaitOperator(descriptor, output_type), output_type)
 
 
-def _check_function(function: Any, method: str) -> None:
-    if isinstance(function, type) and issubclass(function, AsyncFunction):
-        raise TypeError(f"{method} takes an object, not the class {function.__name__}: write {function.__name__}()")
-    check_instance(function, AsyncFunction, method)
+def _check_function(function: Any) -> None:
     name = type(function).__name__
     taken = required_parameters(function.async_invoke)
     if taken not in (1, 2):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.data_stream import DataStream, check_instance, produced_type
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.errors import UnsupportedOperation
 from penstock.graph.transformations import StreamRef, Transformation
@@ -19,6 +20,7 @@ from penstock.runtime.functions.process import (
     KeySelector,
 )
 from penstock.vocabulary.functions.element_functions import CoFlatMapFunction, CoMapFunction
+from penstock.vocabulary.functions.key_selectors import Key
 from penstock.vocabulary.functions.process_functions import (
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -28,6 +30,7 @@ from penstock.vocabulary.functions.process_functions import (
 from penstock.vocabulary.state.descriptors import MapStateDescriptor
 
 
+@check_arguments
 class ConnectedStreams:
     """Two streams, of one type each, that meet in a function, and share its state if both are keyed."""
 
@@ -38,7 +41,7 @@ class ConnectedStreams:
         self.stream2 = stream2
 
     def key_by(
-        self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
+        self, key_selector1: Key, key_selector2: Key, key_type: TypeInformation | None = None
     ) -> ConnectedStreams:
         """Partition both streams by key, so that elements with equal keys share state."""
         return ConnectedStreams(
@@ -47,20 +50,20 @@ class ConnectedStreams:
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """map1 for records of the first stream, map2 for those of the second."""
-        check_instance(func, CoMapFunction, "map on connected streams")
         return self._then("Co-Map", CoMapOperator(func, ("map1", "map2"), output_type, self._selectors()), output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """flat_map1 for records of the first stream, flat_map2 for those of the second."""
-        check_instance(func, CoFlatMapFunction, "flat_map on connected streams")
         operator = CoFlatMapOperator(func, ("flat_map1", "flat_map2"), output_type, self._selectors())
         return self._then("Co-Flat Map", operator, output_type)
 
-    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
         """process_element1 and process_element2, with timers if both streams are keyed."""
         kind = KeyedCoProcessFunction if self._selectors() else CoProcessFunction
         if not isinstance(func, CoProcessFunction):
-            check_instance(func, kind, "process on these connected streams")
+            check_instance(func, kind, "ConnectedStreams.process without keys", "func")
         methods = ("process_element1", "process_element2")
         return self._then("Co-Process", CoProcessOperator(func, methods, output_type, self._selectors()), output_type)
 
@@ -73,16 +76,16 @@ class ConnectedStreams:
         return joined_operator(self.stream1, self.stream2, name, operator, type_info)
 
 
+@check_arguments
 class BroadcastStream:
     """A stream of which every subtask gets a copy, to fill broadcast state."""
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[MapStateDescriptor]) -> None:
-        for descriptor in broadcast_state_descriptors:
-            check_instance(descriptor, MapStateDescriptor, "broadcast")
         self.input_stream = input_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
 
 
+@check_arguments
 class BroadcastConnectedStream:
     """A stream, keyed or not, beside a broadcast one."""
 
@@ -96,15 +99,19 @@ class BroadcastConnectedStream:
         self.broadcast_stream = broadcast_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
 
-    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self,
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
         """process_element for the stream, process_broadcast_element for what is broadcast."""
         stream = self.non_broadcast_stream
         selector: Callable[[Any], Any] | None = None
         if isinstance(stream, KeyedStream):
             selector = stream._selector
-            check_instance(func, KeyedBroadcastProcessFunction, "process of a keyed stream beside a broadcast one")
+            check_instance(func, KeyedBroadcastProcessFunction, "BroadcastConnectedStream.process with keys", "func")
         else:
-            check_instance(func, BroadcastProcessFunction, "process beside a broadcast stream")
+            check_instance(func, BroadcastProcessFunction, "BroadcastConnectedStream.process without keys", "func")
         operator = BroadcastProcessOperator(func, output_type, selector)
         return joined_operator(stream, self.broadcast_stream.input_stream, "Broadcast Process", operator, output_type)
 
@@ -113,6 +120,8 @@ def joined_operator(
     first: DataStream, second: DataStream, name: str, operator: Operator, type_info: TypeInformation | None
 ) -> DataStream:
     environment = first._environment
+    if type_info is None and (type_info := produced_type(getattr(operator, "function", None))) is not None:
+        operator.output_type = type_info
     node = environment._add(Transformation(name, operator, [first._input_refs(), second._input_refs()]))
     return DataStream(environment, [StreamRef(node)], type_info)
 

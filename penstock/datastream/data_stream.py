@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import check_arguments, invalid_argument, is_function
 from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
+from penstock.common.python_types import type_of_class
+from penstock.common.time import LengthOfTime
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import Sink, SupportsPreprocessing
@@ -23,16 +26,18 @@ from penstock.runtime.functions.process import ProcessOperator
 from penstock.runtime.functions.projection import Projection
 from penstock.runtime.sinks.committing import CommittingSink
 from penstock.runtime.sinks.sink_operators import DiscardingSink, FunctionSink, PrintSink
+from penstock.vocabulary.functions.collectors import required_parameters, with_collector
 from penstock.vocabulary.functions.element_functions import (
     FilterBatchesFunction,
     FilterFunction,
     FlatMapFunction,
-    Function,
     MapBatchesFunction,
     MapFunction,
     OutputSelector,
     Partitioner,
+    ResultTypeQueryable,
 )
+from penstock.vocabulary.functions.key_selectors import Key
 from penstock.vocabulary.functions.key_selectors import key_selector as as_key_selector
 from penstock.vocabulary.functions.process_functions import ProcessFunction
 from penstock.vocabulary.functions.source_functions import SinkFunction
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     from penstock.datastream.windowed_stream import AllWindowedStream
 
 
+@check_arguments
 class Settings:
     """The settings of a stream's operator, shared by streams and sinks."""
 
@@ -116,6 +122,7 @@ class Settings:
         return self
 
 
+@check_arguments
 class DataStream(Settings):
     """A stream of records of one type."""
 
@@ -150,7 +157,6 @@ class DataStream(Settings):
 
     def returns(self, type_info: TypeInformation) -> DataStream:
         """Declare the type of what the operator emits, if its method was given none; values are checked against it."""
-        check_instance(type_info, TypeInformation, "returns")
         self._node.operator.output_type = type_info
         self._type = type_info
         return self
@@ -180,26 +186,28 @@ class DataStream(Settings):
     # --- one record at a time ---
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None) -> DataStream:
         """Turn each record into exactly one other."""
-        check_function(func, MapFunction, "map")
         return self._then("Map", MapOperator(func, output_type, self._keys_for(func)), output_type)
 
     def flat_map(
         self, func: FlatMapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Turn each record into any number: `func` yields them, returns an iterable or returns None."""
-        check_function(func, FlatMapFunction, "flat_map")
+        """Turn each record into any number: `func` yields them, returns an iterable or returns None.
+
+        It may also take a collector: `func(value, out)`.
+        """
+        if not isinstance(func, FlatMapFunction) and required_parameters(func) == 2:
+            func = with_collector(func, 1)
         return self._then("Flat Map", FlatMapOperator(func, output_type, self._keys_for(func)), output_type)
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
         """Keep the records for which `func` is true."""
-        check_function(func, FilterFunction, "filter")
         return self._then("Filter", FilterOperator(func, None, self._keys_for(func)), self._type)
 
     # --- a batch of records at a time ---
     def map_batches(
         self,
         func: MapBatchesFunction | Callable[[Any], Any],
-        output_type: TypeInformation | None = None,
+        output_type: RowTypeInfo | None = None,
         *,
         as_pandas: bool = False,
         event_time: str | None = None,
@@ -210,9 +218,6 @@ class DataStream(Settings):
         with as many rows as the batch keep their timestamps, row by row; otherwise all get the latest of the batch.
         `event_time` names one more column, in which timestamps are given to `func` and taken from its results.
         """
-        check_function(func, MapBatchesFunction, "map_batches")
-        if output_type is not None and not isinstance(output_type, RowTypeInfo):
-            raise TypeError(f"map_batches makes rows: its output_type is a Types.ROW_NAMED, not {output_type!r}")
         form = BatchForm(self._type, as_pandas, event_time)
         return self._then("Map Batches", MapBatchesOperator(func, form, output_type), output_type)
 
@@ -227,13 +232,11 @@ class DataStream(Settings):
 
         The batch is what `map_batches` would give. Rows keep their timestamps.
         """
-        check_function(func, FilterBatchesFunction, "filter_batches")
         form = BatchForm(self._type, as_pandas, event_time)
         return self._then("Filter Batches", FilterBatchesOperator(func, form), self._type)
 
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
         """The most general operator: records, timestamps, side outputs."""
-        check_instance(func, ProcessFunction, "process")
         return self._then("Process", ProcessOperator(func, output_type), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
@@ -243,35 +246,34 @@ class DataStream(Settings):
         projection = Projection(field_indexes, self._type)
         return self._then("Projection", MapOperator(projection, projection.output_type), projection.output_type)
 
-    def split(self, output_selector: OutputSelector | Callable[[Any], Sequence[str]]) -> SplitStream:
+    def split(self, output_selector: OutputSelector | Callable[[Any], str | Sequence[str]]) -> SplitStream:
         """Name the outputs to which each record belongs; `select` reads them."""
-        check_function(output_selector, OutputSelector, "split")
         stream = self._then("Split", SplitOperator(output_selector), self._type)
         return SplitStream(self._environment, stream._refs, self._type)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What this operator emitted to a side output."""
-        check_instance(output_tag, OutputTag, "get_side_output")
         ref = StreamRef(self._node, output_tag.tag_id)
         return DataStream(self._environment, [ref], output_tag.type_info)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> DataStream:
-        """Give records their event time and the stream its watermarks."""
-        strategy = (
-            watermark_strategy.to_strategy() if hasattr(watermark_strategy, "to_strategy") else watermark_strategy
-        )
-        check_instance(strategy, WatermarkStrategy, "assign_timestamps_and_watermarks")
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records their event time and the stream its watermarks: a strategy, or an assigner of Flink 1.x."""
+        strategy = watermark_strategy
         stream = self._then("Timestamps/Watermarks", TimestampsAndWatermarksOperator(strategy), self._type)
         if strategy.alignment is not None:
             stream._node.alignment = (strategy.alignment.group, strategy.alignment.max_drift_ms)
         return stream
+
+    def assign_ascending_timestamps(self, extractor: Callable[[Any], int]) -> DataStream:
+        """The Flink 1.x spelling for timestamps that never go back: `extractor` returns the time of a record."""
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(extractor)
+        return self.assign_timestamps_and_watermarks(strategy)
 
     # --- several streams ---
     def union(self, *streams: DataStream) -> DataStream:
         """All records of this and other streams of the same type, in no particular order between them."""
         refs = list(self._refs)
         for stream in streams:
-            check_instance(stream, DataStream, "union")
             if stream._environment is not self._environment:
                 raise UnsupportedOperation("streams of different environments cannot be joined into one job")
             refs.extend(stream._refs)
@@ -283,7 +285,6 @@ class DataStream(Settings):
 
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
-        check_instance(ds, DataStream, "connect")
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
@@ -307,7 +308,7 @@ class DataStream(Settings):
         plain = self._origin if isinstance(self, KeyedStream) else self
         return AllWindowedStream(KeyedStream(plain, one_key), window_assigner)
 
-    def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream:
+    def time_window_all(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> AllWindowedStream:
         """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
         return self.window_all(time_assigner(self._environment, size, slide))
 
@@ -315,15 +316,15 @@ class DataStream(Settings):
         """Windows of `size` records, which start every `slide` records."""
         return self.window_all(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+    def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
         """Partition by a key: a function, a KeySelector, a field position, name or path, or several of these."""
         from penstock.datastream.keyed_stream import KeyedStream
 
-        keys = [key_selector, *more]
-        if key_type is not None and not isinstance(key_type, TypeInformation):
-            keys.insert(1, key_type)
-            key_type = None
-        return KeyedStream(self, as_key_selector(*keys), key_type)
+        if key_type is None or isinstance(key_type, TypeInformation):
+            return KeyedStream(self, as_key_selector(key_selector, *more), key_type)
+        if (declared := type_of_class(key_type)) is not None:
+            return KeyedStream(self, as_key_selector(key_selector, *more), declared)
+        return KeyedStream(self, as_key_selector(key_selector, key_type, *more))
 
     # --- how records are distributed ---
     def shuffle(self) -> DataStream:
@@ -359,9 +360,8 @@ class DataStream(Settings):
             return stream
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
-    def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Any) -> DataStream:
+    def partition_custom(self, partitioner: Partitioner | Callable[[Any, int], int], key_selector: Key) -> DataStream:
         """Send each record to the subtask that partitioner(key, number of subtasks) chooses."""
-        check_function(partitioner, Partitioner, "partition_custom")
         return self._partitioned(Custom(partitioner, as_key_selector(key_selector)))
 
     # --- the end of a stream ---
@@ -377,16 +377,20 @@ class DataStream(Settings):
             return self.sink_to(sink_func)
         if isinstance(sink_func, TwoPhaseCommitSinkFunction):
             return self.sink_to(as_sink(sink_func))
-        check_function(sink_func, SinkFunction, "add_sink")
         return self._sink("Sink", FunctionSink(sink_func, None, self._keys_for(sink_func)))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write to a sink connector."""
-        check_instance(sink, Sink, "sink_to")
         stream = self
         if isinstance(sink, SupportsPreprocessing) and (transformer := sink.get_transformer()) is not None:
             stream = transformer.apply(self)
         return stream._sink("Sink", CommittingSink(sink, stream._type), kind="committing sink")
+
+    def transform(self, operator_name: str, operator: Sink) -> DataStreamSink:
+        """The Flink 1.x way to give a write-ahead sink its name. Functions are applied with process() and its kin."""
+        sink = self.sink_to(operator)
+        sink.name(operator_name)
+        return sink
 
     def discard(self) -> DataStreamSink:
         """Read the stream and keep nothing, to run it for its side effects or to measure it."""
@@ -406,6 +410,8 @@ class DataStream(Settings):
         return self._refs
 
     def _then(self, name: str, operator: Operator, type_info: TypeInformation | None) -> DataStream:
+        if type_info is None and (type_info := produced_type(getattr(operator, "function", None))) is not None:
+            operator.output_type = type_info
         node = self._environment._add(Transformation(name, operator, [self._input_refs()]))
         return DataStream(self._environment, [StreamRef(node)], type_info)
 
@@ -418,17 +424,19 @@ class DataStream(Settings):
         return DataStream(self._environment, refs, self._type)
 
 
+@check_arguments
 class SplitStream(DataStream):
     """A stream whose records have named outputs."""
 
     def select(self, *output_names: str) -> DataStream:
-        """The records that belong to any of the named outputs; a record comes once for each of its outputs."""
+        """The records that belong to any of the named outputs, each of them once."""
         if not output_names:
             raise ValueError("select needs at least one output name")
-        refs = [StreamRef(self._node, name) for name in output_names]
-        return DataStream(self._environment, refs, self._type)
+        ref = StreamRef(self._node, self._node.operator.add_selection(output_names))
+        return DataStream(self._environment, [ref], self._type)
 
 
+@check_arguments
 class DataStreamSink(Settings):
     """The end of a stream."""
 
@@ -436,7 +444,23 @@ class DataStreamSink(Settings):
         self._node = node
 
 
-def time_assigner(environment: StreamExecutionEnvironment, size: Any, slide: Any) -> WindowAssigner[Any, Any]:
+def produced_type(function: Any) -> TypeInformation | None:
+    """The type of the results of a function that says so itself."""
+    if not isinstance(function, ResultTypeQueryable):
+        return None
+    produced = function.get_produced_type()
+    declared = type_of_class(produced)
+    if declared is None:
+        raise TypeError(
+            f"get_produced_type of {type(function).__name__} must return a TypeInformation such as Types.INT(), "
+            f"not {produced!r}"
+        )
+    return declared
+
+
+def time_assigner(
+    environment: StreamExecutionEnvironment, size: LengthOfTime, slide: LengthOfTime | None
+) -> WindowAssigner[Any, Any]:
     """The assigner of time_window: by processing time if the environment's time characteristic says so."""
     if environment.get_stream_time_characteristic() is TimeCharacteristic.ProcessingTime:
         if slide is None:
@@ -445,18 +469,16 @@ def time_assigner(environment: StreamExecutionEnvironment, size: Any, slide: Any
     return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
 
 
-def check_function(func: Any, kind: type, method: str) -> None:
-    """Refuse what is neither the function class of a method nor a plain callable."""
-    if isinstance(func, type) and issubclass(func, Function):
-        raise TypeError(f"{method} takes an object, not the class {func.__name__}: write {func.__name__}()")
-    if not (isinstance(func, kind) or (callable(func) and not isinstance(func, Function))):
-        raise TypeError(f"{method} takes a {kind.__name__} or a function, not {func!r}")
+def check_function(func: Any, kind: type, method: str, argument: str) -> None:
+    """Refuse what is neither the function class that a stream needs nor a plain callable."""
+    if not (isinstance(func, kind) or is_function(func)):
+        raise invalid_argument(method, argument, func, f"a {kind.__name__} or a function", (kind,))
 
 
-def check_instance(value: Any, kind: type, method: str) -> None:
-    """Refuse what is not of the class that a method needs."""
+def check_instance(value: Any, kind: type, method: str, argument: str) -> None:
+    """Refuse what is not of the class that a stream needs."""
     if not isinstance(value, kind):
-        raise TypeError(f"{method} takes a {kind.__name__}, not {value!r}")
+        raise invalid_argument(method, argument, value, f"a {kind.__name__}", (kind,))
 
 
 # The other stream classes, at home in modules of their own, are reachable here as in PyFlink.

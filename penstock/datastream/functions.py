@@ -16,6 +16,7 @@ from penstock.vocabulary.functions.checkpointed_functions import (
     FunctionSnapshotContext,
     ListCheckpointed,
 )
+from penstock.vocabulary.functions.collectors import Collector
 from penstock.vocabulary.functions.contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
 from penstock.vocabulary.functions.element_functions import (
     AggregateFunction,
@@ -26,6 +27,7 @@ from penstock.vocabulary.functions.element_functions import (
     FilterFunction,
     FlatJoinFunction,
     FlatMapFunction,
+    FoldFunction,
     Function,
     JoinFunction,
     KeySelector,
@@ -94,11 +96,13 @@ __all__ = [
     "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "Collector",
     "DistributedCache",
     "FilterBatchesFunction",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
+    "FoldFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",

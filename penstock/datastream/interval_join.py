@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from penstock.common.time import to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connected_streams import joined_operator
-from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.data_stream import DataStream
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.errors import UnsupportedOperation
 from penstock.runtime.windows.joins import IntervalJoinOperator, IntervalSpec
@@ -16,20 +16,22 @@ from penstock.vocabulary.functions.process_functions import ProcessJoinFunction
 from penstock.vocabulary.output_tag import OutputTag
 
 
+@check_arguments
 class IntervalJoin:
     """Two keyed streams; next, `between` says how far apart in event time matching elements may be."""
 
-    def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
+    def __init__(self, left: KeyedStream, right: DataStream) -> None:
         if not isinstance(right, KeyedStream):
             raise UnsupportedOperation("an interval join needs two keyed streams: call key_by on the other one too")
         self._left = left
         self._right = right
 
-    def between(self, lower_bound: Any, upper_bound: Any) -> IntervalJoined:
+    def between(self, lower_bound: LengthOfTime, upper_bound: LengthOfTime) -> IntervalJoined:
         """left.timestamp + lower_bound ≤ right.timestamp ≤ left.timestamp + upper_bound, both included."""
         return IntervalJoined(self._left, self._right, IntervalSpec(to_millis(lower_bound), to_millis(upper_bound)))
 
 
+@check_arguments
 class IntervalJoined:
     """An interval join with its bounds."""
 
@@ -48,19 +50,16 @@ class IntervalJoined:
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
         """Late elements of the left stream go to a side output instead of being dropped."""
-        check_instance(output_tag, OutputTag, "side_output_left_late_data")
         return IntervalJoined(self._left, self._right, replace(self._spec, left_late=output_tag))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
         """Late elements of the right stream go to a side output instead of being dropped."""
-        check_instance(output_tag, OutputTag, "side_output_right_late_data")
         return IntervalJoined(self._left, self._right, replace(self._spec, right_late=output_tag))
 
     def process(
         self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """process_element(left, right, ctx) for every pair within the bounds."""
-        check_instance(process_join_function, ProcessJoinFunction, "process of an interval join")
         spec = self._spec.inclusive()
         if spec.lower > spec.upper:
             raise ValueError(f"the lower bound of the join ({spec.lower} ms) is above the upper ({spec.upper} ms)")

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.absent import absent_object
 from penstock.common.configuration import Configuration
 from penstock.java_gateway import ADVICE
+from penstock.launch.effective_options import effective_options
 from penstock.launch.environment_settings import EnvironmentSettings
 
 
@@ -26,7 +27,7 @@ class JavaConfiguration(Configuration):
     """A Configuration that is written through to its environment, with Java's spelling beside Python's."""
 
     def __init__(self, settings: EnvironmentSettings) -> None:
-        super().__init__(settings.given)
+        super().__init__(effective_options(settings))
         self.follow(lambda key, value: settings.read(Configuration.from_dict({key: value})))
 
     def __getattr__(self, name: str) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_function
+from penstock.datastream.data_stream import DataStream
 from penstock.datastream.keyed_stream import KeyedStream
 from penstock.datastream.windowed_stream import WindowedStream
 from penstock.errors import UnsupportedOperation
@@ -15,29 +17,33 @@ from penstock.runtime.windows.joins import CoGroupEvaluation, JoinEvaluation, Ta
 from penstock.runtime.windows.pane_contents import Buffered
 from penstock.runtime.windows.window_evaluation import Evaluation
 from penstock.vocabulary.functions.element_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from penstock.vocabulary.functions.key_selectors import Key
 from penstock.vocabulary.functions.key_selectors import key_selector as as_key_selector
 from penstock.vocabulary.output_tag import OutputTag
 from penstock.vocabulary.windows.evictors import Evictor
 from penstock.vocabulary.windows.windows import Trigger, WindowAssigner
 
 
+@check_arguments
 class JoinedStreams:
     """`a.join(b)`: next, `where` says the key of the first stream."""
 
     def __init__(self, first: DataStream, second: DataStream) -> None:
         self._streams = (first, second)
 
-    def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
+    def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
         return Where(self._streams, as_key_selector(key_selector), key_type, JoinWindow)
 
 
+@check_arguments
 class CoGroupedStreams(JoinedStreams):
     """`a.co_group(b)`: next, `where` says the key of the first stream."""
 
-    def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
+    def where(self, key_selector: Key, key_type: TypeInformation | None = None) -> Where:
         return Where(self._streams, as_key_selector(key_selector), key_type, CoGroupWindow)
 
 
+@check_arguments
 class Where:
     """A join whose first key is known; next, `equal_to` says the key of the second stream."""
 
@@ -53,7 +59,7 @@ class Where:
         self._key_type = key_type
         self._windowed = windowed
 
-    def equal_to(self, key_selector: Any, key_type: TypeInformation | None = None) -> EqualTo:
+    def equal_to(self, key_selector: Key, key_type: TypeInformation | None = None) -> EqualTo:
         if self._key_type is not None and key_type is not None and self._key_type != key_type:
             raise UnsupportedOperation(
                 f"the keys of a join must be of one type, and {self._key_type} is never equal to {key_type}"
@@ -61,6 +67,7 @@ class Where:
         return EqualTo(self._streams, (self._selector, as_key_selector(key_selector)), self._windowed)
 
 
+@check_arguments
 class EqualTo:
     """A join whose keys are known; next, `window` says in which windows elements are matched."""
 
@@ -82,6 +89,7 @@ class EqualTo:
         return self._windowed(WindowedStream(keyed, window_assigner))
 
 
+@check_arguments
 class _MatchWindow:
     """Two streams in windows; the settings are those of any window."""
 
@@ -97,7 +105,7 @@ class _MatchWindow:
         self._windowed.evictor(evictor)
         return self
 
-    def allowed_lateness(self, time_ms: Any) -> Any:
+    def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
         self._windowed.allowed_lateness(time_ms)
         return self
 
@@ -110,6 +118,7 @@ class _MatchWindow:
         return self._windowed._then(name, Buffered(), evaluation, output_type)
 
 
+@check_arguments
 class JoinWindow(_MatchWindow):
     """Every pair of elements with equal keys in a common window."""
 
@@ -119,11 +128,10 @@ class JoinWindow(_MatchWindow):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """function(left, right) for every pair: one result from a JoinFunction, any number from a FlatJoinFunction."""
-        if not isinstance(function, FlatJoinFunction):
-            check_function(function, JoinFunction, "apply on a join")
         return self._apply("Window Join", JoinEvaluation(function), output_type)
 
 
+@check_arguments
 class CoGroupWindow(_MatchWindow):
     """All elements of both sides with one key in a common window, also where one side has none."""
 
@@ -133,7 +141,6 @@ class CoGroupWindow(_MatchWindow):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """function(lefts, rights) yields any number of results."""
-        check_function(function, CoGroupFunction, "apply on a co-group")
         return self._apply("Window Co-Group", CoGroupEvaluation(function), output_type)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_function, check_instance, time_assigner
+from penstock.datastream.data_stream import DataStream, time_assigner
 from penstock.datastream.queryable_state_stream import QueryableStateStream, queryable_descriptor
 from penstock.errors import UnsupportedOperation
 from penstock.graph.partitioning import ByKey, Partitioning
@@ -17,7 +20,9 @@ from penstock.runtime.functions.process import ProcessOperator
 from penstock.runtime.functions.queryable_sink import QueryableStateSink
 from penstock.runtime.functions.rolling import Accumulate, Choose, Field, ReduceOperator, add
 from penstock.runtime.functions.with_state import FilterWithState, FlatMapWithState, MapWithState
-from penstock.vocabulary.functions.element_functions import Function, ReduceFunction
+from penstock.vocabulary.functions.element_functions import FoldFunction, Function, ReduceFunction
+from penstock.vocabulary.functions.folding import FoldAggregate, RollingFold
+from penstock.vocabulary.functions.key_selectors import Key
 from penstock.vocabulary.functions.process_functions import KeyedProcessFunction, ProcessFunction
 from penstock.vocabulary.state.descriptors import StateDescriptor
 from penstock.vocabulary.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.datastream.windowed_stream import WindowedStream
 
 
+@check_arguments
+@check_arguments
 class FoldsFields(ABC):
     """Aggregations of one field, over the records of a key so far or over those of a window."""
 
@@ -57,6 +64,7 @@ class FoldsFields(ABC):
         return self._folded("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
 
 
+@check_arguments
 class KeyedStream(DataStream, FoldsFields):
     """Records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
 
@@ -83,33 +91,39 @@ class KeyedStream(DataStream, FoldsFields):
         return self._key_type
 
     # --- functions with state per key ---
-    def process(self, func: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
         """State, timers, side outputs: the most general operator on keys."""
-        if not isinstance(func, ProcessFunction):
-            check_instance(func, KeyedProcessFunction, "process on a keyed stream")
         return self._then("Keyed Process", ProcessOperator(func, output_type, self._selector), output_type)
 
     def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
         """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
-        check_function(func, ReduceFunction, "reduce")
         return self._then("Keyed Reduce", ReduceOperator(func, None, self._selector), self._type)
 
     def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
         """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
-        check_function(func, Function, "map_with_state")
         return self._then("Map With State", MapWithState(func, output_type, self._selector), output_type)
 
     def flat_map_with_state(
         self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
         """func(value, state) returns (iterable of results, new state)."""
-        check_function(func, Function, "flat_map_with_state")
         return self._then("Flat Map With State", FlatMapWithState(func, output_type, self._selector), output_type)
 
     def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
         """func(value, state) returns (whether to keep the value, new state)."""
-        check_function(func, Function, "filter_with_state")
         return self._then("Filter With State", FilterWithState(func, None, self._selector), self._type)
+
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The Flink 1.x way to fold: each record gives fold_function(accumulator, record), from `initial_value` on."""
+        rolling = RollingFold(FoldAggregate(initial_value, fold_function))
+        return self._then("Keyed Fold", MapWithState(rolling, output_type, self._selector), output_type)
 
     # --- for clients outside the job ---
     def as_queryable_state(
@@ -134,10 +148,10 @@ class KeyedStream(DataStream, FoldsFields):
         others = [stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams]
         return self._origin.union(*others)
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: Any) -> KeyedStream:
+    def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
         return self._origin.key_by(key_selector, key_type, *more)
 
-    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+    def interval_join(self, other_stream: DataStream) -> IntervalJoin:
         """Join with elements of another keyed stream that are near in event time."""
         from penstock.datastream.interval_join import IntervalJoin
 
@@ -150,7 +164,7 @@ class KeyedStream(DataStream, FoldsFields):
 
         return WindowedStream(self, window_assigner)
 
-    def time_window(self, size: Any, slide: Any = None) -> WindowedStream:
+    def time_window(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> WindowedStream:
         """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
         return self.window(time_assigner(self._environment, size, slide))
 
@@ -174,3 +188,32 @@ class KeyedStream(DataStream, FoldsFields):
 
 
 __all__ = ["KeyedStream"]
+
+
+def _refuse(setting: str) -> Callable[..., NoReturn]:
+    """A method that says why a keyed stream has no such setting. It has the parameters of the setting."""
+
+    @wraps(getattr(DataStream, setting))
+    def refuse(self: KeyedStream, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedOperation(
+            f"{setting}() has no meaning for a keyed stream, which is not an operator: call it before key_by, on "
+            f"'{self._node.name}', or on the operator behind key_by"
+        )
+
+    return refuse
+
+
+for _setting in (
+    "name",
+    "get_name",
+    "uid",
+    "set_uid_hash",
+    "set_parallelism",
+    "set_max_parallelism",
+    "force_non_parallel",
+    "set_buffer_timeout",
+    "start_new_chain",
+    "disable_chaining",
+    "slot_sharing_group",
+):
+    setattr(KeyedStream, _setting, _refuse(_setting))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
+from penstock.arguments import check_arguments
 from penstock.cep.compiler import compiled
 from penstock.cep.dynamic import DynamicPatternOperator
 from penstock.cep.functions import (
@@ -28,31 +30,33 @@ from penstock.datastream.windowed_stream import one_key
 from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.vocabulary.output_tag import OutputTag
 
+Comparator: TypeAlias = EventComparator | Callable[[Any, Any], int]
 
+
+@check_arguments
 class CEP:
     """Where patterns meet streams."""
 
     @staticmethod
-    def pattern(input: DataStream, pattern: Pattern, comparator: Any = None) -> PatternStream:
+    def pattern(input: DataStream, pattern: Pattern, comparator: Comparator | None = None) -> PatternStream:
         """Look for a pattern in a stream: for each key apart, or without keys in the whole of it, in one subtask.
 
         A comparator, an EventComparator or a function of two events, orders events that have the same timestamp.
         """
-        return PatternStream(input, _checked(input, pattern, comparator, "CEP.pattern"))
+        return PatternStream(input, _spec(pattern, comparator))
 
     @staticmethod
     def dynamic_pattern(
-        input: DataStream, pattern: Pattern, updates: DataStream, comparator: Any = None
+        input: DataStream, pattern: Pattern, updates: DataStream, comparator: Comparator | None = None
     ) -> PatternStream:
         """Look for a pattern until the other stream brings the next one: a text, or a PatternUpdate.
 
         Every subtask gets every update. It counts for events that are matched after it has arrived.
         """
-        spec = _checked(input, pattern, comparator, "CEP.dynamic_pattern")
-        check_instance(updates, DataStream, "CEP.dynamic_pattern")
-        return PatternStream(input, spec, updates)
+        return PatternStream(input, _spec(pattern, comparator), updates)
 
 
+@check_arguments
 class PatternStream:
     """A pattern on a stream. Its methods leave it as it is and return what comes of it."""
 
@@ -71,14 +75,12 @@ class PatternStream:
 
     def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
         """Send events that arrive behind the watermark to a side output instead of dropping them."""
-        check_instance(late_data_output_tag, OutputTag, "side_output_late_data")
         return PatternStream(self._stream, replace(self._spec, late_tag=late_data_output_tag), self._updates)
 
     def process(
         self, pattern_process_function: PatternProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Every match for a PatternProcessFunction; if it is also a TimedOutPartialMatchHandler, timeouts too."""
-        check_instance(pattern_process_function, PatternProcessFunction, "process on a pattern stream")
         return self._then("Pattern Process", pattern_process_function, output_type)
 
     def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
@@ -116,11 +118,7 @@ class _NoDelay(WatermarkGenerator):
 _TIMELESS = WatermarkStrategy.for_generator(lambda _: _NoDelay())
 
 
-def _checked(input: DataStream, pattern: Pattern, comparator: Any, method: str) -> PatternSpec:
-    check_instance(input, DataStream, method)
-    check_instance(pattern, Pattern, method)
-    if comparator is not None and not isinstance(comparator, EventComparator) and not callable(comparator):
-        raise TypeError(f"{method} takes an EventComparator or a function of two events, not {comparator!r}")
+def _spec(pattern: Pattern, comparator: Comparator | None) -> PatternSpec:
     compiled(pattern)
     return PatternSpec(pattern, comparator=comparator)
 
@@ -128,7 +126,7 @@ def _checked(input: DataStream, pattern: Pattern, comparator: Any, method: str) 
 def _selecting(method: str, functions: tuple[Any, ...], kinds: tuple[type, type], flat: bool) -> Selecting:
     select_kind, timeout_kind = kinds
     if len(functions) == 1:
-        check_function(functions[0], select_kind, method)
+        check_function(functions[0], select_kind, f"PatternStream.{method}", "functions")
         return Selecting(functions[0], flat)
     if len(functions) != 3:
         raise TypeError(
@@ -136,9 +134,9 @@ def _selecting(method: str, functions: tuple[Any, ...], kinds: tuple[type, type]
             "arguments"
         )
     tag, on_timeout, on_match = functions
-    check_instance(tag, OutputTag, method)
-    check_function(on_timeout, timeout_kind, method)
-    check_function(on_match, select_kind, method)
+    check_instance(tag, OutputTag, f"PatternStream.{method}", "functions")
+    check_function(on_timeout, timeout_kind, f"PatternStream.{method}", "functions")
+    check_function(on_match, select_kind, f"PatternStream.{method}", "functions")
     return SelectingWithTimeouts(on_match, flat, tag, on_timeout)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import Settings
 from penstock.errors import UnsupportedOperation
@@ -12,6 +13,7 @@ from penstock.graph.transformations import Transformation
 from penstock.vocabulary.state.descriptors import MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 
 
+@check_arguments
 class QueryableStateStream(Settings):
     """What `as_queryable_state` returns: under which name, and as what, the state is found."""
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job import JobClient, JobExecutionResult
@@ -17,7 +18,7 @@ from penstock.connectors.base import BadRecords, Source
 from penstock.connectors.number_seq import NumberSequenceSource
 from penstock.connectors.socket import SocketTextSource
 from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
-from penstock.datastream.data_stream import DataStream, check_instance
+from penstock.datastream.data_stream import DataStream, produced_type
 from penstock.datastream.java_environment import JavaEnvironment
 from penstock.errors import UnsupportedOperation
 from penstock.formats.avro import AvroInputFormat
@@ -28,7 +29,8 @@ from penstock.graph.plan import Plan
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.launch import submission
 from penstock.launch.collecting import CloseableIterator
-from penstock.launch.environment_settings import EnvironmentSettings, default_parallelism
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.launch.options import default_parallelism
 from penstock.launch.python_dependencies import PythonDependencies
 from penstock.runtime.core.watermarks import IngestionTimeOperator
 from penstock.runtime.sinks.sink_operators import CollectSink
@@ -46,6 +48,7 @@ from penstock.vocabulary.slot_sharing_group import SlotSharingGroup
 from penstock.vocabulary.time_characteristic import TimeCharacteristic
 
 
+@check_arguments
 class StreamExecutionEnvironment:
     """Holds a program while it is written, and runs it on Spark."""
 
@@ -83,13 +86,25 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def create_remote_environment(
-        host: str, port: int | None = None, parallelism: int | None = None, configuration: Configuration | None = None
+        host: str,
+        port: int | None = None,
+        parallelism: int | str | None = None,
+        configuration: Configuration | str | None = None,
+        *jar_files: str,
     ) -> StreamExecutionEnvironment:
-        """On a Spark cluster: a master URL such as 'spark://host:7077', 'yarn' or 'k8s://…', or a host and a port."""
+        """On a Spark cluster: a master URL such as 'spark://host:7077', 'yarn' or 'k8s://…', or a host and a port.
+
+        Jars, which Java's method takes after the port or the parallelism, have no effect.
+        """
+        jars = [text for text in (parallelism, configuration) if isinstance(text, str)]
+        parallelism = parallelism if isinstance(parallelism, int) else None
+        configuration = configuration if isinstance(configuration, Configuration) else None
         environment = StreamExecutionEnvironment(configuration)
         environment._settings.master = host if port is None else f"spark://{host}:{port}"
         if parallelism is not None:
             environment.set_parallelism(parallelism)
+        if jars or jar_files:
+            environment.add_jars(*jars, *jar_files)
         return environment
 
     @staticmethod
@@ -168,9 +183,12 @@ class StreamExecutionEnvironment:
 
     # --- checkpoints and recovery ---
     def enable_checkpointing(
-        self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
+        self, interval: int, mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE, force: bool = False
     ) -> StreamExecutionEnvironment:
-        """Take a checkpoint every `interval` milliseconds, from which the job recovers after a failure."""
+        """Take a checkpoint every `interval` milliseconds, from which the job recovers after a failure.
+
+        `force` is for the iterations of Flink 1.x, which do not exist here.
+        """
         self._settings.checkpoints.set_checkpoint_interval(interval)
         self._settings.checkpoints.set_checkpointing_mode(mode)
         return self
@@ -193,8 +211,12 @@ class StreamExecutionEnvironment:
     def is_force_unaligned_checkpoints(self) -> bool:
         return self._settings.checkpoints.is_force_unaligned_checkpoints()
 
-    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        self._settings.state_backend = state_backend
+    def set_state_backend(self, state_backend: StateBackend | str) -> StreamExecutionEnvironment:
+        """Choose the state backend: an object, or its name such as 'hashmap' or 'rocksdb'."""
+        if isinstance(state_backend, str):
+            self.configure(Configuration.from_dict({"state.backend.type": state_backend}))
+        else:
+            self._settings.state_backend = state_backend
         return self
 
     def get_state_backend(self) -> StateBackend | None:
@@ -298,14 +320,16 @@ class StreamExecutionEnvironment:
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
     ) -> DataStream:
-        """The records of files in some format; PROCESS_CONTINUOUSLY looks for new files every `interval`
-        milliseconds."""
-        check_instance(file_format, FileFormat, "read_file")
+        """The records of files in some format.
+
+        PROCESS_CONTINUOUSLY looks for new files every `interval` milliseconds. A file that was modified since is read
+        again, from its beginning.
+        """
         builder = FileSourceBuilder(FileSource(file_format, (file_path,)))
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
             if interval < 1:
                 raise ValueError(f"watching for files needs an interval of at least 1 ms, not {interval}")
-            builder = builder.monitor_continuously(Duration.of_millis(interval))
+            builder = builder.monitor_continuously(Duration.of_millis(interval)).reread_modified_files()
         return self._split_source(builder.build(), WatermarkStrategy.no_watermarks(), "File Source")
 
     def socket_text_stream(self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream:
@@ -323,10 +347,10 @@ class StreamExecutionEnvironment:
         Connectors that Flink counts among the SourceFunctions are taken, too.
         """
         if isinstance(source_func, Source):
-            return self._split_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
-        if not isinstance(source_func, SourceFunction):
-            raise TypeError(f"add_source takes a SourceFunction, not {source_func!r}")
-        return self._source(source_name, FunctionSource(source_func), type_info)
+            strategy = source_func.watermark_strategy or WatermarkStrategy.no_watermarks()
+            return self._split_source(source_func, strategy, source_name, type_info)
+        declared = produced_type(source_func) if type_info is None else type_info
+        return self._source(source_name, FunctionSource(source_func), declared)
 
     def from_source(
         self,
@@ -344,16 +368,10 @@ class StreamExecutionEnvironment:
         `bad_records` says what happens to records that cannot be decoded; by default the job fails. `rate_limit` is a
         number of records a second, `max_records_per_epoch` one for each epoch, both for all subtasks together.
         """
-        if not isinstance(watermark_strategy, WatermarkStrategy):
-            raise TypeError(
-                "from_source needs a WatermarkStrategy; WatermarkStrategy.no_watermarks() if there are none"
-            )
         limits = _read_limits(rate_limit, max_records_per_epoch)
         if isinstance(source, NumberSequenceSource):
             stream = self._source(source_name, SequenceSource(source.start, source.end), type_info, limits=limits)
             return stream.assign_timestamps_and_watermarks(watermark_strategy)
-        if not isinstance(source, Source):
-            raise TypeError(f"from_source takes a Source, not {source!r}")
         return self._split_source(source, watermark_strategy, source_name, type_info, bad_records, limits)
 
     def _split_source(
@@ -366,7 +384,6 @@ class StreamExecutionEnvironment:
         limits: ReadLimits | None = None,
     ) -> DataStream:
         policy = BadRecords.fail() if bad_records is None else bad_records
-        check_instance(policy, BadRecords, "from_source(bad_records=...)")
         made = SplitSource(source, strategy, policy)
         if type_info is not None:
             stream = self._source(name, made, type_info, limits=limits)

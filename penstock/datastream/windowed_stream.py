@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from penstock.common.time import to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.datastream.data_stream import DataStream, check_function, check_instance, produced_type
 from penstock.datastream.keyed_stream import FoldsFields, KeyedStream
 from penstock.errors import UnsupportedOperation
 from penstock.runtime.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
@@ -19,7 +20,8 @@ from penstock.runtime.windows.window_evaluation import (
     ProcessEvaluation,
 )
 from penstock.runtime.windows.window_operator import WindowOperator, WindowSpec
-from penstock.vocabulary.functions.element_functions import AggregateFunction, ReduceFunction
+from penstock.vocabulary.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
+from penstock.vocabulary.functions.folding import FoldAggregate
 from penstock.vocabulary.functions.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
@@ -34,9 +36,17 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
-P = TypeVar("P")
+P = TypeVar("P", bound=ProcessWindowFunction[Any, Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any])
+WindowFunctions: TypeAlias = (
+    ProcessWindowFunction[Any, Any, Any, Any]
+    | ProcessAllWindowFunction[Any, Any, Any]
+    | WindowFunction[Any, Any, Any, Any]
+    | AllWindowFunction[Any, Any, Any]
+    | Callable[..., Any]
+)
 
 
+@check_arguments
 class _Windowed(FoldsFields, Generic[P]):
     """What windows with and without keys share."""
 
@@ -47,7 +57,6 @@ class _Windowed(FoldsFields, Generic[P]):
     """The same for `apply`."""
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
-        check_instance(window_assigner, WindowAssigner, "window")
         self._stream = keyed_stream
         self._assigner = window_assigner
         self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream._environment)
@@ -57,7 +66,6 @@ class _Windowed(FoldsFields, Generic[P]):
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Any:
         """When windows are evaluated, instead of the assigner's default."""
-        check_instance(trigger, Trigger, "trigger")
         if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
             raise UnsupportedOperation(
                 f"{self._assigner} merges windows, and {type(trigger).__name__} cannot: use one whose can_merge() "
@@ -68,11 +76,10 @@ class _Windowed(FoldsFields, Generic[P]):
 
     def evictor(self, evictor: Evictor) -> Any:
         """What leaves a window before or after it is evaluated; with an evictor, all elements are kept until then."""
-        check_instance(evictor, Evictor, "evictor")
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: Any) -> Any:
+    def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
         """How long after its end a window is kept for late elements, each of which evaluates it again."""
         lateness = to_millis(time_ms)
         if lateness < 0:
@@ -86,7 +93,6 @@ class _Windowed(FoldsFields, Generic[P]):
 
     def side_output_late_data(self, output_tag: OutputTag) -> Any:
         """Send elements that are too late for every window to a side output instead of dropping them."""
-        check_instance(output_tag, OutputTag, "side_output_late_data")
         self._late_tag = output_tag
         return self
 
@@ -100,37 +106,47 @@ class _Windowed(FoldsFields, Generic[P]):
     def process(self, process_window_function: P, output_type: TypeInformation | None = None) -> DataStream:
         """All elements of a pane for a ProcessWindowFunction; for a ProcessAllWindowFunction if there are no keys."""
         kind, evaluation = self._for_process
-        check_instance(process_window_function, kind, f"process on {self._what}")
+        check_instance(process_window_function, kind, f"{type(self).__name__}.process", "process_window_function")
         return self._then("Window Process", Buffered(), evaluation(process_window_function), output_type)
 
-    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    def apply(self, window_function: WindowFunctions, output_type: TypeInformation | None = None) -> DataStream:
         """All elements of a pane for a WindowFunction; for an AllWindowFunction if there are no keys."""
         kind, evaluation = self._for_apply
-        check_function(window_function, kind, f"apply on {self._what}")
+        check_function(window_function, kind, f"{type(self).__name__}.apply", "window_function")
         return self._then("Window Apply", Buffered(), evaluation(window_function), output_type)
 
     # --- one value per pane ---
     def reduce(
         self,
         reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: Any = None,
+        window_function: WindowFunctions | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """One value per pane, kept reduced; a window function gets that one."""
-        check_function(reduce_function, ReduceFunction, "reduce")
         declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
         check = output_type is not None
         return self._then("Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check)
 
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        window_function: WindowFunctions | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The Flink 1.x way to fold: one accumulator per pane, from `initial_value` on. A window function gets it."""
+        if isinstance(self._assigner, MergingWindowAssigner):
+            raise UnsupportedOperation(f"{self._assigner} merges windows, and folds cannot merge: use aggregate()")
+        return self.aggregate(FoldAggregate(initial_value, fold_function), window_function, output_type=output_type)
+
     def aggregate(
         self,
         aggregate_function: AggregateFunction,
-        window_function: Any = None,
+        window_function: WindowFunctions | None = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """One accumulator per pane; a window function gets its result."""
-        check_instance(aggregate_function, AggregateFunction, "aggregate")
         return self._then(
             "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
         )
@@ -144,7 +160,7 @@ class _Windowed(FoldsFields, Generic[P]):
         if isinstance(function, kind):
             return evaluation(function)
         kind, evaluation = self._for_apply
-        check_function(function, kind, "a window function")
+        check_function(function, kind, f"reduce or aggregate of {type(self).__name__}", "window_function")
         return evaluation(function)
 
     def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
@@ -158,6 +174,7 @@ class _Windowed(FoldsFields, Generic[P]):
         output_type: TypeInformation | None,
         check: bool = True,
     ) -> DataStream:
+        output_type = produced_type(evaluation.function) if output_type is None else output_type
         spec = WindowSpec(
             assigner=self._assigner,
             trigger=self._trigger,
@@ -185,6 +202,7 @@ class WindowedStream(_Windowed[ProcessWindowFunction[Any, Any, Any, Any]]):
     _for_apply = WindowFunction, ApplyEvaluation
 
 
+@check_arguments
 class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
     """A stream without keys in windows: one subtask sees everything. `apply` also takes (window, elements)."""
 

@@ -153,6 +153,7 @@ class ColumnarFormat(BulkFormat):
 
     def __post_init__(self) -> None:
         if self.row_type is not None:
+            object.__setattr__(self, "row_type", required_row_type(self.row_type))
             self.check_type(self.row_type)
         if self.batch_size < 1:
             raise ValueError(f"the batch size must be at least 1, but is {self.batch_size}")

@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
 from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
-from penstock.common.type_information import TypeInformation
+from penstock.common.type_information import TypeInformation, as_type_information
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
 from penstock.errors import SchemaMismatch, TypeMismatch, UndecodableRecord
@@ -115,14 +115,14 @@ class CsvSchemaBuilder:
         self, name: str, separator: str = ";", element_type: TypeInformation | None = None
     ) -> CsvSchemaBuilder:
         """Add a list of simple values, strings unless said otherwise, with this text between them."""
-        return self._add(_Column(name, Types.LIST(element_type or Types.STRING()), separator))
+        return self._add(_Column(name, Types.LIST(as_type_information(element_type) or Types.STRING()), separator))
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(_Column(name, Types.BOOLEAN()))
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
         """Add a number, a LONG unless said otherwise; decimals of some digits are a `DECIMAL` of `formats.decimals`."""
-        declared = number_type or Types.LONG()
+        declared = as_type_information(number_type) or Types.LONG()
         others = (BooleanTypeInfo, CharTypeInfo, InstantTypeInfo)
         if not isinstance(declared, BasicTypeInfo) or declared == Types.STRING() or isinstance(declared, others):
             raise TypeError(f"the type of a number column is a number, such as Types.DOUBLE(), not {declared!r}")
@@ -133,7 +133,7 @@ class CsvSchemaBuilder:
 
     def add_column(self, name: str, type_info: TypeInformation) -> CsvSchemaBuilder:
         """Add a column of any simple type, such as a date."""
-        return self._add(_Column(name, type_info))
+        return self._add(_Column(name, as_type_information(type_info)))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
         """Add the columns of another schema."""

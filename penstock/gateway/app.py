@@ -148,7 +148,7 @@ def result(request: Request, session: str, operation: str, token: int, row_forma
     answer = _described(found, row_format)
     assert found.schema is not None
     types = found.schema.types()
-    answer["results"]["data"] = shapes.rows(page.rows, types, row_format == "PLAIN_TEXT")
+    answer["results"]["data"] = shapes.rows(page.rows, types, row_format == "PLAIN_TEXT", found.zone)
     if page.last:
         return Answer({**answer, "resultType": "EOS"})
     following = f"{here}/{token + 1}?rowFormat={row_format}"

@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from penstock.common.configuration import parse_duration
 from penstock.gateway.app import create_gateway
+from penstock.gateway.options import endpoint, idle_seconds, most_sessions
 from penstock.gateway.sessions import Sessions
 from penstock.rest.serving import RestServer
 from penstock.rest.settings import rest_settings
 
-PORT = "8083"
-_ENDPOINT = "sql-gateway.endpoint.rest."
-
 
 def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:
     """A gateway that listens where the options say; sessions start with all of them."""
-    own = {
-        "rest." + name.removeprefix(_ENDPOINT): value
-        for name, value in configuration.items()
-        if name.startswith(_ENDPOINT)
-    }
-    settings = rest_settings({**configuration, "rest.port": PORT, **own})
-    idle = parse_duration(configuration.get("sql-gateway.session.idle-timeout", "10 min")) / 1000
-    most = int(configuration.get("sql-gateway.session.max-num", "1000000"))
-    sessions = Sessions(configuration, most, idle)
+    settings = rest_settings(endpoint(configuration))
+    sessions = Sessions(configuration, most_sessions(configuration), idle_seconds(configuration))
     return RestServer(create_gateway(sessions, settings), settings), sessions
 
 

@@ -54,6 +54,7 @@ class Operation:
         self.status = "PENDING"
         self.error: str | None = None
         self.schema: ResolvedSchema | None = None
+        self.zone = "UTC"
         self.is_query = False
         self.kind = ResultKind.SUCCESS
         self.job_id: str | None = None
@@ -98,7 +99,7 @@ class Operation:
         """Say what the rows will look like."""
         job = result.get_job_client()
         with self._changed:
-            self.schema = result.get_resolved_schema()
+            self.schema, self.zone = result.get_resolved_schema(), result.zone
             self.kind = result.get_result_kind()
             self.is_query = is_query
             self.job_id = None if job is None else str(job.get_job_id())

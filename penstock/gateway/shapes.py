@@ -7,6 +7,7 @@ import datetime
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from penstock.common.types import Row
@@ -55,9 +56,9 @@ def columns(schema: ResolvedSchema) -> list[dict[str, Any]]:
     ]
 
 
-def rows(found: Sequence[Row], types: Sequence[t.DataType], plain: bool) -> list[dict[str, Any]]:
-    """Rows with the kinds of their changes; as texts if they are asked for so."""
-    value = text_of if plain else json_value
+def rows(found: Sequence[Row], types: Sequence[t.DataType], plain: bool, zone: str) -> list[dict[str, Any]]:
+    """Rows with the kinds of their changes; as texts if they are asked for so, with times in `zone`."""
+    value = partial(text_of, zone=zone) if plain else json_value
     return [
         {
             "kind": row.get_row_kind().name,

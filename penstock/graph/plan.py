@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import md5
+from itertools import accumulate
 from typing import Any
 
 from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, ProgramError
@@ -23,6 +24,8 @@ class Settings:
     max_parallelism: int | None = None
     chaining: bool = True
     batch: bool = False
+    most: int | None = None
+    """Greatest parallelism that an operator may have, whatever the program says; None for no limit."""
 
 
 @dataclass
@@ -106,7 +109,11 @@ def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: 
             "nothing to execute: no operator has been defined since the last execute(). Define a source and at least "
             "one operator or sink first"
         )
-    nodes = [_node(index, transformation, settings) for index, transformation in enumerate(transformations)]
+    counts = accumulate((transformation.is_numbered for transformation in transformations), initial=0)
+    nodes = [
+        _node(index, count, transformation, settings)
+        for index, (count, transformation) in enumerate(zip(counts, transformations, strict=False))
+    ]
     _inherit_groups(transformations, nodes)
     _check_uids(nodes)
     _check_queryable_names(nodes)
@@ -118,8 +125,10 @@ def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: 
     return Plan(nodes, edges, settings.batch, job_name)
 
 
-def _node(index: int, transformation: Transformation, settings: Settings) -> Node:
+def _node(index: int, count: int, transformation: Transformation, settings: Settings) -> Node:
+    """`count` numbers the operators whose uids are not given."""
     parallelism = 1 if transformation.non_parallel else transformation.parallelism or settings.parallelism
+    parallelism = min(parallelism, settings.most or parallelism)
     maximum = transformation.max_parallelism or settings.max_parallelism or default_max_parallelism(parallelism)
     name = transformation.name
     if not 0 < maximum <= UPPER_BOUND_MAX_PARALLELISM:
@@ -133,7 +142,7 @@ def _node(index: int, transformation: Transformation, settings: Settings) -> Nod
     return Node(
         id=index,
         name=name,
-        uid=transformation.uid or transformation.uid_hash or f"{_slug(name)}-{index}",
+        uid=transformation.uid or transformation.uid_hash or f"{_slug(name)}-{count}",
         kind=transformation.kind,
         operator=transformation.operator,
         parallelism=parallelism,

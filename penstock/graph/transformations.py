@@ -42,6 +42,9 @@ class Transformation:
     """Fixed at parallelism 1: a source or operator that has no parallel form."""
     uid: str | None = None
     uid_hash: str | None = None
+    is_numbered: bool = True
+    """Whether it counts in the numbers in uids that the program has not given. An operator does not that a query has
+    with some parallelisms only: the others keep their uids when the parallelism changes."""
     description: str | None = None
     slot_sharing_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS

@@ -61,5 +61,14 @@ class Cluster(Protocol):
     def release(self) -> list[Report]:
         """Close the slots' functions and release their processes. Called once, also after a failure."""
 
+    def application(self) -> bytes | None:
+        """Return what a later driver of the job has to know to free the cores of this one; None if nothing."""
+
+    def end_application(self, described: bytes) -> None:
+        """Free the cores that an earlier driver of the job, which is gone, may still hold."""
+
+    def capacity(self) -> int | None:
+        """Return the greatest number of slots that the job can have; None if it is not known or grows as needed."""
+
     def interrupt(self) -> None:
         """Stop a running epoch from another thread, as hard as it takes; the job is over then."""

@@ -8,26 +8,28 @@ import types
 from dataclasses import replace
 from typing import Any
 
-import cloudpickle
-
 from penstock import compat
 from penstock.errors import NotSerializable
 from penstock.graph.partitioning import ByKey, Custom, Partitioning
 from penstock.graph.plan import Plan
+from penstock.main_classes import pickle_and_gather, publish_classes
+from penstock.pickling import dumps_by_value
 from penstock.runtime.core.messages import Deployment
 from penstock.state.key_groups import shortened
 
 
 def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
     """What the slots need of a plan. The plan that travels holds no functions."""
+    classes: dict[type, None] = {}
     return Deployment(
         job_id=job_id,
         plan=_without_functions(plan),
-        operators={node.id: pickled(node.operator, node.name, node.uid) for node in plan.nodes},
+        operators={node.id: pickled(node.operator, node.name, node.uid, classes) for node in plan.nodes},
         partitionings={
-            edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-")
+            edge.id: pickled(edge.partitioning, f"the partitioning before {plan.nodes[edge.target].name}", "-", classes)
             for edge in plan.edges
         },
+        main_classes=publish_classes(classes),
         search_path=[folder for folder in sys.path if folder],
         pyflink=compat.is_installed(),
         **settings,
@@ -52,10 +54,10 @@ def _gone(_: Any) -> Any:
     raise RuntimeError("the plan in a slot holds no functions; they are in the deployment")
 
 
-def pickled(value: Any, name: str, uid: str) -> bytes:
-    """An operator as it travels; if it cannot, the error names it."""
+def pickled(value: Any, name: str, uid: str, classes: dict[type, None] | None = None) -> bytes:
+    """An operator as it travels; if it cannot, the error names it. `classes` gathers those of the main script."""
     try:
-        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+        return pickle_and_gather(value, {} if classes is None else classes)
     except Exception as error:
         culprit = find_culprit(value)
         where = f": it holds {culprit}" if culprit else ""
@@ -80,7 +82,7 @@ def find_culprit(value: Any, path: str = "", depth: int = 0, seen: set[int] | No
 
 def _picklable(value: Any) -> bool:
     try:
-        cloudpickle.dumps(value)
+        dumps_by_value(value)
     except Exception:
         return False
     return True

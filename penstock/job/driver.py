@@ -47,6 +47,7 @@ from penstock.job.facts import (
     NotPublished,
     Published,
     Released,
+    ResizeWanted,
     SavepointWanted,
     SlotGone,
     StateWanted,
@@ -55,6 +56,7 @@ from penstock.job.facts import (
 )
 from penstock.job.machine import JobMachine
 from penstock.job.queries import QueryDesk, StateQuery
+from penstock.job.resizing import Resized
 from penstock.job.results import Results
 from penstock.job.view import JobView, StatusChange
 from penstock.queryable.requests import QueryAnswer, QueryRequest
@@ -105,7 +107,9 @@ class JobDriver:
         durability: Durability | None = None,
         clock: WallClock | None = None,
         patience: Patience | None = None,
+        has_run: bool = False,
     ) -> None:
+        """`has_run` tells whether the job has had its slots before, with another parallelism."""
         durability = durability or Durability.none(plan, deployment.job_id)
         self._plan = plan
         self._deployment = deployment
@@ -116,7 +120,9 @@ class JobDriver:
         self._pulse_seconds = (patience or Patience()).heartbeat_interval / 1000
         self._results = Results(on_results, durability.held)
         self._clock = clock or WallClock()
-        self._machine = JobMachine(plan, deployment.job_id, options, durability)
+        self._machine = JobMachine(plan, deployment.job_id, options, durability, has_run)
+        self.before_deploy: Callable[[], None] = lambda: None
+        """Called before each attempt; it may raise Resized."""
         own_time = self._clock.now if self._clock.virtual else None
         self._driver_parts = DriverParts(plan, self.wake, deployment.job_id, own_time)
         self._desk = QueryDesk(plan)
@@ -126,6 +132,14 @@ class JobDriver:
         self._asides = cluster.asides = Asides(self._desk, self._clock.now)
         cluster.on_wake = self.wake
         cluster.on_begun = self._driver_parts.begun
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def deployment(self) -> Deployment:
+        return self._deployment
 
     @property
     def view(self) -> JobView:
@@ -146,6 +160,10 @@ class JobDriver:
     def wake(self, lost: bool = False) -> None:
         """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
         self._tell(SlotGone() if lost else News())
+
+    def resize(self, resized: Resized) -> None:
+        """Ask the job to stop and leave its checkpoints, so that it goes on with another parallelism."""
+        self._tell(ResizeWanted(resized))
 
     def request(self, request: SnapshotRequest) -> None:
         self._tell(SavepointWanted(request))
@@ -281,6 +299,7 @@ class JobDriver:
     def _deploy(self, decision: Deploy) -> Answer:
         """Bring the parts on the driver and the slots to life where the snapshot left them."""
         snapshot = decision.snapshot
+        self.before_deploy()
         self._own(decision)
         if decision.repeats:
             self._results.forget()
@@ -290,7 +309,9 @@ class JobDriver:
         self._deployment.restore = snapshot.restore(decision.continued) if snapshot is not None else None
         positions = snapshot.enumerators if snapshot is not None else {}
         self._driver_parts.open({uid: pickling.loads(position) for uid, position in positions.items()})
+        self._succeed()
         reports = self._cluster.deploy(self._deployment)
+        self._owner.note_application(self._cluster.application())  # it may be another one
         self._check_owner_of_failures(reports)
         return Deployed(self._clock.now(), reports)
 
@@ -300,6 +321,13 @@ class JobDriver:
             self._owner.renew()
         self._owner.begin(decision.line)
         self._deployment.owner = self._owner.token
+
+    def _succeed(self) -> None:
+        """Free what drivers before this one may still hold, and note down what the next one would have to free."""
+        self._owner.note_application(self._cluster.application())
+        earlier, self._owner.earlier = self._owner.earlier, ()
+        for described in earlier:
+            self._cluster.end_application(described)
 
     def _check_owner_of_failures(self, reports: list[Report]) -> None:
         if any(report.failure is not None or report.lost for report in reports):

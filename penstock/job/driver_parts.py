@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import cloudpickle
-
 from penstock import errors
 from penstock.connectors.base import GlobalCommitter
 from penstock.errors import JobFailed, PenstockError
 from penstock.graph.plan import Node, Plan
+from penstock.pickling import dumps_by_value
 from penstock.runtime.core.elements import joined
 from penstock.runtime.core.failures import USER_ERRORS, Failure, failure_of
 from penstock.runtime.core.messages import Report
@@ -168,7 +167,7 @@ class DriverParts:
 
 def _copied(node: Node) -> CommittingSink:
     """A sink that has been used nowhere yet."""
-    copy: CommittingSink = pickle.loads(cloudpickle.dumps(node.operator))
+    copy: CommittingSink = pickle.loads(dumps_by_value(node.operator))
     return copy
 
 

@@ -14,6 +14,7 @@ from penstock.checkpoint.archive import Publish, SnapshotRequest
 from penstock.errors import JobDisplaced, PenstockError
 from penstock.job.asides import AsideTimes
 from penstock.job.queries import StateQuery
+from penstock.job.resizing import Resized
 from penstock.runtime.core.messages import Report
 
 
@@ -106,6 +107,13 @@ class CancelWanted:
 
 
 @dataclass(frozen=True)
+class ResizeWanted:
+    """The job is to stop here, and to go on with another parallelism."""
+
+    resized: Resized
+
+
+@dataclass(frozen=True)
 class SuspendWanted:
     """The job is to stop here and leave everything as it is, so that another driver can go on."""
 
@@ -127,4 +135,4 @@ class Displaced:
     error: JobDisplaced
 
 
-Message = SavepointWanted | StateWanted | CancelWanted | SuspendWanted | News | SlotGone | Displaced
+Message = SavepointWanted | StateWanted | CancelWanted | SuspendWanted | ResizeWanted | News | SlotGone | Displaced

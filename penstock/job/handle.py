@@ -18,6 +18,7 @@ from penstock.errors import (
     JobCancelled,
     JobDisplaced,
     JobSuspended,
+    NotEnoughSlots,
     UnsupportedOperation,
 )
 from penstock.job.accumulators import combined
@@ -234,6 +235,16 @@ class JobHandle:
             if place is None or at.get(slot) in (None, place)
             for name, text in threads_in(told)
         ]
+
+    def check_capacity(self, parallelism: int) -> None:
+        """Raise NotEnoughSlots if the job could not run with this parallelism on the cores of the moment."""
+        most = self._cluster.capacity() if self._cluster is not None else None
+        if most is not None and parallelism > most:
+            raise NotEnoughSlots(
+                f"job {self.job_id} cannot be rescaled: a parallelism of {parallelism} needs {parallelism} slots at "
+                f"once, and Spark can run {most} tasks at once. The job runs on as before. Choose a parallelism of at "
+                f"most {most}, or give Spark more cores first (spark.executor.instances, spark.cores.max)"
+            )
 
     # --- snapshots ---
     def trigger_savepoint(self, directory: str | None, stop: bool, drain: bool) -> str:

@@ -45,6 +45,7 @@ from penstock.job.facts import (
     NotPublished,
     Published,
     Released,
+    ResizeWanted,
     SavepointWanted,
     SlotGone,
     StateWanted,
@@ -54,7 +55,8 @@ from penstock.job.facts import (
 from penstock.job.lookups import Lookups
 from penstock.job.queries import StateQuery
 from penstock.job.reports import Reached, alignment_limits, alignment_reached, check, folded
-from penstock.job.restarts import is_lasting
+from penstock.job.resizing import Resized
+from penstock.job.restarts import UnstoredAttempts, is_lasting
 from penstock.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
 from penstock.job.view import FailureView, JobView, StatusChange
 from penstock.queryable.requests import Cut
@@ -69,8 +71,14 @@ class JobMachine:
     """One job from its first deployment to its end."""
 
     def __init__(
-        self, plan: Plan, job_id: str, options: EpochOptions | None = None, durability: Durability | None = None
+        self,
+        plan: Plan,
+        job_id: str,
+        options: EpochOptions | None = None,
+        durability: Durability | None = None,
+        has_run: bool = False,
     ) -> None:
+        """`has_run` tells whether the job has had its slots before, with another parallelism."""
         self._plan = plan
         self._options = options or EpochOptions()
         self._durability = durability or Durability.none(plan, job_id)
@@ -90,7 +98,10 @@ class JobMachine:
         """Whether the time for which the job waited has come."""
         self._ending: Ended | None = None
         self._restart_at: int | None = None
+        self._has_run = has_run
+        """Whether an attempt has had all its slots."""
         self._reset_attempt()
+        self._unstored = UnstoredAttempts(plan)
         self._reports_seen: tuple[Report, ...] = ()
         self._failures: tuple[FailureView, ...] = ()
         self._changes: tuple[StatusChange, ...] = ()
@@ -128,7 +139,9 @@ class JobMachine:
             case CancelWanted():
                 self._cancelled = True
             case SuspendWanted():
-                self._suspend()
+                self._suspend(JobSuspended("the job was suspended"))
+            case ResizeWanted(resized):
+                self._suspend(resized)
             case News():
                 self._news = True
             case SlotGone():
@@ -161,7 +174,7 @@ class JobMachine:
                 pass
             case Deployed(reports=reports):
                 check(reports)
-                self._restart_at, self._deployed = None, self._now
+                self._restart_at, self._deployed, self._has_run = None, self._now, True
                 self._enter(JobStatus.RUNNING)
             case EpochRan():
                 self._take_epoch(answer)
@@ -229,6 +242,9 @@ class JobMachine:
         if isinstance(error, JobDisplaced):
             self._displace(error)
             return
+        if isinstance(error, Resized) and not self._cancelled:
+            self._suspend(error)
+            return
         if self._ending is not None:
             self._fail_at_the_end(error)
             return
@@ -237,7 +253,8 @@ class JobMachine:
             self._end_cancelled()
             return
         self._remember(error)
-        lasting = is_lasting(error)
+        has_stored = bool(self.coordinator.kept) or self._durability.start is not None
+        lasting = is_lasting(error, self._has_run, has_stored) or self._unstored.is_hopeless(error, has_stored)
         delay = None if lasting else self._durability.restarts.failed(self._now)
         if delay is not None:
             self._restart_in(delay, error)
@@ -425,13 +442,12 @@ class JobMachine:
         self.coordinator.abandon(str(error))
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
 
-    def _suspend(self) -> None:
+    def _suspend(self, why: JobSuspended) -> None:
         """Everything in storage stays for the driver that goes on. A job that is about to end anyway does so: another
         job may have started from its last savepoint."""
         if self._ending is None and self.coordinator.last_savepoint is None:
-            why = "the job was suspended"
-            self.coordinator.abandon(why)
-            self._end(Ended(JobStatus.SUSPENDED, why, JobSuspended(why)))
+            self.coordinator.abandon(str(why))
+            self._end(Ended(JobStatus.SUSPENDED, str(why), why))
 
     def _fail_at_the_end(self, error: Exception) -> None:
         """The first error counts. A job that seemed to have finished has failed after all."""
@@ -502,4 +518,5 @@ class JobMachine:
             failures=self._failures,
             deployed=self._deployed,
             restart_at=self._restart_at,
+            has_run=self._has_run,
         )

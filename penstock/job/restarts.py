@@ -10,10 +10,12 @@ from penstock.common.restart_strategy import RestartStrategies, RestartStrategyC
 from penstock.common.time import to_millis
 from penstock.errors import (
     AccessDenied,
+    AlreadyThere,
     CheckpointFailed,
     ConfigurationError,
     JobFailed,
     MissingDependency,
+    NotEnoughSlots,
     NotFound,
     OffsetOutOfRange,
     ProgramError,
@@ -22,6 +24,8 @@ from penstock.errors import (
     SnapshotError,
     StorageError,
 )
+from penstock.graph.plan import Plan
+from penstock.runtime.sources.source_operator import SourceOperator
 
 LASTING = (
     ProgramError,
@@ -44,13 +48,41 @@ DEFAULT_WITH_CHECKPOINTS = RestartStrategies.ExponentialDelayRestartStrategyConf
 )
 """What a job with checkpoints does that names no strategy: Flink 2.x's default."""
 
+MOST_UNSTORED_ATTEMPTS = 3
+"""Number of attempts without a complete checkpoint after which a bounded job ends, if a checkpoint ended each."""
+
 _LONGEST_BACKOFF = 2.0**62
 """Where a wait stops growing, far above any limit: a float would overflow in a job that fails often enough."""
 
 
-def is_lasting(error: Exception) -> bool:
-    """Whether another attempt would fail the same way, so that none is worth while."""
+def is_lasting(error: Exception, has_run: bool = False, has_stored: bool = False) -> bool:
+    """Whether another attempt would fail the same way, so that none is worth while.
+
+    A job that has run once (`has_run`) can get back the slots that it lacks now. A storage that has taken a checkpoint
+    (`has_stored`) can take the next one when there is space again, or when it is writable again.
+    """
+    if isinstance(error, NotEnoughSlots):
+        return not has_run
+    if isinstance(error, StorageError) and not isinstance(error, AlreadyThere):
+        return error.lasting and not has_stored
     return isinstance(error, LASTING) or not isinstance(error, RESTARTABLE) or getattr(error, "lasting", False)
+
+
+class UnstoredAttempts:
+    """The attempts of a job in a row that a failed checkpoint has ended, before any checkpoint was complete.
+
+    A bounded job whose checkpoints never succeed would start from its beginning for ever.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        sources = [node.operator for node in plan.nodes if isinstance(node.operator, SourceOperator)]
+        self._is_bounded = all(operator.source.bounded for operator in sources)
+        self._attempts = 0
+
+    def is_hopeless(self, error: Exception, has_stored: bool) -> bool:
+        """Count an attempt that has failed. Return True if the job is to end."""
+        self._attempts = self._attempts + 1 if isinstance(error, CheckpointFailed) and not has_stored else 0
+        return self._is_bounded and self._attempts >= MOST_UNSTORED_ATTEMPTS
 
 
 class Restarts(ABC):

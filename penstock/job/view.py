@@ -90,6 +90,8 @@ class JobView:
     """Since when the slots of this attempt are ready; None while the job waits for them."""
     restart_at: int | None = None
     """When the next attempt starts, while the job waits for it."""
+    has_run: bool = False
+    """Whether an attempt has had all its slots."""
 
     @cached_property
     def watermarks(self) -> Mapping[str, int]:

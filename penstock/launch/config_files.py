@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError
 from penstock.launch.environment_settings import MASTER_VARIABLE
-from penstock.launch.known_options import is_known, known_options, same_option, suggestion
+from penstock.launch.known_options import default_of, known_options, new_warnings, same_option
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
@@ -63,9 +63,8 @@ class Sourced(Mapping[str, Setting]):
             if spelling in self:
                 return self[spelling]
         option = known_options().get(name)
-        if option is None or option.default is None:
-            return None
-        return Setting(option.name, option.default, DEFAULT)
+        default = None if option is None else default_of(option)
+        return None if option is None or default is None else Setting(option.name, default, DEFAULT)
 
     def value(self, name: str) -> str | None:
         """The value of an option, or its default."""
@@ -89,9 +88,9 @@ class Sourced(Mapping[str, Setting]):
 
         return Configuration.from_dict({name: setting.value for name, setting in self.items()})
 
-    def unknown(self) -> dict[str, str | None]:
-        """Names that nothing reads, each with the name that it may have been meant to be."""
-        return {name: suggestion(name) for name in self if not is_known(name)}
+    def new_warnings(self) -> list[str]:
+        """Return a warning for each name that is not known or has no effect, if there was none for it before."""
+        return new_warnings({name: setting.origin for name, setting in self.items()})
 
 
 def load_configuration(

@@ -13,9 +13,9 @@ from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
 from penstock.checkpoint.recovery import fit_plan, is_continued
-from penstock.checkpoint.rules import is_finished, line
+from penstock.checkpoint.rules import folder_of, is_finished, line, missing
 from penstock.checkpoint.store import CheckpointStore, FolderStore, MemoryStore, read_snapshot
-from penstock.errors import ConfigurationError, StorageError
+from penstock.errors import ConfigurationError, NoSuchSnapshot, StorageError
 from penstock.graph.plan import Plan
 from penstock.job.durability import Durability
 from penstock.job.restarts import restarts_of
@@ -27,6 +27,7 @@ from penstock.launch.environment_settings import (
     inline_threshold,
     state_backend,
 )
+from penstock.launch.options import Recovery
 from penstock.runtime.core.messages import CheckpointSettings
 from penstock.storage import Storage
 from penstock.vocabulary.settings.checkpoint_config import ExternalizedCheckpointRetention
@@ -54,7 +55,7 @@ def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
 
 def has_ended(settings: EnvironmentSettings) -> bool:
     """Whether the job to be recovered has already finished: then there is nothing to do."""
-    if not settings.recover_latest or settings.restore_path is not None:
+    if settings.recovery is Recovery.NONE or settings.restore_path is not None:
         return False
     return is_finished(last_start(_own_folder(settings).url()))
 
@@ -115,7 +116,7 @@ def durability(
     store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
     start = _start(settings, plan, job_id)
     coordinator = Coordinator(plan, job_id, _rules(settings, checkpointed), store.folder, _first_number(store))
-    coordinator.adopt(start.earlier, start.claimed, everything=settings.recover_latest)
+    coordinator.adopt(start.earlier, start.claimed, everything=settings.recovery is not Recovery.NONE)
     retention = settings.checkpoints.get_externalized_checkpoint_retention()
     return Durability(
         coordinator,
@@ -142,8 +143,9 @@ def checkpoint_settings(settings: EnvironmentSettings, plan: Plan) -> Checkpoint
         compress=settings.config.is_use_snapshot_compression(),
         inline_below=_WHOLLY_INLINE if in_driver else inline_threshold(settings),
         largest_inline=storage.get_max_state_size() if isinstance(storage, JobManagerCheckpointStorage) else None,
-        asynchronous=state_backend(settings).asynchronous_snapshots,
+        asynchronous=settings.asynchronous_snapshots and state_backend(settings).asynchronous_snapshots,
         local_copies=settings.checkpoints.is_local_recovery_enabled(),
+        local_folders=settings.translation.local_folders,
     )
 
 
@@ -161,8 +163,8 @@ def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules
 
 def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
     """The job's own newest checkpoint if it is to be recovered, else the snapshot to start from, else nothing."""
-    if settings.recover_latest:
-        earlier = _recoverable(_own_folder(settings))
+    if settings.recovery is not Recovery.NONE:
+        earlier = _recoverable(_own_folder(settings), job_id, settings.recovery is Recovery.OLDER)
         if earlier:
             newest = earlier[-1]
             fit_plan(plan, newest, f"checkpoint {newest.number} of job {job_id}", settings.allow_non_restored)
@@ -176,10 +178,39 @@ def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
     return _Start(snapshot, claimed=path if settings.claim else None)
 
 
-def _recoverable(folder: FolderStore) -> list[Metadata]:
-    """The checkpoints from which an unfinished job can continue, oldest first."""
+def _recoverable(folder: FolderStore, job_id: str, accepts_older: bool) -> list[Metadata]:
+    """The checkpoints from which an unfinished job can continue, oldest first. Raises if the newest one is gone."""
+    counting, gone = _line(folder)
+    while gone is not None:
+        # A driver that still runs may have replaced it between two looks.
+        before = gone
+        counting, gone = _line(folder)
+        if gone == before:
+            _report_missing(folder, job_id, gone[1], counting, accepts_older)
+            break
+    return counting
+
+
+def _line(folder: FolderStore) -> tuple[list[Metadata], tuple[int, int] | None]:
+    """The checkpoints that count, and the newest one that was published if it is not among them."""
     last = last_start(folder.url())
-    return [] if is_finished(last) else line(folder.complete(), last)
+    if is_finished(last):
+        return [], None
+    counting = line(folder.complete(), last)
+    return counting, missing(counting, last)
+
+
+def _report_missing(
+    folder: FolderStore, job_id: str, number: int, counting: list[Metadata], accepts_older: bool
+) -> None:
+    left = f"{folder_of(counting[-1].number)} is the newest that is left" if counting else "no other is left"
+    said = f"checkpoint {number} of job {job_id} was published and is gone from '{folder.folder(number)}'; {left}"
+    if not accepts_older:
+        raise NoSuchSnapshot(
+            f"{said}. Records since then would be processed a second time. Bring the checkpoint back, or accept the "
+            "loss with execution.recover=older"
+        )
+    log.warning("%s, and the job continues from there (execution.recover=older)", said)
 
 
 def _own_folder(settings: EnvironmentSettings) -> FolderStore:

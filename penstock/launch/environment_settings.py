@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,12 +11,18 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.errors import ConfigurationError, InvalidParallelism
+from penstock.job.adaptive import Adaptivity
 from penstock.job.cluster import Patience
 from penstock.job.epochs import EpochOptions
+from penstock.launch.known_options import new_warnings
 from penstock.launch.metric_options import OPTIONS as METRIC_OPTIONS
-from penstock.launch.options import OPTIONS, Option, RestartOptions, StorageOptions
+from penstock.launch.options import OPTIONS, Option, Recovery, RestartOptions, StorageOptions, default_parallelism
 from penstock.launch.queryable_serving import QueryableOptions
+from penstock.launch.spark_settings import submitted_master
+from penstock.launch.translated_options import HADOOP, Translation
+from penstock.launch.translated_options import OPTIONS as TRANSLATED_OPTIONS
 from penstock.runtime.core.messages import MeasuringSettings
+from penstock.spark.connect_session import remote_url
 from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
 from penstock.vocabulary.settings.checkpoint_storage import (
     FLINKS_FILE_STATE_THRESHOLD,
@@ -28,7 +35,9 @@ from penstock.vocabulary.settings.state_backend import EmbeddedRocksDBStateBacke
 
 MASTER_VARIABLE = "PENSTOCK_MASTER"
 
-_OPTIONS = {spelling: option for option in (*OPTIONS, *METRIC_OPTIONS) for spelling in option.spellings()}
+_OPTIONS = {
+    spelling: option for option in (*OPTIONS, *METRIC_OPTIONS, *TRANSLATED_OPTIONS) for spelling in option.spellings()
+}
 
 
 @dataclass
@@ -44,6 +53,9 @@ class EnvironmentSettings:
     mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
     sort_memory: int = 128 << 20
     buffer_timeout: int = 100
+    gathers: bool = True
+    """Whether the buffer timeout holds; without it, input is gathered as long as an epoch may read."""
+    asynchronous_snapshots: bool = True
     chaining: bool = True
     master: str | None = None
     job_name: str | None = None
@@ -51,9 +63,15 @@ class EnvironmentSettings:
     max_records: int = EpochOptions.max_records
     max_millis: int = EpochOptions.max_millis
     spark: dict[str, str] = field(default_factory=dict)
+    """Settings of Spark, as they were given."""
+    translation: Translation = field(default_factory=Translation)
     reads_frames: bool = False
     """Whether the program has frames of the active Spark session, which would be lost with it."""
     patience: Patience = field(default_factory=Patience)
+    scheduler: str = "default"
+    """`adaptive` lets the parallelism follow the cores that there are."""
+    scheduler_mode: str = ""
+    adaptivity: Adaptivity = field(default_factory=Adaptivity)
     encrypts: bool = False
     """Whether what goes between machines is encrypted."""
     state_backend: StateBackend | None = None
@@ -70,7 +88,7 @@ class EnvironmentSettings:
     restore_path: str | None = None
     allow_non_restored: bool = False
     claim: bool = False
-    recover_latest: bool = False
+    recovery: Recovery = Recovery.NONE
     takeover: bool = False
     """Whether to take the job from a driver that still runs it."""
     given: Configuration = field(default_factory=Configuration, compare=False)
@@ -80,11 +98,15 @@ class EnvironmentSettings:
         """Take over every option that is known; options of other parts of Flink are left alone."""
         self.given.add_all(configuration)
         values = configuration.to_dict()
+        for warning in new_warnings(dict.fromkeys(values)):
+            sys.stderr.write(f"warning: {warning}\n")
         for name, value in values.items():
             if name in _OPTIONS:
                 self._read(_OPTIONS[name], name, values)
             elif name.startswith("spark."):
                 self.spark[name] = value
+            elif name.startswith(HADOOP):
+                self.translation.spark[f"spark.hadoop.{name.removeprefix(HADOOP)}"] = value
         if any(name.startswith("restart-strategy") for name in values):
             self.restart = self.restart_options.strategy() or self.restart
 
@@ -116,22 +138,26 @@ class EnvironmentSettings:
         return chosen if chosen > 0 else None
 
     def spark_master(self) -> str:
-        """Where to run: as set, else what PENSTOCK_MASTER says, else all local cores."""
-        return self.master or os.environ.get(MASTER_VARIABLE) or "local[*]"
+        """Where to run: as set, as `spark-submit`, PENSTOCK_MASTER or Spark's own settings say, or all local cores."""
+        named = self.master or submitted_master() or os.environ.get(MASTER_VARIABLE)
+        return named or remote_url(self.spark) or "local[*]"
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return the settings of a new Spark session: those that options of Flink became, and over them the given."""
+        return {**self.translation.spark_settings(), **self.spark}
+
+    def prepare_process(self) -> None:
+        """Set the environment variables of this process that options of Flink became."""
+        os.environ.update(self.translation.process)
 
     def epochs(self) -> EpochOptions:
-        gathering = self.max_millis if self.buffer_timeout < 0 else self.buffer_timeout
+        gathering = self.buffer_timeout if self.gathers and self.buffer_timeout >= 0 else self.max_millis
         return EpochOptions(self.max_records, self.max_millis, gathering)
 
 
 def measuring(settings: EnvironmentSettings) -> MeasuringSettings:
     """What slots measure: as the options say, and with latency markers as often as the ExecutionConfig says."""
     return replace(settings.measuring, latency_interval=settings.config.get_latency_tracking_interval())
-
-
-def default_parallelism() -> int:
-    """As many subtasks as this machine has cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def state_backend(settings: EnvironmentSettings) -> StateBackend:

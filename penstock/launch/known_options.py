@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
+from penstock.launch.options_without_effect import reason_without_effect
+
 _TABLES = (
     "penstock.launch.options",
+    "penstock.launch.translated_options",
     "penstock.launch.metric_options",
     "penstock.launch.client_options",
     "penstock.server.options",
@@ -18,10 +21,20 @@ _TABLES = (
     "penstock.queryable.options",
     "penstock.reporters.options",
     "penstock.logs.settings",
+    "penstock.table.known_options",
+    "penstock.gateway.options",
+    "penstock.cli.sql.options",
 )
 """Modules with a list `OPTIONS`. A part that reads options of its own adds its module here."""
 
-FREE = ("spark.", "pipeline.global-job-parameters.", "metrics.reporter.", "traces.reporter.", "logging.level.")
+FREE = (
+    "spark.",
+    "pipeline.global-job-parameters.",
+    "metrics.reporter.",
+    "traces.reporter.",
+    "logging.level.",
+    "flink.hadoop.",
+)
 """Names that begin like this are passed on as they are, and cannot be judged."""
 
 _SIMILAR = 0.86
@@ -39,6 +52,12 @@ class KnownOption(Protocol):
 
     @property
     def others(self) -> tuple[str, ...]: ...
+
+
+def default_of(option: KnownOption) -> str | None:
+    """Return an option's default, which may depend on the machine."""
+    of_machine: Callable[[], str] | None = getattr(option, "machine_default", None)
+    return option.default if of_machine is None else of_machine()
 
 
 @cache
@@ -74,3 +93,33 @@ def same_option(name: str) -> tuple[str, ...]:
     """Every name that means the same as this one, the preferred one first; for an unknown name only itself."""
     option = known_options().get(name)
     return (name,) if option is None else (option.name, *option.others)
+
+
+_judged: set[str] = set()
+"""Names that a warning was given for in this process."""
+
+
+def new_warnings(origins: Mapping[str, str | None], prefix: str = "") -> list[str]:
+    """Return a warning for each name that has no effect or is not known, and has not been warned of before.
+
+    `origins` has the names, each with the place that it comes from if there is one to tell. There, names begin with
+    `prefix`.
+    """
+    warnings = []
+    for name, origin in origins.items():
+        if name not in _judged and (warning := _warning(name, f" ({origin})" if origin else "", prefix)) is not None:
+            _judged.add(name)
+            warnings.append(warning)
+    return warnings
+
+
+def _warning(name: str, place: str, prefix: str) -> str | None:
+    known = is_known(name)
+    reason = getattr(known_options().get(name), "no_effect", "") if known else reason_without_effect(name)
+    if reason:
+        return f"option '{prefix}{name}'{place} has no effect: {reason}"
+    if known:
+        return None
+    if (meant := suggestion(name)) is not None:
+        return f"there is no option '{prefix}{name}'{place}; did you mean '{prefix}{meant}'?"
+    return f"no part of Penstock reads an option '{prefix}{name}'{place}"

@@ -50,7 +50,7 @@ _LATENCY = [
         "operator",
     ),
     Option("metrics.latency.history-size", _measure("latency_history", positive), "128"),
-    Option("penstock.metrics.enabled", _measure("enabled", truth), "true"),
+    Option("penstock.metrics.enabled", _measure("enabled", truth), "true", ("python.metric.enabled",)),
 ]
 
 OPTIONS = [

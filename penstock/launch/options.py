@@ -7,9 +7,11 @@ whatever order they are set: restart strategies and checkpoint storages are buil
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +44,16 @@ Parser = Callable[[str], T]
 Apply = Callable[["EnvironmentSettings", str], object]
 
 
+class Recovery(Enum):
+    """Use that a job makes of the checkpoints of an earlier run with the same id."""
+
+    NONE = "none"
+    LATEST = "latest"
+    """Continue from the newest one, and fail if that was published and is gone."""
+    OLDER = "older"
+    """Continue from the newest one that is left."""
+
+
 @dataclass(frozen=True)
 class Option:
     """An option's name, the function that applies its value, and other names that mean the same, mostly from Flink 1.x.
@@ -57,6 +69,13 @@ class Option:
     def spellings(self) -> tuple[str, ...]:
         """Every name, the one that wins first."""
         return self.name, *self.others
+
+
+@dataclass(frozen=True)
+class MachineOption(Option):
+    """An option whose default depends on the machine."""
+
+    machine_default: Callable[[], str] = str
 
 
 # --- texts and what they mean ---
@@ -184,6 +203,11 @@ def _ports(text: str) -> tuple[int, ...]:
     return tuple(ports)
 
 
+def default_parallelism() -> int:
+    """Return how many cores this machine gives to this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 # --- options that are combined ---
 @dataclass
 class StorageOptions:
@@ -283,6 +307,15 @@ def _restart(option: str, name: str, parse: Parser[Any], default: str) -> Option
     return Option(option, apply, default)
 
 
+def _adaptivity(name: str) -> Apply:
+    """Time that a job waits for cores before its parallelism follows them."""
+
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.adaptivity = replace(settings.adaptivity, **{name: _some_time(value)})
+
+    return apply
+
+
 def _patience(name: str) -> Apply:
     """How long the driver waits for slots; above zero."""
 
@@ -303,7 +336,11 @@ def _for_spark(name: str) -> Apply:
 
 # --- the table ---
 _JOB = [
-    Option("parallelism.default", lambda s, v: s.config.set_parallelism(whole(v))),
+    MachineOption(
+        "parallelism.default",
+        lambda s, v: s.config.set_parallelism(whole(v)),
+        machine_default=lambda: str(default_parallelism()),
+    ),
     Option("pipeline.max-parallelism", lambda s, v: s.config.set_max_parallelism(whole(v))),
     Option("pipeline.name", _keep("job_name", str)),
     Option("pipeline.job-id", _keep("job_id", _job_id), others=("$internal.pipeline.job-id",)),
@@ -313,13 +350,32 @@ _JOB = [
         "200 ms",
     ),
     Option(
-        "pipeline.operator-chaining.enabled", _keep("chaining", truth), "true", others=("pipeline.operator-chaining",)
+        "pipeline.operator-chaining.enabled",
+        _keep("chaining", truth),
+        "true",
+        others=("pipeline.operator-chaining", "python.operator-chaining.enabled"),
     ),
     Option("pipeline.global-job-parameters", lambda s, v: s.config.set_global_job_parameters(_parameters(v))),
     Option(
         "pipeline.object-reuse",
         lambda s, v: s.config.enable_object_reuse() if truth(v) else s.config.disable_object_reuse(),
         "false",
+    ),
+    Option(
+        "jobmanager.scheduler", _keep("scheduler", choice({"default": "default", "adaptive": "adaptive"})), "default"
+    ),
+    Option("scheduler-mode", _keep("scheduler_mode", choice({"reactive": "reactive"}))),
+    Option(
+        "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
+        _adaptivity("resource_wait_timeout"),
+        "5 min",
+        others=("jobmanager.adaptive-scheduler.resource-wait-timeout",),
+    ),
+    Option(
+        "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
+        _adaptivity("resource_stabilization_timeout"),
+        "10 s",
+        others=("jobmanager.adaptive-scheduler.resource-stabilization-timeout",),
     ),
     Option("slot.request.timeout", _patience("slot_request_timeout"), "5 min"),
     Option("heartbeat.interval", _patience("heartbeat_interval"), "10 s"),
@@ -335,6 +391,7 @@ _JOB = [
         "100 ms",
         others=("execution.buffer-timeout",),
     ),
+    Option("execution.buffer-timeout.enabled", _keep("gathers", truth), "true"),
     Option("penstock.epoch.max-records", _keep("max_records", positive), "1000000"),
     Option("penstock.epoch.max-time", _keep("max_millis", lambda v: max(1, parse_duration(v))), "1 s"),
     Option("spark.master", _keep("master", some_text)),
@@ -437,6 +494,7 @@ _STORAGE = [
 
 _STATE = [
     Option("state.backend.type", _state_backend, "hashmap", others=("state.backend",)),
+    Option("state.backend.async", _keep("asynchronous_snapshots", truth), "true"),
     Option("state.backend.rocksdb.localdir", lambda s, v: s.rocksdb.set_db_storage_paths(*_local_directories(v))),
     Option("state.backend.rocksdb.memory.fixed-per-slot", lambda s, v: s.rocksdb.set_memory_per_slot(_some_memory(v))),
     Option("state.backend.rocksdb.memory.managed", lambda _, v: truth(v), "true"),
@@ -500,7 +558,7 @@ _RECOVERY = [
         "NO_CLAIM",
         others=("execution.savepoint-restore-mode",),
     ),
-    Option("execution.recover", _keep("recover_latest", choice({"none": False, "latest": True})), "none"),
+    Option("execution.recover", _keep("recovery", choice({one.value: one for one in Recovery})), "none"),
     Option("execution.takeover", _keep("takeover", truth), "false"),
 ]
 

@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 from penstock.errors import ConfigurationError
+from penstock.launch.translated_options import Translation
 
 
 @dataclass
@@ -38,11 +39,22 @@ class PythonDependencies:
     def set_requirements(self, path: str, cache: str | None) -> None:
         self.requirements = (_existing(path), cache if cache is None else _existing(cache))
 
+    def add_configured(self, translation: Translation) -> None:
+        """Add what options name. Files and requirements of the program take precedence."""
+        files = [_existing(path) for path in translation.python_files]
+        self.files[:0] = [path for path in files if path not in self.files]
+        known = [path for path, _ in self.archives]
+        for path, target in translation.python_archives:
+            if _existing(path) not in known:
+                self.add_archive(path, target)
+        if translation.python_requirements is not None and self.requirements is None:
+            self.set_requirements(*translation.python_requirements)
+
     def search_path(self) -> list[str]:
-        """Folders and archives to import from, in the slots."""
+        """Folders and archives to import from, in the slots; of two modules with one name the later file's wins."""
         folders = [
             path if os.path.isdir(path) or path.endswith((".zip", ".egg", ".whl")) else os.path.dirname(path)
-            for path in self.files
+            for path in reversed(self.files)
         ]
         if self.requirements is not None:
             folders.append(self._installed())

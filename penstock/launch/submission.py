@@ -16,10 +16,12 @@ from penstock.connectors import base
 from penstock.errors import UnsupportedOperation
 from penstock.graph.plan import Plan, Settings, compile_plan
 from penstock.graph.transformations import Transformation, reachable
+from penstock.job.adaptive import AdaptiveDriver
 from penstock.job.clock import WallClock
 from penstock.job.cluster import Cluster
 from penstock.job.deploying import deployment_of
-from penstock.job.driver import EndedJob, JobDriver
+from penstock.job.driver import Driver, EndedJob, JobDriver
+from penstock.job.durability import Durability
 from penstock.job.handle import JobHandle
 from penstock.launch.collecting import CloseableIterator
 from penstock.launch.durable_jobs import (
@@ -30,9 +32,19 @@ from penstock.launch.durable_jobs import (
     has_ended,
     owned,
 )
-from penstock.launch.environment_settings import EnvironmentSettings, measuring, savepoint_directory, state_backend
+from penstock.launch.environment_settings import (
+    EnvironmentSettings,
+    checkpoint_directory,
+    measuring,
+    savepoint_directory,
+    state_backend,
+)
+from penstock.launch.options import Recovery
 from penstock.launch.queryable_serving import Serving, serving
 from penstock.launch.recorded_settings import recorded
+from penstock.launch.scheduling import check_scheduling, is_adaptive
+from penstock.launch.spark_settings import options_in_spark
+from penstock.launch.termination import given_back_on_sigterm, suspend_on_sigterm, suspend_with_process
 from penstock.logs.levels import apply, current
 from penstock.logs.settings import LogSettings, log_settings
 from penstock.reporters.reporting import Place, place_for
@@ -43,6 +55,8 @@ from penstock.runtime.sources.source_operator import Enumerator, SourceOperator
 from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 log = logging.getLogger("penstock.job")
@@ -56,24 +70,41 @@ class ClusterFactory(Protocol):
 
 def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
     """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    from penstock.spark.applications import Application
     from penstock.spark.batch import SparkBatchCluster
     from penstock.spark.cached_files import shipped
+    from penstock.spark.classic_host import ClassicHost
     from penstock.spark.cluster import SparkCluster
-    from penstock.spark.session import session
+    from penstock.spark.connect_session import is_connect
+    from penstock.spark.connect_slots import ConnectHost
+    from penstock.spark.session import is_own, session
 
-    spark = session(
-        settings.spark_master(),
-        deployment.plan.job_name,
-        settings.spark,
-        0 if deployment.plan.batch else deployment.plan.slots,
-        keep=settings.reads_frames,
-    )
-    deployment.cached_files = shipped(spark.sparkContext, deployment.cached_files)
+    def made() -> SparkSession:
+        return session(
+            settings.spark_master(),
+            deployment.plan.job_name,
+            settings.spark_settings(),
+            0 if deployment.plan.batch else deployment.plan.slots,
+            keep=settings.reads_frames,
+            seconds=settings.patience.slot_request_timeout / 1000,
+        )
+
+    application = Application(made)
+    spark = application.session
+    deployment.cached_files = shipped(spark, deployment.cached_files)
     if deployment.archive is not None:
-        deployment.archive = shipped(spark.sparkContext, {"program": deployment.archive})["program"]
+        deployment.archive = shipped(spark, {"program": deployment.archive})["program"]
+    uploaded = [*deployment.cached_files.values(), *([deployment.archive] if deployment.archive else [])]
+    application.uploaded = uploaded
+    host: ClassicHost | ConnectHost
+    if is_connect(spark):
+        host = ConnectHost(spark, settings.spark_settings(), uploaded)
+    else:
+        renew = application.renew if is_own(spark) and not settings.reads_frames else None
+        host = ClassicHost(spark.sparkContext, renew)
     if deployment.plan.batch:
-        return SparkBatchCluster(spark.sparkContext, settings.encrypts)
-    return SparkCluster(spark.sparkContext, settings.patience, settings.encrypts)
+        return SparkBatchCluster(host, settings.encrypts)
+    return SparkCluster(host, settings.patience, settings.encrypts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +153,7 @@ def with_defaults(**changes: Any) -> Iterator[Defaults]:
 def apply_defaults(settings: EnvironmentSettings) -> None:
     """Give a new environment what was asked for outside the program."""
     given = defaults()
+    settings.read(Configuration.from_dict(options_in_spark()))
     if given.configuration is not None:
         settings.read(given.configuration)
     if given.max_records is not None:
@@ -130,14 +162,21 @@ def apply_defaults(settings: EnvironmentSettings) -> None:
 
 def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
     """Compile what has been defined since the last execute()."""
-    settings = environment._settings
+    return _plan_of(environment._settings, environment._sinks, job_name)
+
+
+def _plan_of(
+    settings: EnvironmentSettings, sinks: list[Transformation], job_name: str | None, most: int | None = None
+) -> Plan:
+    """Compile a program, in which no operator may have more than `most` subtasks."""
     return compile_plan(
-        environment._sinks,
+        sinks,
         Settings(
             parallelism=settings.parallelism(),
             max_parallelism=settings.max_parallelism(),
             chaining=settings.chaining,
-            batch=_is_batch(settings, environment._sinks),
+            batch=_is_batch(settings, sinks),
+            most=most,
         ),
         job_name or settings.job_name or "Penstock job",
     )
@@ -160,25 +199,14 @@ def start(
     if over or has_ended(settings):
         return _ended(environment, job_id, collecting)
     fit_to_start(settings, plan, job_id.hex)
+    check_scheduling(settings, plan)
     reported = place_for(settings.given.to_dict())
-    dependencies = environment._dependencies
-    deployment = deployment_of(
-        plan,
-        job_id.hex,
-        watermark_interval=settings.config.get_auto_watermark_interval(),
-        job_parameters=dict(settings.config.get_global_job_parameters()),
-        working_directory=dependencies.working_directory(),
-        cached_files=dict(dependencies.cached),
-        checkpoints=checkpoint_settings(settings, plan),
-        state_backend=state_backend(settings),
-        sort_memory=settings.sort_memory,
-        archive=defaults().archive,
-        measuring=measuring(settings),
-        logs=logs_of(settings.given.to_dict()),
-    )
-    deployment.search_path[:0] = dependencies.search_path()
+    settings.prepare_process()
+    environment._dependencies.add_configured(settings.translation)
+    deployment = _deployment(environment, plan, job_id)
     owner = owned(settings, plan, job_id.hex)
-    with given_back_on_failure(owner):
+    suspend_on_sigterm()
+    with given_back_on_failure(owner), given_back_on_sigterm(owner):
         if has_ended(settings):
             owner.end(finished=False)
             owner.let_go()
@@ -186,16 +214,10 @@ def start(
         durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
         cluster = defaults().cluster(settings, deployment)
         served = None if plan.batch else serving(settings.queryable)
-    driver = JobDriver(
-        plan,
-        deployment,
-        cluster,
-        options=settings.epochs(),
-        on_results=_results(plan, collecting),
-        durability=durable,
-        clock=defaults().clock(),
-        patience=settings.patience,
-    )
+    first = _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting))
+    driver: Driver = first
+    if is_adaptive(settings, plan):
+        driver = _adaptive(environment, job_name, job_id, first, cluster, collecting)
     environment.close()
     handle = JobHandle(
         job_id,
@@ -214,6 +236,82 @@ def start(
     return started(handle)
 
 
+def _deployment(environment: StreamExecutionEnvironment, plan: Plan, job_id: JobID) -> Deployment:
+    settings, dependencies = environment._settings, environment._dependencies
+    deployment = deployment_of(
+        plan,
+        job_id.hex,
+        watermark_interval=settings.config.get_auto_watermark_interval(),
+        job_parameters=dict(settings.config.get_global_job_parameters()),
+        working_directory=dependencies.working_directory(),
+        cached_files=dict(dependencies.cached),
+        checkpoints=checkpoint_settings(settings, plan),
+        state_backend=state_backend(settings),
+        sort_memory=settings.sort_memory,
+        archive=defaults().archive,
+        measuring=measuring(settings),
+        logs=logs_of(settings.given.to_dict()),
+    )
+    deployment.search_path[:0] = dependencies.search_path()
+    return deployment
+
+
+def _driver(
+    settings: EnvironmentSettings,
+    plan: Plan,
+    deployment: Deployment,
+    cluster: Cluster,
+    durable: Durability,
+    on_results: Mapping[str, Callable[[Any], None]],
+    has_run: bool = False,
+) -> JobDriver:
+    return JobDriver(
+        plan,
+        deployment,
+        cluster,
+        options=settings.epochs(),
+        on_results=on_results,
+        durability=durable,
+        clock=defaults().clock(),
+        patience=settings.patience,
+        has_run=has_run,
+    )
+
+
+def _adaptive(
+    environment: StreamExecutionEnvironment,
+    job_name: str | None,
+    job_id: JobID,
+    first: JobDriver,
+    cluster: Cluster,
+    collecting: dict[Transformation, CloseableIterator],
+) -> AdaptiveDriver:
+    """Let the parallelism of the job follow its cores. Each change makes another plan of the same program."""
+    sinks, given = list(environment._sinks), environment._settings
+    recovery = Recovery.NONE if checkpoint_directory(given) is None else Recovery.LATEST
+    settings = replace(given, job_id=job_id.hex, recovery=recovery, takeover=False)
+
+    def remake(slots: int) -> JobDriver:
+        plan = _plan_of(settings, sinks, job_name, slots)
+        fit_to_start(settings, plan, job_id.hex)
+        owner = owned(settings, plan, job_id.hex)
+        with given_back_on_failure(owner):
+            durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
+            made = deployment_of(plan, job_id.hex)
+            deployment = replace(
+                first.deployment,
+                plan=made.plan,
+                operators=made.operators,
+                partitionings=made.partitionings,
+                main_classes=made.main_classes,
+                attempt=0,
+                restore=None,
+            )
+        return _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting), has_run=True)
+
+    return AdaptiveDriver(first, remake, cluster.capacity, first.plan.slots, settings.adaptivity)
+
+
 def logs_of(configuration: Mapping[str, str]) -> LogSettings:
     """What slots log: at the levels of this process, which get those of the configuration first."""
     settings = log_settings(configuration)
@@ -223,6 +321,8 @@ def logs_of(configuration: Mapping[str, str]) -> LogSettings:
 
 def started(handle: JobHandle) -> JobHandle:
     """Let the job run, and show it to whoever wants to know of jobs."""
+    suspend_on_sigterm()
+    suspend_with_process(handle)
     handle.start()
     watcher = defaults().on_start
     if watcher is not None:

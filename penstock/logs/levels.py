@@ -9,6 +9,7 @@ from penstock.errors import ConfigurationError
 
 PREFIX = "logging.level."
 ROOT = "root"
+PYFLINKS_LEVEL, PYFLINKS_OVERRIDES = "python.logging.default.level", "python.logging.level.overrides"
 OFF = logging.CRITICAL + 10
 _WORDS = {
     "ALL": 1,
@@ -48,9 +49,16 @@ def checked(levels: Mapping[str, str]) -> Levels:
 
 
 def levels_of(configuration: Mapping[str, str]) -> Levels:
-    """What `logging.level.<logger>` says."""
+    """Return what `logging.level.<logger>` says, and PyFlink's options where it says nothing."""
+    levels: Levels = {}
+    if PYFLINKS_LEVEL in configuration:
+        levels[ROOT] = configuration[PYFLINKS_LEVEL]
+    for pair in configuration.get(PYFLINKS_OVERRIDES, "").split(","):
+        name, _, level = pair.strip(" {}").partition(":")
+        if pair.strip():
+            levels[name.strip()] = level.strip()
     given = {name.removeprefix(PREFIX): level for name, level in configuration.items() if name.startswith(PREFIX)}
-    return checked(given)
+    return checked({**levels, **given})
 
 
 def apply(levels: Mapping[str, str]) -> None:

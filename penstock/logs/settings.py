@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import ConfigurationError
-from penstock.logs.levels import Levels, levels_of
+from penstock.logs.levels import PYFLINKS_LEVEL, PYFLINKS_OVERRIDES, Levels, levels_of
 
 LINES, LENGTH, FORMAT = "logging.max-lines-per-second", "logging.max-line-length", "logging.format"
 TEXT, JSON = "text", "json"
@@ -21,7 +21,13 @@ class LogOption:
     others: tuple[str, ...] = ()
 
 
-OPTIONS = [LogOption(FORMAT, TEXT), LogOption(LINES, "1000"), LogOption(LENGTH, "16384")]
+OPTIONS = [
+    LogOption(FORMAT, TEXT),
+    LogOption(LINES, "1000"),
+    LogOption(LENGTH, "16384"),
+    LogOption(PYFLINKS_LEVEL),
+    LogOption(PYFLINKS_OVERRIDES),
+]
 
 
 @dataclass

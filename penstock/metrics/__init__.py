@@ -6,7 +6,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from penstock.metrics.histogram import Histogram, HistogramState
 from penstock.metrics.metric import COMBINING, Described, Metric
@@ -36,6 +36,20 @@ class Counter(Metric):
 
     def readings(self) -> dict[str, Any]:
         return {"": self.get_count()}
+
+
+class HasValue(Protocol):
+    """An object that knows the value of a gauge."""
+
+    def get_value(self) -> Any: ...
+
+
+def _function_of(name: str, given: Any) -> Callable[[], Any]:
+    """The function that reads the value of a gauge."""
+    function = getattr(given, "get_value", given)
+    if not callable(function):
+        raise TypeError(f"gauge '{name}' needs a function or an object with get_value(), not {given!r}")
+    return function  # type: ignore[no-any-return]
 
 
 class Gauge(Metric):
@@ -183,12 +197,13 @@ class MetricGroup:
         """The counter of this name; a custom counter can be passed in before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
-    def gauge(self, name: str, obj: Callable[[], Any] | Gauge, combining: str = "none") -> Gauge:
-        """A value that `obj` gives when it is read. Asking again puts the new function in place of the old.
+    def gauge(self, name: str, obj: Callable[[], Any] | HasValue, combining: str = "none") -> Gauge:
+        """A value that a function returns, or the `get_value` of an object, whenever the value is read.
 
-        `combining` is how values of several subtasks become one: sum, min, max, last or none.
+        A second call with the same name replaces the function. `combining` is how values of several subtasks become
+        one: sum, min, max, last or none.
         """
-        gauge = obj if isinstance(obj, Gauge) else Gauge(obj, combining)
+        gauge = obj if isinstance(obj, Gauge) else Gauge(_function_of(name, obj), combining)
         self._metric(name, Gauge, lambda: gauge)
         self._metrics[name] = self._shared().metrics[self.get_metric_identifier(name)] = gauge
         return gauge

@@ -68,8 +68,8 @@ class Door:
     def _check(self, scope: Scope, headers: Headers) -> None:
         operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
         self._check_host(headers)
-        if not scope["is_owner"] and (operates or not self._is_page(scope["path"])):
-            self._check_token(headers, operates, (scope.get("client") or ("",))[0])
+        if operates or not self._is_page(scope["path"]):
+            self._check_token(headers, operates, (scope.get("client") or ("",))[0], scope["is_owner"])
         if operates:
             check_origin(headers)
         self._check_length(scope["path"], headers)
@@ -91,9 +91,10 @@ class Door:
         """Whether this is the user who started the server."""
         return bool(self._settings.owner_pass) and _same(headers.get(HEADER, ""), self._settings.owner_pass)
 
-    def _check_token(self, headers: Headers, operates: bool, address: str) -> None:
+    def _check_token(self, headers: Headers, operates: bool, address: str, is_owner: bool) -> None:
+        """Refuse a request without a token that allows it. The owner needs none, but must not show a wrong one."""
         tokens = self._settings.tokens
-        if not tokens:
+        if not tokens or (is_owner and "authorization" not in headers):
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
@@ -107,7 +108,7 @@ class Door:
             self._guesses.wrong(address)
             raise _needs_token()
         self._guesses.right(address)
-        if operates and not may_operate:
+        if operates and not may_operate and not is_owner:
             raise Rejected(403, "This token lets its holder read, and not operate.")
 
     def _check_length(self, path: str, headers: Headers) -> None:

@@ -126,20 +126,17 @@ def _shown(ports: tuple[int, ...]) -> str:
 
 
 class RestServer:
-    """A server over one application. Its socket is bound from the start, so its URL is known."""
+    """A server over one application. Its socket is bound from the start, so its URL is known, also after the end."""
 
     def __init__(self, app: FastAPI, settings: RestSettings) -> None:
         _check_tls(settings.tls)
         self._settings = settings
         self._socket = bind(settings)
+        self.port = int(self._socket.getsockname()[1])
         self._server = uvicorn.Server(_config(app, settings))
         self._history: ActivityHistory | None = getattr(app.state, "history", None)
         """What the pages of jobs plot; an application without jobs has none."""
         self._thread: threading.Thread | None = None
-
-    @property
-    def port(self) -> int:
-        return int(self._socket.getsockname()[1])
 
     @property
     def url(self) -> str:

@@ -41,8 +41,10 @@ def start(
     option: Annotated[list[str] | None, typer.Option("-D", help="A setting, as name=value.")] = None,
 ) -> None:
     """Start a server. Jobs that an earlier server has left go on."""
+    from penstock.rest.installed import check_installed
     from penstock.server.home import already_running, running_server
 
+    check_installed()
     folder = _folder(data)
     if running_server(folder) is not None:
         _fail(already_running(folder))
@@ -156,7 +158,10 @@ def _configuration(options: list[str], chosen: dict[str, object | None]) -> dict
     """What file, environment and command line say."""
     from penstock.launch.config_files import load_configuration
 
-    return load_configuration(options).and_then(chosen).configuration().to_dict()
+    found = load_configuration(options)
+    for warning in found.new_warnings():
+        typer.echo(f"warning: {warning}", err=True)
+    return found.and_then(chosen).configuration().to_dict()
 
 
 def _fail(message: str) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -35,6 +36,7 @@ from penstock.server.control import ControlDoor
 from penstock.server.driver_spec import DriverSpec
 from penstock.server.fencing import newest_fence
 from penstock.server.log_files import keep_small
+from penstock.server.options import REQUIREMENTS
 from penstock.server.program_jobs import ProgramJobs
 from penstock.server.register import JobEntry, Register
 from penstock.server.specs import DriverPlace, How, Outcome, Revision, Spec
@@ -61,6 +63,7 @@ class DriverProcess:
         """From the entry in the register to the outcome; the exit code."""
         if not self._enter():
             return REFUSED
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=self._suspend, daemon=True).start())
         door = ControlDoor(self._spec.address, self._spec.key_file, self._handlers())
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter(log_settings(self._configuration().to_dict()).format, origin_here))
@@ -111,6 +114,7 @@ class DriverProcess:
 
     def _configuration(self) -> Configuration:
         chosen = {**self._spec.configuration, **self._job.configuration}
+        chosen.pop(REQUIREMENTS.name, None)  # this interpreter has them
         if self._revision.parallelism is not None:
             chosen["parallelism.default"] = str(self._revision.parallelism)
         return Configuration.from_dict(chosen)
@@ -186,9 +190,10 @@ class DriverProcess:
         self._leave_at_once(self._outcome(How.SUSPENDED))
 
     def _rescale(self, asked: Mapping[str, Any]) -> str:
-        """Stop a job with a savepoint and end. If there is no savepoint, the job runs on."""
+        """Stop a job with a savepoint and end. If there is no savepoint, or cores are missing, the job runs on."""
         number, parallelism = self._spec.number, asked["parallelism"]
         ordinal, handle = self._jobs.ordinal(asked["job"]), self._jobs.handle(asked["job"])
+        handle.check_capacity(parallelism)
         folder = f"{self._spec.register}/rescaling/{self._spec.job_id}-{number}-{os.urandom(4).hex()}"
         now = int(time.time() * 1000)
         planned = Outcome(How.RESCALED, now, savepoint=folder, parallelism=parallelism, ordinal=ordinal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from penstock.errors import ConfigurationError
 from penstock.server.fencing import leader, newest_fence, next_fence
 from penstock.server.options import ServerSettings
 from penstock.storage import Storage
@@ -78,9 +79,22 @@ def election_of(settings: ServerSettings, storage: Storage, who: Mapping[str, An
     if settings.ha_type == "storage":
         from penstock.server.storage_lease import LeaseElection
 
+        _check_exclusive(storage)
         return LeaseElection(storage, who, settings.lease_duration / 1000, settings.lease_renewal / 1000)
     if settings.ha_type == "zookeeper":
         from penstock.server.zookeeper import ZooKeeperElection
 
         return ZooKeeperElection(settings, storage, who)
     return NoElection(storage, who)
+
+
+def _check_exclusive(storage: Storage) -> None:
+    """Raise if two servers could take the lease at the same moment. Local disks always refuse one of them."""
+    if storage.local or storage.in_memory or storage.is_exclusive():
+        return
+    raise ConfigurationError(
+        f"high-availability.type is 'storage', and high-availability.storageDir, '{storage.url()}', lets two servers "
+        "create the same file at the same moment, so that both would lead. Set high-availability.type to 'zookeeper', "
+        "or high-availability.storageDir to a storage that refuses one of them, such as S3, HDFS or a disk that all "
+        "servers share (see docs/storage.md)"
+    )

@@ -64,6 +64,7 @@ _KINDS = choice({"none": "none", "storage": "storage", "zookeeper": "zookeeper"}
 HA_TYPE = ServerOption("high-availability.type", _KINDS, "none", ("high-availability", "high-availability.mode"))
 HA_STORAGE = ServerOption("high-availability.storageDir", some_text)
 CLUSTER_ID = ServerOption("high-availability.cluster-id", some_text, "default")
+STANDBY = ServerOption("high-availability.standby", choice({"redirect": "redirect", "forward": "forward"}), "redirect")
 LEASE_DURATION = ServerOption("high-availability.storage.lease-duration", _some_time, "15 s")
 LEASE_RENEWAL = ServerOption("high-availability.storage.retry-period", _some_time, "3 s")
 ZK_QUORUM = ServerOption("high-availability.zookeeper.quorum", some_text)
@@ -91,6 +92,7 @@ OPTIONS = [
     HA_TYPE,
     HA_STORAGE,
     CLUSTER_ID,
+    STANDBY,
     LEASE_DURATION,
     LEASE_RENEWAL,
     ZK_QUORUM,

@@ -15,6 +15,7 @@ from penstock.errors import StorageError
 from penstock.job.handle import JobHandle
 from penstock.job.record import JobRecord
 from penstock.launch.environment_settings import EnvironmentSettings, checkpoint_directory
+from penstock.launch.options import Recovery
 from penstock.rest.jobs import UnknownJob
 from penstock.server.register import JobEntry
 from penstock.server.specs import Revision, job_id_of
@@ -40,6 +41,8 @@ class ProgramJobs:
         self._watchers: list[threading.Thread] = []
         self._next = 0
         self._earlier = entry.records()
+        self._resumed: set[int] = set()
+        """The jobs that ran before this driver. One that fails before it has slots goes on with another driver."""
         self.leaving = False
         """Whether the program goes on elsewhere or later, so that nothing that ends now has come to its end."""
 
@@ -78,7 +81,12 @@ class ProgramJobs:
         owner = 0 if last is None else last.owner
         before = self._entry.owner_before(self._revision.number, ordinal, owner)
         has_run = owner > before
-        settings.recover_latest = has_run
+        if has_run or self._revision.previous is not None:
+            self._resumed.add(ordinal)
+        if not has_run:
+            settings.recovery = Recovery.NONE
+        elif settings.recovery is Recovery.NONE:
+            settings.recovery = Recovery.LATEST
         settings.takeover = settings.takeover or (self._takeover and has_run)
         if ordinal == self._revision.ordinal and self._revision.savepoint is not None:
             settings.restore_path = self._revision.savepoint
@@ -101,6 +109,8 @@ class ProgramJobs:
     def _watch(self, ordinal: int, handle: JobHandle) -> None:
         handle.wait()
         if self.leaving or handle.status() is JobStatus.SUSPENDED or ordinal in self._earlier:
+            return
+        if handle.status() is JobStatus.FAILED and not handle.view.has_run and ordinal in self._resumed:
             return
         try:
             self._entry.keep(ordinal, handle.record())
@@ -142,10 +152,13 @@ class ProgramJobs:
         return self._next > 0
 
     def have_run(self) -> bool:
-        """Whether a job of this driver has had slots, or is over."""
+        """Whether a job of this driver has had slots, or is over. One that failed before it had slots has not run."""
         with self._lock:
             handles = list(self._handles.values())
-        return any(handle.view.deployed is not None or handle.status().is_terminal_state() for handle in handles)
+        return any(
+            handle.view.has_run or (handle.status().is_terminal_state() and handle.status() is not JobStatus.FAILED)
+            for handle in handles
+        )
 
     def living(self) -> list[JobHandle]:
         with self._lock:

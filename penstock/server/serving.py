@@ -25,9 +25,10 @@ from penstock.rest.passes import forget_pass, keep_pass, new_pass
 from penstock.rest.serving import RestServer
 from penstock.rest.settings import rest_settings
 from penstock.server.control import ControlDoor, key_in, socket_path
+from penstock.server.forwarding import Forwarding, trust_of
 from penstock.server.home import LOG, OUT, Home
 from penstock.server.log_files import keep_small
-from penstock.server.options import LOG_FILES, LOG_SIZE, ServerSettings
+from penstock.server.options import LOG_FILES, LOG_SIZE, STANDBY, ServerSettings
 from penstock.server.service import Service
 from penstock.server.standby import LeaderOnly
 
@@ -46,7 +47,13 @@ class ServerProcess:
         self._pass = new_pass()
         rest = replace(rest_settings(configuration), owner_pass=self._pass)
         app = create_app(self._service.jobs, rest)
-        app.add_middleware(LeaderOnly, election=lambda: self._service.election, own=self._url)
+        forwards = STANDBY.of(configuration) == "forward"
+        app.add_middleware(
+            LeaderOnly,
+            election=lambda: self._service.election,
+            own=self._url,
+            forwarding=Forwarding(trust_of(rest.tls.certificate if rest.tls.enabled else None)) if forwards else None,
+        )
         self._rest: RestServer = RestServer(app, rest)
         self._told_to_end = threading.Event()
         self._keep_jobs = False

@@ -1,19 +1,16 @@
-"""In front of REST: a server that does not lead sends its clients to the one that does."""
+"""In front of REST: a server that does not lead sends its clients to the leader, or passes their requests on."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from penstock.errors import StorageError
 from penstock.server.elections import Election
+from penstock.server.forwarding import Forwarding, LeaderUnreachable, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 KNOWN_SECONDS = 1.0
 
@@ -21,11 +18,14 @@ KNOWN_SECONDS = 1.0
 class LeaderOnly:
     """An ASGI application around another, which answers only while this server leads."""
 
-    def __init__(self, app: App, election: Callable[[], Election], own: Callable[[], str]) -> None:
-        """`own` tells where this server is: nobody is sent in circles."""
+    def __init__(
+        self, app: App, election: Callable[[], Election], own: Callable[[], str], forwarding: Forwarding | None = None
+    ) -> None:
+        """`own` tells where this server is: nobody is sent in circles. Without `forwarding`, clients are redirected."""
         self._app = app
         self._election = election
         self._own = own
+        self._forwarding = forwarding
         self._address: str | None = None
         self._asked = float("-inf")
 
@@ -36,6 +36,11 @@ class LeaderOnly:
         address = await self._leader()
         if address is None:
             await _answer(send, 503, [(b"retry-after", b"1")])
+        elif self._forwarding is not None:
+            try:
+                await self._forwarding(address, scope, receive, send)
+            except LeaderUnreachable:
+                await _answer(send, 503, [(b"retry-after", b"1")])
         else:
             path = scope.get("raw_path") or scope["path"].encode()
             query = scope.get("query_string") or b""

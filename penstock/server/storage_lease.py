@@ -5,7 +5,8 @@
 
 Only one server can create the next number. Nobody compares clocks: a standby measures with its own how long the pulse
 has not changed, and the leader measures with its own since when it has not been able to renew. It gives up before
-anyone else may take the lease. A leader that stood still and does not know yet is known by its number.
+anyone else may take the lease. A leader that was slow, and whose lease nobody took, competes for the next number at
+once. A leader that stood still and does not know yet is known by its number.
 """
 
 from __future__ import annotations
@@ -64,11 +65,18 @@ class Lease:
     # --- leading ---
     def _renew(self, held: int) -> None:
         began = self._clock()
-        if newest_fence(self._storage) != held or not self.is_valid():
+        if newest_fence(self._storage) != held:
             self._held = self._seen = None
             return
-        self._beat(held)
-        self._renewed = began
+        if self.is_valid():
+            self._beat(held)
+        if self.is_valid():
+            self._renewed = began
+            return
+        # The pulse came so late that another server may be about to take the lease without having seen it. This server
+        # competes for the next number as all others do.
+        self._held = self._seen = None
+        self._take(held + 1)
 
     def _beat(self, held: int) -> None:
         self._beats += 1

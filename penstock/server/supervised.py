@@ -57,6 +57,8 @@ class Supervised:
         """Of jobs that have ended."""
         self._live: dict[int, JobRecord] = {}
         """As the driver last told."""
+        self._names: dict[int, str] = {}
+        """The names of the jobs that drivers have told of."""
         self._looked = 0.0
         self._heard = time.monotonic()
         """When the driver last answered, or was started."""
@@ -104,6 +106,7 @@ class Supervised:
     def _take(self, said: dict[str, Any]) -> None:
         live = {int(ordinal): from_json(JobRecord, record) for ordinal, record in said["records"].items()}
         self._live = {ordinal: record for ordinal, record in live.items() if ordinal not in self._kept}
+        self._names.update({ordinal: record.name for ordinal, record in live.items()})
         self.reached, self.runs = said["reached"], said["runs"]
 
     def ask(self, do: str, ordinal: int, seconds: float | None = None, **more: Any) -> Any:
@@ -229,7 +232,7 @@ class Supervised:
         """A job of which its driver has not told yet."""
         shown = JobRecord(
             job_id=self.id_of(ordinal),
-            name=self.spec.program,
+            name=self._names.get(ordinal, self.spec.program),
             batch=False,
             status="RESTARTING" if self.number > 1 else "CREATED",
             changes=self._story(ordinal).changes,

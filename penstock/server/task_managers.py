@@ -32,7 +32,7 @@ def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
     return [
         TaskManagerRecord(
             place,
-            host if place == _own(record) else place.partition(":")[0],
+            host if place == _own(record) else place.rpartition(":")[0],
             slots,
             0,
             {record.job_id: slots},

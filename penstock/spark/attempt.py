@@ -1,4 +1,4 @@
-"""One attempt of a job on Spark: a barrier job whose tasks are the slots, and the driver's links to them."""
+"""One attempt of a job on Spark: the tasks that are its slots, and the driver's links to them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import cloudpickle
-from pyspark import InheritableThread, SparkContext
 
-from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
+from penstock.errors import NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.job.asides import Asides
 from penstock.job.cluster import Patience
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.watching import Question
-from penstock.spark.encryption import Identity, new_identity
+from penstock.spark.arrivals import Arrivals
+from penstock.spark.encryption import new_identity
 from penstock.spark.lifelines import Lifelines
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, closed, send
+from penstock.spark.links import Inlet, LinkLost, Tag, closed, send
 from penstock.spark.nudge import Nudge
 from penstock.spark.preloading import needed
 from penstock.spark.side_links import SideLinks
+from penstock.spark.slot_tasks import SlotHost, SlotTasks, loss
 from penstock.spark.worker import (
     ASIDE,
     ASIDE_STAGE,
@@ -41,7 +42,6 @@ from penstock.spark.worker import (
     LOOK_FIRST,
     RELEASE,
     SIDE,
-    Hello,
     Invitation,
 )
 
@@ -59,7 +59,7 @@ class Attempt:
 
     def __init__(
         self,
-        context: SparkContext,
+        host: SlotHost,
         deployment: Deployment,
         patience: Patience,
         on_wake: Callable[[bool], None],
@@ -67,45 +67,43 @@ class Attempt:
         encrypt: bool = False,
     ) -> None:
         """Returns when every slot has started. Until then `is_cancelled` is asked whether to stop waiting."""
-        self._context = context
+        self._host = host
         self._number = deployment.attempt
         self._slots = deployment.plan.slots
-        self._name = deployment.plan.job_name
-        self._group = f"{deployment.job_id}-{self._number}-{secrets.token_hex(4)}"
         self._patience = patience
         self._epoch = -1
         self._ended = False
-        self._failure: str | None = None
+        self._missed: set[int] = set()
+        """The slots that others could not reach."""
         self._nudge = Nudge()
-        self._links: list[socket.socket] = []
-        self._side_links: list[socket.socket] = []
-        """Those over which slots are watched. They are read to their end, which comes when the slots end."""
-        on_network = not is_local(context)
         secret = secrets.token_bytes(32)
-        identity = new_identity() if encrypt and on_network else None
-        self._door = door_of(context, secret, identity)
+        identity = new_identity() if encrypt and host.on_network else None
+        self._door = host.open_door(secret, identity)
+        self._arrivals = Arrivals(self._door, self._slots, patience.heartbeat_timeout / 1000)
         invitation = Invitation(
             job_id=deployment.job_id,
             attempt=self._number,
             slots=self._slots,
             secret=secret,
             driver=self._door.address,
-            on_network=on_network,
+            on_network=host.on_network,
             silence=patience.heartbeat_timeout / 1000,
             identity=identity,
             preloaded=needed(),
         )
-        self._job = InheritableThread(target=self._run, args=(invitation,), name="penstock slots", daemon=True)
+        group = f"{deployment.job_id}-{self._number}-{secrets.token_hex(4)}"
+        self._tasks = host.tasks(invitation, deployment.plan.job_name, group)
         try:
-            waiting = Waiting(context, deployment.plan, patience.slot_request_timeout / 1000, is_cancelled)
+            waiting = Waiting(self._tasks, deployment.plan, patience.slot_request_timeout / 1000, is_cancelled)
             self._await_cores(waiting)
             log.debug("attempt %d asks Spark for %d slots", self._number, self._slots)
-            self._job.start()
-            hellos, links = self._met(waiting)
+            self._tasks.start()
+            self._await_slots(waiting)
             log.debug("attempt %d has its slots", self._number)
         except BaseException:
             self.end()
             raise
+        hellos, links = self._arrivals.hellos, self._arrivals.links
         self._addresses = [hellos[slot].address for slot in range(self._slots)]
         self._inlets = [Inlet(links[CONTROL][slot]) for slot in range(self._slots)]
         self._selector = selectors.DefaultSelector()
@@ -119,17 +117,6 @@ class Attempt:
         self._side = SideLinks(links[SIDE])
 
     # --- the start ---
-    def _run(self, invitation: Invitation) -> None:
-        """Spark's part: it starts the processes, places them, and tells when one dies."""
-        try:
-            self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
-            slots = self._context.parallelize(range(self._slots), self._slots)
-            ended = slots.barrier().mapPartitionsWithIndex(invitation).collect()
-        except Exception as error:
-            self._failure = reason(str(error))
-        else:
-            self._failure = "; ".join(ended) or "Spark has ended the job"
-
     def _await_cores(self, waiting: Waiting) -> None:
         """Spark itself may look only every 15 s whether there are cores enough for a job that it could not start."""
         while self._cores() < self._slots:
@@ -138,29 +125,18 @@ class Attempt:
 
     def _cores(self) -> int:
         """How many tasks Spark can run at once, as far as it says so."""
-        configuration = self._context.getConf()
-        if configuration.get("spark.default.parallelism") is not None:
-            return self._slots
-        return int(self._context.defaultParallelism) // int(configuration.get("spark.task.cpus", "1") or 1)
+        capacity = self._host.capacity()
+        return self._slots if capacity is None else capacity
 
-    def _met(self, waiting: Waiting) -> tuple[dict[int, Hello], dict[str, dict[int, socket.socket]]]:
-        """Wait until every slot has made all of its links: these, by kind and slot, and what slots said."""
-        hellos: dict[int, Hello] = {}
-        links: dict[str, dict[int, socket.socket]] = {CONTROL: {}, LIFELINE: {}, SIDE: {}}
-        while any(len(of_kind) < self._slots for of_kind in links.values()):
-            guest = self._door.guest(0.1)
-            if guest is not None:
-                hello: Hello = pickle.loads(guest[0])
-                log.debug("attempt %d meets slot %d", self._number, hello.slot)
-                links[hello.kind][hello.slot] = guest[1]
-                if hello.kind == CONTROL:
-                    hellos[hello.slot] = hello
-                (self._side_links if hello.kind == SIDE else self._links).append(guest[1])
+    def _await_slots(self, waiting: Waiting) -> None:
+        """Wait until every slot has made all of its links."""
+        while not self._arrivals.are_complete:
+            if self._arrivals.take(0.1):
                 continue
-            if self._failure is not None:
-                raise SlotLost(f"the slots did not start: {self._failure}")
-            waiting.step(len(links[CONTROL]))
-        return hellos, links
+            failure = self._tasks.failure
+            if failure is not None:
+                raise loss(f"the slots did not start: {failure}")
+            waiting.step(self._arrivals.count)
 
     # --- orders ---
     def deploy(self, deployment: Deployment) -> list[Report]:
@@ -294,15 +270,25 @@ class Attempt:
             answer = pickle.loads(body)
             if isinstance(answer, Report) and answer.lost:
                 # The others may take long to find out, or wait for ever for this one.
-                raise LinkLost(f"slot {answer.slot}: {answer.lost}")
+                if answer.unreachable is not None:
+                    self._missed.add(answer.unreachable)
+                address = self._addresses[answer.slot]
+                place = f" on {address.host}" if address is not None and address.host else ""
+                raise LinkLost(f"slot {answer.slot}{place}: {answer.lost}")
             yield tag, slot, answer
 
     # --- the end ---
+    @property
+    def unreachable(self) -> set[str]:
+        """The hosts that the driver or other slots could not reach."""
+        slots = self._missed | self._lifelines.unreachable
+        return {address.host for slot in slots if (address := self._addresses[slot]) is not None and address.host}
+
     def _why(self, said: str) -> str:
         """The first cause that is known: why a slot is counted as lost, what Spark says, what a link says."""
         if self._ended:
             return "the job was cancelled"
-        return self._lifelines.cause_within(CAUSE_SECONDS) or self._failure or said
+        return self._lifelines.cause_within(CAUSE_SECONDS) or self._tasks.failure or said
 
     def _cut(self, slot: int) -> None:
         """A slot does not answer: the thread that waits for its report must not wait longer."""
@@ -312,7 +298,7 @@ class Attempt:
         """Cut the links: slots end by themselves then."""
         if hasattr(self, "_lifelines"):
             self._lifelines.close()
-        for link in self._links:
+        for link in self._arrivals.of_kinds(CONTROL, LIFELINE):
             closed_quietly(link)
 
     def end(self) -> None:
@@ -320,18 +306,15 @@ class Attempt:
         self._ended = True
         self._door.close()
         self._let_go()
-        if self._job.ident is None:
-            return
-        self._job.join(ENDING_SECONDS)
-        if self._job.is_alive():
-            self._context.cancelJobGroup(self._group)
+        self._tasks.end(ENDING_SECONDS)
         self._close_side()
 
     def _close_side(self) -> None:
+        """Close the links over which slots are watched. They are read to their end, which comes when the slots end."""
         if hasattr(self, "_side"):
             self._side.close()
         else:
-            closed(self._side_links)
+            closed(self._arrivals.of_kinds(SIDE))
 
 
 def _sooner(at: float | None, due_in: float | None) -> float | None:
@@ -343,8 +326,8 @@ def _sooner(at: float | None, due_in: float | None) -> float | None:
 class Waiting:
     """The wait for slots: it is logged once, and has a time limit."""
 
-    def __init__(self, context: SparkContext, plan: Plan, seconds: float, is_cancelled: Callable[[], bool]) -> None:
-        self._context = context
+    def __init__(self, tasks: SlotTasks, plan: Plan, seconds: float, is_cancelled: Callable[[], bool]) -> None:
+        self._tasks = tasks
         self._job = plan.job_name
         self._slots = plan.slots
         self._seconds = seconds
@@ -365,9 +348,8 @@ class Waiting:
 
     def _said(self, there: int, how_long: str) -> str:
         return (
-            f"job '{self._job}' needs {self._slots} slots at once, and {there} have started ({how_long}): Spark has "
-            f"{self._context.defaultParallelism} cores, of which other jobs may use some. Give Spark more cores, lower "
-            "the job's parallelism, or end other jobs of this Spark application"
+            f"job '{self._job}' needs {self._slots} slots at once, and {there} have started ({how_long}): "
+            f"{self._tasks.obstacle(there)}"
         )
 
 
@@ -377,39 +359,3 @@ def closed_quietly(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         return
-
-
-def is_local(context: SparkContext) -> bool:
-    """Whether driver and executors are one process on one machine."""
-    return context.master.startswith("local") and not context.master.startswith("local-cluster")
-
-
-def door_of(context: SparkContext, secret: bytes, identity: Identity | None) -> Door:
-    """Where the executors find the driver: on the same machine by a path, else at the address that Spark uses."""
-    if is_local(context):
-        return Door(Listener(secret))
-    configuration = context.getConf()
-    bind = configuration.get("spark.driver.bindAddress", "") or ""
-    return Door(Listener(secret, configuration.get("spark.driver.host"), bind, identity))
-
-
-def check_session(context: SparkContext) -> None:
-    """Refuse what Spark itself does not do together with barrier tasks."""
-    if context.getConf().get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-        raise ConfigurationError(
-            "spark.dynamicAllocation.enabled is true, and Spark does not start tasks that must run at once (barrier "
-            "tasks, which the slots are) with dynamic allocation: set it to false"
-        )
-
-
-def reason(text: str) -> str:
-    """What Spark says in one line, without its stack of frames."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if "ExecutorLostFailure" in text:
-        return "an executor was lost, and its slots with it"
-    if "the process of slot" in text or "crashed" in text or "exited unexpectedly" in text or "EOFException" in text:
-        return "a slot's process died, and its state with it"
-    if "cancelled" in text:
-        return "the Spark job was cancelled"
-    telling = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
-    return (telling or lines or ["Spark gave no reason"])[-1][:400]

@@ -15,24 +15,23 @@ from dataclasses import replace
 from typing import Any
 
 import cloudpickle
-from pyspark import InheritableThread, SparkContext, SparkStageInfo, StatusTracker
 
 from penstock.errors import SlotLost, UnsupportedOperation
 from penstock.job.asides import Asides
 from penstock.pickling import dumps
-from penstock.runtime.batch.parcels import Parcel
 from penstock.runtime.batch.stage import Assignments, reports_of
 from penstock.runtime.core.failures import Failure
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.watching import Question
 from penstock.runtime.sinks.committing import Begun
-from penstock.spark.attempt import door_of, is_local, reason
 from penstock.spark.batch_task import StageTask
 from penstock.spark.encryption import new_identity
-from penstock.spark.links import LinkLost, Tag, send
+from penstock.spark.links import LinkLost, Tag, closed, has_news, send
 from penstock.spark.session import in_session
 from penstock.spark.side_links import SideLinks, Talking
+from penstock.spark.slot_tasks import loss
+from penstock.spark.stage_jobs import StageHost, StageJob
 
 LOOK_SECONDS = 0.05
 PROGRESS_SECONDS = 2.0
@@ -41,12 +40,12 @@ log = logging.getLogger("penstock.job")
 
 
 class SparkBatchCluster:
-    """Runs a BATCH job on a SparkContext. There are no slots between its epochs: one epoch is the whole job."""
+    """Runs a BATCH job on Spark. There are no slots between its epochs: one epoch is the whole job."""
 
-    def __init__(self, context: SparkContext, encrypt: bool = False) -> None:
+    def __init__(self, host: StageHost, encrypt: bool = False) -> None:
         """With `encrypt`, what tasks on other machines tell the driver is; Spark's shuffle has settings of its own."""
         in_session(self)
-        self._context = context
+        self._host = host
         self._encrypt = encrypt
         self._deployment: Deployment | None = None
         self._assigned: list[Assignments] = []
@@ -70,7 +69,7 @@ class SparkBatchCluster:
             return [Report(slot, command.epoch, backlog=True) for slot in range(deployment.plan.slots)]
         if self._released:
             raise SlotLost("the job was cancelled")
-        self._run = BatchRun(self._context, deployment, self._assigned, self.on_begun, self._encrypt)
+        self._run = BatchRun(self._host, deployment, self._assigned, self.on_begun, self._encrypt)
         return self._run.reports(command.epoch)
 
     def _gathered(self, assignments: dict[int, list[Any]]) -> bool:
@@ -108,6 +107,17 @@ class SparkBatchCluster:
         self._assigned = []
         return []
 
+    def application(self) -> bytes | None:
+        """A BATCH job starts again from the beginning, with whatever cores it gets."""
+        return None
+
+    def end_application(self, described: bytes) -> None:
+        """Do nothing: there is none."""
+
+    def capacity(self) -> int | None:
+        """Tasks of a BATCH job may run one after the other."""
+        return None
+
     def interrupt(self) -> None:
         """Spark cancels the job, and ends the processes of its tasks."""
         self._released = True
@@ -125,52 +135,66 @@ class BatchRun:
 
     def __init__(
         self,
-        context: SparkContext,
+        host: StageHost,
         deployment: Deployment,
         assigned: list[Assignments],
         on_begun: Callable[[list[Begun]], None],
         encrypt: bool,
     ) -> None:
-        self._context = context
+        self._host = host
         self._on_begun = on_begun
         self._deployment = deployment
         self._plan = deployment.plan
         self._assigned = assigned
         self._group = f"{deployment.job_id}-{deployment.attempt}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
-        self._identity = new_identity() if encrypt and not is_local(context) else None
+        self._identity = new_identity() if encrypt and host.on_network else None
         self._writers: Counter[str] = Counter()
         """By uid of a sink: how many writers have begun something that would have to be undone."""
         self._heard: list[SideLinks] = []
         """The logs of tasks."""
-        self._parcels: list[Parcel] | None = None
-        self._error = ""
+        self._writing: list[socket.socket] = []
+        """A link to each task whose sinks have begun something. The task closes it when it ends."""
+        self._job: StageJob | None = None
         self._cancelled = False
 
     def reports(self, epoch: int) -> list[Report]:
         """Run it to its end, or to the first failure."""
-        self._door = door_of(self._context, self._secret, self._identity)
-        job = InheritableThread(target=self._spark_job, name="penstock batch", daemon=True)
-        job.start()
+        self._door = self._host.open_door(self._secret, self._identity)
+        try:
+            return self._reports(self._started(), epoch)
+        finally:
+            closed(self._writing)
+
+    def _started(self) -> StageJob:
+        tasks = [self._task(stage) for stage in range(self._plan.stages)]
+        assigned = [dumps(one) for one in self._assigned]
+        self._job = self._host.stage_job(tasks, assigned, self._plan.job_name, self._group)
+        self._job.start()
+        return self._job
+
+    def _reports(self, job: StageJob, epoch: int) -> list[Report]:
         try:
             failure = self._failure(job)
         finally:
             self._door.close()
             for side in self._heard:
                 side.close()
-        if failure is not None or self._parcels is None or self._has_run_again():
+        if failure is not None or job.parcels is None or self._has_run_again():
             self._await_tasks()
         if failure is not None:
             return [Report(failure.subtask, epoch, failure=failure)]
-        if self._parcels is None:
-            raise SlotLost("the job was cancelled" if self._cancelled else reason(self._error))
-        return reports_of(self._plan, self._parcels, epoch)
+        if job.parcels is None:
+            if self._cancelled:
+                raise SlotLost("the job was cancelled")
+            raise loss(job.failure)
+        return reports_of(self._plan, job.parcels, epoch)
 
-    def _failure(self, job: InheritableThread) -> Failure | None:
+    def _failure(self, job: StageJob) -> Failure | None:
         """Wait for the end of the Spark job, hear what tasks tell, and cancel it as soon as that is a failure."""
-        progress = Progress(self._context, self._group, self._plan.job_name, self._plan.stages)
+        progress = Progress(job, self._plan.job_name, self._plan.stages)
         heard = self._heard
-        while job.is_alive():
+        while job.is_running:
             guest = self._door.guest(LOOK_SECONDS)
             if guest is not None:
                 said: Failure | list[Begun] | Talking = pickle.loads(guest[0])
@@ -180,7 +204,7 @@ class BatchRun:
                 if isinstance(said, Failure):
                     self.cancel()
                     guest[1].close()
-                    job.join(ENDING_SECONDS)
+                    self._await_end(job)
                     return said
                 self._hear(said, guest[1])
             if self._cancelled:
@@ -188,6 +212,11 @@ class BatchRun:
                 self.cancel()
             progress.look()
         return None
+
+    def _await_end(self, job: StageJob) -> None:
+        until = time.monotonic() + ENDING_SECONDS
+        while job.is_running and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
 
     def _hear(self, begun: list[Begun], link: socket.socket) -> None:
         """A task continues once it knows that the driver got its message; if the job is cancelled, it must not
@@ -197,7 +226,7 @@ class BatchRun:
             self._writers.update(uid for uid, items in begun if items)
             with suppress(LinkLost):
                 send(link, Tag(0, -1, -1), b"")
-        link.close()
+        self._writing.append(link)
 
     def _has_run_again(self) -> bool:
         """Whether a task whose sinks have begun something was run more than once."""
@@ -206,36 +235,14 @@ class BatchRun:
     def _await_tasks(self) -> None:
         """What sinks have begun is going to be undone: wait until no task works on it, for some seconds at most."""
         until = time.monotonic() + ENDING_SECONDS
-        while self._writers and time.monotonic() < until:
-            try:
-                stages = stages_of(self._context.statusTracker(), self._group)
-            except Exception as error:
-                log.debug("Spark does not say which tasks run: %s", error)
-                return
-            if not any(stage.numActiveTasks for stage in stages):
-                return
+        while not all(map(has_news, self._writing)) and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
 
     def cancel(self) -> None:
         """Called from any thread."""
         self._cancelled = True
-        self._context.cancelJobGroup(self._group)
-
-    def _spark_job(self) -> None:
-        try:
-            self._context.setJobGroup(self._group, self._plan.job_name, interruptOnCancel=False)
-            self._parcels = self._lineage().collect()
-        except Exception as error:
-            self._error = str(error)
-
-    def _lineage(self) -> Any:
-        """The job as Spark sees it. What the last stage gives is for the driver."""
-        slots = self._plan.slots
-        first = [(slot, dumps(assigned)) for slot, assigned in enumerate(self._assigned)]
-        stages: Any = self._context.parallelize(first, slots).mapPartitionsWithIndex(self._task(0))
-        for stage in range(1, self._plan.stages):
-            stages = stages.partitionBy(slots, by_slot).mapPartitionsWithIndex(self._task(stage))
-        return stages.values()
+        if self._job is not None:
+            self._job.cancel()
 
     def _task(self, stage: int) -> StageTask:
         """A task knows the functions of its own stage only."""
@@ -249,37 +256,24 @@ class BatchRun:
         return StageTask(stage, cloudpickle.dumps(deployment), self._door.address, self._secret, self._identity)
 
 
-def by_slot(slot: int) -> int:
-    """The slot that a parcel goes to, as Spark's shuffle asks for it."""
-    return slot
-
-
-def stages_of(tracker: StatusTracker, group: str) -> list[SparkStageInfo]:
-    """The stages of a job as Spark sees them, in their order; those that it does not know any more are left out."""
-    jobs = [info for job in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(job)) is not None]
-    stages = [stage for job in jobs for stage in sorted(job.stageIds)]
-    return [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
-
-
 class Progress:
     """Logs which stage runs."""
 
-    def __init__(self, context: SparkContext, group: str, job: str, stages: int) -> None:
-        self._tracker = context.statusTracker()
-        self._group = group
+    def __init__(self, run: StageJob, job: str, stages: int) -> None:
+        self._run = run
         self._job = job
         self._stages = stages
         self._next = time.monotonic() + PROGRESS_SECONDS
-        self._told = ""
+        self._said = ""
 
     def look(self) -> None:
         """Called all the time; it asks Spark every now and then."""
         if time.monotonic() < self._next or not log.isEnabledFor(logging.INFO):
             return
         self._next = time.monotonic() + PROGRESS_SECONDS
-        for number, info in enumerate(stages_of(self._tracker, self._group), 1):
-            if info.numActiveTasks:
-                said = f"stage {number} of {self._stages}: {info.numCompletedTasks} of {info.numTasks} tasks are done"
-                if said != self._told:
+        for number, stage in enumerate(self._run.stages(), 1):
+            if stage.running:
+                said = f"stage {number} of {self._stages}: {stage.completed} of {stage.tasks} tasks are done"
+                if said != self._said:
                     log.info("job '%s', %s", self._job, said)
-                self._told = said
+                self._said = said

@@ -7,6 +7,7 @@ import os
 import pickle
 import socket
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -55,9 +56,10 @@ class StageTask:
         deployment.spill_folder = _spill_folder()
         gc.set_threshold(*GC_THRESHOLDS)
         assigned = self._assigned(index, elements) if self.stage == 0 else {}
-        stage = BatchStage(index, deployment, self.stage, self._announce)
+        links: list[socket.socket] = []
+        stage = BatchStage(index, deployment, self.stage, lambda begun: links.append(self._announced(begun)))
         side = LateSideLink(index, self._connected)
-        with captured(index, deployment, side.line):
+        with closing_all(links), captured(index, deployment, side.line):
             try:
                 yield from stage.run((parcel for _, parcel in elements), assigned)
             finally:
@@ -73,14 +75,18 @@ class StageTask:
             return pickle.loads(assigned)  # type: ignore[no-any-return]
         raise InputCut(f"slot {index} has not heard what it is to read")
 
-    def _announce(self, begun: list[Begun]) -> None:
-        """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more."""
+    def _announced(self, begun: list[Begun]) -> socket.socket:
+        """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more.
+
+        The link stays open as long as this task works on what its sinks have begun.
+        """
         try:
-            with connect(self.driver, self.secret, self.identity) as driver:
-                send(driver, Tag(0, -1, self.stage), dumps(begun))
-                receive(driver)
+            driver = connect(self.driver, self.secret, self.identity)
+            send(driver, Tag(0, -1, self.stage), dumps(begun))
+            receive(driver)
         except LinkLost as error:
             raise RunLost(error) from error
+        return driver
 
     def _tell(self, failure: Failure) -> NoReturn:
         """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
@@ -98,6 +104,16 @@ class RunLost(BaseException):
 
     def __init__(self, error: Exception) -> None:
         self.error = error
+
+
+@contextmanager
+def closing_all(links: list[socket.socket]) -> Iterator[None]:
+    """Close what is in the list at the end."""
+    try:
+        yield
+    finally:
+        for link in links:
+            link.close()
 
 
 def _told_apart(elements: Iterable[Any]) -> Iterator[Any]:

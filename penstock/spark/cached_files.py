@@ -6,15 +6,21 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from functools import cache
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from pyspark import SparkContext, SparkFiles
+from pyspark import SparkFiles
 
 from penstock.archives import import_folders, unpack
+from penstock.spark.connect_session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def shipped(context: SparkContext, files: dict[str, str]) -> dict[str, str]:
+def shipped(session: SparkSession, files: dict[str, str]) -> dict[str, str]:
     """Give files to Spark, by name; what comes back is the name that each has there.
 
     Spark knows a file by the last part of its path only, so each goes under a name of its own.
@@ -26,8 +32,21 @@ def shipped(context: SparkContext, files: dict[str, str]) -> dict[str, str]:
             shutil.copytree(path, staged)
         else:
             shutil.copy(path, staged)
-        context.addFile(staged, recursive=os.path.isdir(staged))
+    upload(session, names.values())
     return names
+
+
+def upload(session: SparkSession, names: Iterable[str]) -> None:
+    """Give Spark what is staged in this process under these names; to several sessions, if need be."""
+    for name in names:
+        staged = os.path.join(_staging(), name)
+        if not is_connect(session):
+            session.sparkContext.addFile(staged, recursive=os.path.isdir(staged))
+        elif os.path.isdir(staged):
+            archive = shutil.make_archive(f"{staged}.{uuid4().hex}", "zip", staged)
+            session.addArtifacts(f"{archive}#{name}", archive=True)
+        else:
+            session.addArtifacts(staged, file=True)
 
 
 @cache

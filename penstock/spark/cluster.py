@@ -1,4 +1,4 @@
-"""Slots on Spark. Each attempt of a job is one Spark job of barrier tasks that stay until its end; see `attempt`."""
+"""Slots on Spark. Each attempt of a job is one Spark job, whose tasks stay until its end; see `attempt`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from pyspark import SparkContext
+from py4j.protocol import Py4JError
 
 from penstock.errors import SlotLost
 from penstock.job.asides import Asides
@@ -15,18 +15,18 @@ from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.watching import Question
 from penstock.runtime.sinks.committing import Begun
-from penstock.spark.attempt import Attempt, check_session
+from penstock.spark.attempt import Attempt
 from penstock.spark.session import in_session
+from penstock.spark.slot_tasks import SlotHost
 
 
 class SparkCluster:
-    """Hosts the slots of one job on a SparkContext."""
+    """Hosts the slots of one job."""
 
-    def __init__(self, context: SparkContext, patience: Patience | None = None, encrypt: bool = False) -> None:
+    def __init__(self, host: SlotHost, patience: Patience | None = None, encrypt: bool = False) -> None:
         """With `encrypt`, links between machines are."""
-        check_session(context)
         in_session(self)
-        self._context = context
+        self._host = host
         self._patience = patience or Patience()
         self._encrypt = encrypt
         self._attempt: Attempt | None = None
@@ -38,10 +38,16 @@ class SparkCluster:
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Start the slots of an attempt, new ones each time, and open them."""
+        self._released = self._interrupted
+        unreachable = self._attempt.unreachable if self._attempt is not None else set()
         self._end()
-        self._attempt = Attempt(
-            self._context, deployment, self._patience, self._wake, lambda: self._interrupted, self._encrypt
-        )
+        try:
+            self._host.prepare(unreachable, deployment.plan.slots)
+            self._attempt = Attempt(
+                self._host, deployment, self._patience, self._wake, lambda: self._interrupted, self._encrypt
+            )
+        except (Py4JError, OSError) as error:
+            raise SlotLost(f"Spark does not answer: {error}") from None
         if self._interrupted:
             self._end()
         return self._live().deploy(deployment)
@@ -78,6 +84,16 @@ class SparkCluster:
             return self._attempt.release()
         finally:
             self._end()
+
+    def application(self) -> bytes | None:
+        return self._host.application()
+
+    def end_application(self, described: bytes) -> None:
+        self._host.end_application(described)
+
+    def capacity(self) -> int | None:
+        """A session on this machine is replaced by one with more threads when a job needs them."""
+        return self._host.capacity() if self._host.on_network else None
 
     def interrupt(self) -> None:
         """Release the slots: they end by themselves when their links are closed, and Spark ends those that do not."""

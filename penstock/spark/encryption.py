@@ -81,10 +81,21 @@ def encrypted(sock: socket.socket, identity: Identity, server: bool, seconds: fl
     if the peer does not come to terms within this time."""
     sock.settimeout(seconds)
     try:
-        tls = identity.context(server).wrap_socket(sock, server_side=server)
+        tls = wrap(sock, identity, server)
+        tls.do_handshake()
     except OSError:
         sock.close()
         raise
+    return tunnel(tls)
+
+
+def wrap(sock: socket.socket, identity: Identity, server: bool) -> ssl.SSLSocket:
+    """Take over a socket for TLS, whose handshake is still to come."""
+    return identity.context(server).wrap_socket(sock, server_side=server, do_handshake_on_connect=False)
+
+
+def tunnel(tls: ssl.SSLSocket) -> Encrypted:
+    """Return the engine's end of a connection after its TLS handshake."""
     ours, theirs = socket.socketpair()
     return Encrypted(ours, Tunnel(tls, theirs))
 
@@ -96,6 +107,16 @@ class Encrypted(socket.socket):
         super().__init__(fileno=ours.detach())
         self._tunnel = tunnel
         tunnel.start()
+
+    @property
+    def network(self) -> socket.socket:
+        """The connection to the other host."""
+        return self._tunnel.network
+
+    @property
+    def error(self) -> OSError | None:
+        """The error that ended the connection to the other host, if one did."""
+        return self._tunnel.error
 
     def close_when_sent(self, seconds: float) -> None:
         """Close it, and wait until what was said is on its way: this process may be about to end."""
@@ -109,16 +130,22 @@ class Tunnel(threading.Thread):
     def __init__(self, tls: ssl.SSLSocket, plain: socket.socket) -> None:
         super().__init__(name="penstock tunnel", daemon=True)
         self._tls, self._plain = tls, plain
+        self.error: OSError | None = None
         self._inward = self._outward = memoryview(b"")
         tls.setblocking(False)
         plain.setblocking(False)
+
+    @property
+    def network(self) -> socket.socket:
+        """The end of the tunnel that is connected to the other host."""
+        return self._tls
 
     def run(self) -> None:
         try:
             while self._carry():
                 pass
-        except OSError:
-            pass  # a side that is cut off has ended
+        except OSError as error:
+            self.error = error  # a side that is cut off has ended
         for sock in (self._plain, self._tls):
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)

@@ -12,7 +12,8 @@ from penstock.errors import JobCancelled
 from penstock.graph.plan import Node, Plan
 from penstock.job.driver import EndedJob
 from penstock.job.view import JobView, StatusChange
-from penstock.spark.session import in_session
+from penstock.spark.session import cancel_group, enter_group, in_session
+from penstock.spark.versions import arrow_table_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,12 +51,11 @@ class FrameJob(EndedJob):
     def run(self) -> None:
         """Called in the thread of the job, which Spark knows its jobs by."""
         self._enter(JobStatus.RUNNING)
-        context = self._frame.sparkSession.sparkContext
-        context.setJobGroup(self._group, self._plan.job_name, interruptOnCancel=False)
+        enter_group(self._frame.sparkSession, self._group, self._plan.job_name)
         try:
             if self._stopped:
                 raise JobCancelled("the job was cancelled")
-            self.table = self._frame.toArrow()
+            self.table = arrow_table_of(self._frame)
         except Exception as error:
             self._enter(JobStatus.CANCELED if self._stopped else JobStatus.FAILED)
             raise (JobCancelled("the job was cancelled") if self._stopped else self._explained(error)) from None
@@ -65,7 +65,7 @@ class FrameJob(EndedJob):
 
     def stop(self) -> None:
         self._stopped = True
-        self._frame.sparkSession.sparkContext.cancelJobGroup(self._group)
+        cancel_group(self._frame.sparkSession, self._group)
 
     def suspend(self) -> None:
         self.stop()

@@ -6,34 +6,51 @@ length, three numbers that say what it belongs to (attempt, epoch, stage), and i
 
 from __future__ import annotations
 
+import errno
 import os
 import queue
+import select
 import selectors
 import socket
+import ssl
 import struct
 import tempfile
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import NamedTuple
 
-from penstock.spark.encryption import Encrypted, Identity, encrypted
+from penstock.spark.encryption import Encrypted, Identity, encrypted, tunnel, wrap
+from penstock.spark.handshake import CHALLENGE_BYTES, PROOF_BYTES, REPLY_BYTES, Guest, Host
 
 HANDSHAKE_SECONDS = 10
+"""Seconds that a peer has, in all, to show that it knows the secret and to say who it is."""
+MOST_STRANGERS = 256
+"""Greatest number of open connections whose peers have not shown that yet."""
+_LOOK_SECONDS = 0.5
+"""Seconds between two looks of a door for strangers whose time is over, and for its own end."""
 LONGEST_BODY = 1 << 40
 _HEADER = struct.Struct("!Qqqq")
 _AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
 _READ_AHEAD = 1 << 16
-_KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-"""A machine that disappears silently is noticed after a minute and a half, not after hours, also by the slots."""
+_PROBES = 3
+"""Probes that an idle connection sends within the time after which a silent peer counts as lost."""
+_TCP_INFO = struct.Struct("=24xI28xI")
+"""Two figures of the kernel about a connection: unacknowledged segments, and milliseconds since the last answer."""
+UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
 class LinkLost(Exception):
     """The other side of a link is gone, or violates the protocol."""
+
+    def __init__(self, why: str, is_unreachable: bool = False, slot: int | None = None) -> None:
+        """`is_unreachable` tells whether the other host acknowledges nothing, and `slot` which slot is there."""
+        super().__init__(why)
+        self.is_unreachable = is_unreachable
+        self.slot = slot
 
 
 class Tag(NamedTuple):
@@ -81,38 +98,26 @@ class Listener:
         self._sockets = [local]
         port = 0
         if host is not None:
-            remote = socket.create_server((bind, 0), backlog=128)
+            family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+            remote = socket.create_server((bind, 0), family=family, backlog=128)
             port = remote.getsockname()[1]
             self._sockets.append(remote)
         self.address = Address(this_machine(), path, host or "", port)
-        self._selector = selectors.DefaultSelector()
         for listening in self._sockets:
             listening.setblocking(False)
-            self._selector.register(listening, selectors.EVENT_READ)
 
-    def accept(self, seconds: float) -> socket.socket | None:
-        """The next connection, not yet trusted; None if none came in time. Raises OSError once closed."""
-        for key, _ in self._selector.select(seconds):
-            with suppress(BlockingIOError):
-                accepted, _ = key.fileobj.accept()  # type: ignore[union-attr]
-                accepted.setblocking(True)
-                return accepted  # type: ignore[no-any-return]
-        return None
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """The sockets on which connections arrive."""
+        return tuple(self._sockets)
 
-    def trust(self, accepted: socket.socket) -> socket.socket | None:
-        """The connection after its handshake; None, and the connection closed, for a stranger."""
-        if self._identity is not None and accepted.family != socket.AF_UNIX:
-            _tune(accepted)
-            try:
-                accepted = encrypted(accepted, self._identity, True, HANDSHAKE_SECONDS)
-            except OSError:
-                return None
-        return accepted if _shaken(accepted, self._secret, first=True) else None
+    def applicant(self, accepted: socket.socket) -> Applicant:
+        """Begin the handshake with whoever has connected."""
+        on_network = accepted.family != socket.AF_UNIX
+        return Applicant(accepted, self._secret, self._identity if on_network else None)
 
     def close(self) -> None:
         for listening in self._sockets:
-            with suppress(OSError, KeyError, ValueError):
-                self._selector.unregister(listening)
             listening.close()
         with suppress(OSError):
             os.unlink(self.address.path)
@@ -128,9 +133,20 @@ def _short_folder() -> str:
 def connect(address: Address, secret: bytes, identity: Identity | None = None) -> socket.socket:
     """A trusted connection, by path on the same machine and over the network otherwise. Raises LinkLost."""
     made = _by_path(address) or _by_network(address, identity)
-    if not _shaken(made, secret, first=False):
+    if not _shake_hands(made, secret):
         raise LinkLost("the other side does not know the secret of this attempt")
     return made
+
+
+def host_towards(address: Address) -> str:
+    """Return the address that this machine has on the network over which it reaches another one. Raises LinkLost."""
+    try:
+        [(family, kind, _, _, target), *_] = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)
+        with socket.socket(family, kind) as unused:
+            unused.connect(target)  # sends nothing: a datagram socket only looks up its route
+            return str(unused.getsockname()[0])
+    except OSError as error:
+        raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
 
 
 def _by_network(address: Address, identity: Identity | None) -> socket.socket:
@@ -159,32 +175,77 @@ def _by_path(address: Address) -> socket.socket | None:
     return made
 
 
-def _shaken(sock: socket.socket, secret: bytes, first: bool) -> bool:
-    """Each side challenges the other. Python's own multiprocessing does the same."""
+def _shake_hands(sock: socket.socket, secret: bytes) -> bool:
+    """Show the host that this process knows the secret. Return whether the host does; if not, close the connection."""
     _tune(sock)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", HANDSHAKE_SECONDS, 0))
-    connection: Connection = Connection(os.dup(sock.fileno()))
+    sock.settimeout(HANDSHAKE_SECONDS)
     try:
-        for challenges in (first, not first):
-            (deliver_challenge if challenges else answer_challenge)(connection, secret)
-    except (AuthenticationError, OSError, EOFError, AssertionError, ValueError):
-        sock.close()
-        return False
-    finally:
-        connection.close()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
-    return True
+        guest = Guest(secret, _exactly(sock, CHALLENGE_BYTES))
+        sock.sendall(guest.reply)
+        if guest.trusts(_exactly(sock, PROOF_BYTES)):
+            sock.settimeout(None)
+            return True
+    except OSError:
+        pass  # a host that does not know the secret closes the connection
+    sock.close()
+    return False
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    """Return this many bytes of a blocking socket."""
+    got = b""
+    while len(got) < count:
+        said = sock.recv(count - len(got))
+        if not said:
+            raise ConnectionResetError("the connection was closed")
+        got += said
+    return got
 
 
 def _tune(sock: socket.socket) -> None:
     if sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE.items():
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+
+
+def limit_silence(sock: socket.socket, seconds: float) -> None:
+    """Let the system end a connection whose other host acknowledges nothing for this long.
+
+    Without this, a host that disappears or cannot be reached is noticed only after the kernel's retransmissions, which
+    take about a quarter of an hour. A peer whose process is busy or stopped is not affected: its kernel acknowledges.
+    """
+    network = sock.network if isinstance(sock, Encrypted) else sock
+    if network.family == socket.AF_UNIX:
+        return
+    between = max(1, int(seconds / _PROBES))
+    options = {"TCP_KEEPIDLE": between, "TCP_KEEPINTVL": between, "TCP_KEEPCNT": _PROBES}
+    options["TCP_USER_TIMEOUT"] = max(1, int(seconds * 1000))
+    network.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        if hasattr(socket, name):
+            network.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def silence_of(sock: socket.socket) -> float:
+    """Return for how many seconds the other host has acknowledged nothing of what it was sent.
+
+    It is 0 if everything is acknowledged, or if the system does not tell.
+    """
+    network = sock.network if isinstance(sock, Encrypted) else sock
+    try:
+        told = network.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        unacknowledged, last_heard = _TCP_INFO.unpack(told)
+    except (OSError, AttributeError, struct.error):
+        return 0.0
+    return last_heard / 1000 if unacknowledged else 0.0
+
+
+def loss_of(error: OSError) -> LinkLost:
+    """Describe an error of a connection for people."""
+    if error.errno in UNREACHABLE:
+        return LinkLost(f"its host acknowledges nothing ({error.strerror})", is_unreachable=True)
+    return LinkLost(str(error))
 
 
 # --- whole messages ---
@@ -195,7 +256,7 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
         if len(body) >= _AT_ONCE:
             sock.sendall(body)
     except OSError as error:
-        raise LinkLost(str(error)) from None
+        raise loss_of(error) from None
 
 
 def framed(tag: Tag, body: bytes) -> bytes:
@@ -233,8 +294,10 @@ class Inlet:
             except BlockingIOError:
                 return False
             except OSError as error:
-                raise LinkLost(str(error)) from None
+                raise loss_of(error) from None
             if not count:
+                if isinstance(self.sock, Encrypted) and self.sock.error is not None:
+                    raise loss_of(self.sock.error)
                 middle = self._unparsed or self._tag is not None
                 raise LinkLost("cut off in the middle of a message" if middle else "the connection was closed")
         return True
@@ -292,7 +355,7 @@ class Outlet:
             except BlockingIOError:
                 return False
             except OSError as error:
-                raise LinkLost(str(error)) from None
+                raise loss_of(error) from None
             while self._parts and count >= len(self._parts[0]):
                 count -= len(self._parts.pop(0))
             if self._parts and count:
@@ -308,6 +371,13 @@ def closed(sockets: Iterable[socket.socket]) -> None:
         sock.close()
 
 
+def has_news(sock: socket.socket) -> bool:
+    """Whether something has come from the other side that nobody has read: a message, or the end of the connection."""
+    news = select.poll()  # unlike select(), it takes descriptors of any number
+    news.register(sock, select.POLLIN)
+    return bool(news.poll(0))
+
+
 def say_farewell(sock: socket.socket) -> None:
     """Close a connection at the end of this process, which must not keep back what was said last."""
     if isinstance(sock, Encrypted):
@@ -316,38 +386,148 @@ def say_farewell(sock: socket.socket) -> None:
         sock.close()
 
 
+class Applicant:
+    """A connection that has not shown yet that it may be here. It is read without waiting, and has a time limit."""
+
+    def __init__(self, sock: socket.socket, secret: bytes, identity: Identity | None) -> None:
+        """With an identity, the connection is encrypted first. Raises OSError."""
+        _tune(sock)
+        sock.setblocking(False)
+        self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+        self.sock = sock if identity is None else wrap(sock, identity, server=True)
+        self.hello = b""
+        """The first message, once it is there."""
+        self._host = Host(secret)
+        self._reply = b""
+        self._inlet: Inlet | None = None
+        self.advance: Callable[[], bool] = self._encrypt if identity is not None else self._prove
+        """Go on with what has arrived, and return whether `hello` is complete. Raises OSError or LinkLost."""
+        if identity is None:
+            sock.sendall(self._host.challenge)
+
+    def _encrypt(self) -> bool:
+        """A peer that has the certificate of the attempt is known: from here on it may cost a thread."""
+        assert isinstance(self.sock, ssl.SSLSocket)
+        try:
+            self.sock.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        self.sock = tunnel(self.sock)
+        self.sock.setblocking(False)
+        self.sock.sendall(self._host.challenge)
+        self.advance = self._prove
+        return False
+
+    def _prove(self) -> bool:
+        with suppress(BlockingIOError):
+            said = self.sock.recv(REPLY_BYTES - len(self._reply))
+            if not said:
+                raise LinkLost("the connection was closed")
+            self._reply += said
+        if len(self._reply) < REPLY_BYTES:
+            return False
+        proof = self._host.answer(self._reply)
+        if proof is None:
+            raise LinkLost("it does not know the secret of this attempt")
+        self.sock.sendall(proof)
+        self._inlet = Inlet(self.sock, ahead=False)
+        self.advance = self._introduce
+        return self._introduce()
+
+    def _introduce(self) -> bool:
+        assert self._inlet is not None
+        if not self._inlet.read():
+            return False
+        self.hello = bytes(self._inlet.message()[1])
+        self.sock.setblocking(True)
+        return True
+
+
 class Door:
-    """Accepts peers that know the secret and identify themselves; one thread waits for them, and another greets
-    each."""
+    """Accepts peers that know the secret and identify themselves. One thread serves all that have not done so yet."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._guests: queue.SimpleQueue[tuple[bytes, socket.socket]] = queue.SimpleQueue()
         self._open = True
-        threading.Thread(target=self._wait, name="penstock door", daemon=True).start()
+        self._applicants: dict[socket.socket, Applicant] = {}
+        """Those that have not identified themselves, the oldest first."""
+        self._selector = selectors.DefaultSelector()
+        for listening in listener.sockets:
+            self._selector.register(listening, selectors.EVENT_READ)
+        threading.Thread(target=self._serve, name="penstock door", daemon=True).start()
 
     @property
     def address(self) -> Address:
         return self._listener.address
 
-    def _wait(self) -> None:
+    def _serve(self) -> None:
         while self._open:
             try:
-                stranger = self._listener.accept(0.5)
+                ready = [key.fileobj for key, _ in self._selector.select(_LOOK_SECONDS)]
             except (OSError, ValueError):
-                return
-            if stranger is not None:
-                threading.Thread(target=self._greet, args=(stranger,), name="penstock greeting", daemon=True).start()
+                break  # the listener is closed
+            for sock in ready:
+                assert isinstance(sock, socket.socket)
+                if sock in self._applicants:
+                    self._hear(sock)
+                else:
+                    self._accept(sock)
+            self._show_out()
+        for sock in list(self._applicants):
+            self._dismiss(sock)
+        self._selector.close()
 
-    def _greet(self, stranger: socket.socket) -> None:
-        peer = self._listener.trust(stranger)
-        if peer is not None:
-            try:
-                _, said = receive(peer)
-            except LinkLost:
-                peer.close()
-                return
-            self._guests.put((bytes(said), peer))
+    def _accept(self, listening: socket.socket) -> None:
+        """Begin with a stranger. If there are very many, the one that has been here longest has to go."""
+        try:
+            accepted, _ = listening.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._applicants:
+                self._dismiss(next(iter(self._applicants)))
+            return
+        try:
+            applicant = self._listener.applicant(accepted)
+        except OSError:
+            accepted.close()
+            return
+        self._await(applicant)
+        if len(self._applicants) > MOST_STRANGERS:
+            self._dismiss(next(iter(self._applicants)))
+
+    def _await(self, applicant: Applicant) -> None:
+        self._applicants[applicant.sock] = applicant
+        self._selector.register(applicant.sock, selectors.EVENT_READ)
+
+    def _hear(self, sock: socket.socket) -> None:
+        applicant = self._applicants[sock]
+        try:
+            is_known = applicant.advance()
+        except (OSError, LinkLost):
+            self._dismiss(sock)
+            return
+        if is_known or applicant.sock is not sock:
+            self._forget(sock)
+        if is_known:
+            self._guests.put((applicant.hello, applicant.sock))
+        elif applicant.sock is not sock:
+            self._await(applicant)
+
+    def _show_out(self) -> None:
+        now = time.monotonic()
+        for sock in [sock for sock, one in self._applicants.items() if one.deadline <= now]:
+            self._dismiss(sock)
+
+    def _forget(self, sock: socket.socket) -> None:
+        del self._applicants[sock]
+        with suppress(OSError, KeyError, ValueError):
+            self._selector.unregister(sock)
+
+    def _dismiss(self, sock: socket.socket) -> None:
+        applicant = self._applicants[sock]
+        self._forget(sock)
+        sock.close()
+        applicant.sock.close()
 
     def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
         """What the next peer said, and its connection; None if none came in time."""

@@ -25,11 +25,11 @@ Letter = dict[int, Body | None]
 """By slot, what it gets or what it sent, if anything; None stands for what goes directly."""
 
 
-def mesh_of(own: int, peers: dict[int, socket.socket]) -> Mesh:
-    """The links of slot `own` to all others."""
+def mesh_of(own: int, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> Mesh:
+    """The links of slot `own` to all others. The hosts of all slots, if there are several, are named in errors."""
     if len(peers) < FEW_SLOTS:
-        return Mesh(peers)
-    return Hub(peers) if own == len(peers) else Spoke(peers)
+        return Mesh(peers, hosts)
+    return Hub(peers, hosts) if own == len(peers) else Spoke(peers, hosts)
 
 
 class Mesh:
@@ -40,7 +40,8 @@ class Mesh:
     other: a slot that waits for all at once would be woken by each.
     """
 
-    def __init__(self, peers: dict[int, socket.socket]) -> None:
+    def __init__(self, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> None:
+        self._hosts = hosts
         self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
         self._at = -1
         """The slot that is being talked to."""
@@ -51,7 +52,8 @@ class Mesh:
         try:
             return self._exchanged(tag, outgoing)
         except LinkLost as error:
-            raise LinkLost(f"the link to slot {self._at}: {error}") from None
+            place = f" on {self._hosts[self._at]}" if self._hosts and self._hosts[self._at] else ""
+            raise LinkLost(f"the link to slot {self._at}{place}: {error}", error.is_unreachable, self._at) from None
 
     def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
         self._send(tag, {peer: [outgoing[peer]] for peer in self._inlets})
@@ -112,8 +114,8 @@ class _WithHub(Mesh):
     and it has no operators whose parallelism is one.
     """
 
-    def __init__(self, peers: dict[int, socket.socket]) -> None:
-        super().__init__(peers)
+    def __init__(self, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> None:
+        super().__init__(peers, hosts)
         self._hub = len(peers)
 
     def _letter(self, outgoing: Sequence[bytes]) -> Letter:

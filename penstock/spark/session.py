@@ -5,26 +5,30 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
-from importlib import resources
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from penstock.errors import ConfigurationError, JavaMissing
+from penstock.errors import ConfigurationError
+from penstock.spark.connect_session import SCHEME, active_connect_session, check_no_remote, connect_session, is_connect
+from penstock.spark.interpreters import use_own_interpreter
+from penstock.spark.jvm import approve_archive, is_submitted, launch, leave_before_jvm
+from penstock.spark.kubernetes import driver_settings, pod_client
+from penstock.spark.versions import check_spark
 
-OLDEST_JAVA = 17
-
-_OWN = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+_QUIET = {"spark.ui.enabled": "false"}
+"""Defaults of a session in a JVM that was started here. Under `spark-submit`, Spark's own hold."""
+_UNNAMED = "pyspark-shell"
+"""Name of an application in a JVM that was started here, if the user has set none."""
+_FOR_SLOTS = {
     "spark.python.worker.faulthandler.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",
     # Spark looks this often, instead of every 15 s, whether there are cores for all slots, and for as long in all.
@@ -33,6 +37,8 @@ _OWN = {
 }
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
+
+log = logging.getLogger("penstock.job")
 
 SPARE_THREADS = 2
 """Threads of a local session beyond one per slot: for `from_spark` and the state processor."""
@@ -48,25 +54,87 @@ class _Made:
     session: SparkSession | None = None
     threads = 0
     jobs: WeakSet[Any] = WeakSet()
+    all: WeakSet[SparkSession] = WeakSet()
+    """All sessions that were created here, also those on clusters."""
+    discarded: WeakSet[SparkSession] = WeakSet()
+    lock = threading.RLock()
 
 
-def session(master: str, app_name: str, options: dict[str, str], slots: int = 0, keep: bool = False) -> SparkSession:
+SERVER_SECONDS = 30.0
+"""Seconds that a Spark Connect server has to answer, unless a job waits a shorter time for its slots."""
+
+
+def session(
+    master: str,
+    app_name: str,
+    options: dict[str, str],
+    slots: int = 0,
+    keep: bool = False,
+    seconds: float = SERVER_SECONDS,
+) -> SparkSession:
     """The active session, as it is, or a new one on `master`; a local one has threads for this many slots.
 
     A local session that was created here and has too few threads for a job is replaced, unless another job runs in it
-    or it must be kept because of its DataFrames.
+    or it must be kept because of its DataFrames. A Spark Connect server has `seconds` to answer.
     """
+    check_spark()
+    found = _session(master, app_name, options, slots, keep, seconds)
+    leave_before_jvm()
+    if not is_connect(found) and is_on_this_machine(found.sparkContext.master):
+        use_own_interpreter(found.sparkContext)
+    return found
+
+
+def _session(
+    master: str, app_name: str, options: dict[str, str], slots: int, keep: bool, seconds: float
+) -> SparkSession:
     active = active_session()
     if active is not None and (active is not _Made.session or slots <= _Made.threads or keep or _in_use()):
         return active
     if active is not None:
         active.stop()
-    check_java()
+    if master.startswith(SCHEME):
+        return connect_session(master, app_name, options, min(seconds, SERVER_SECONDS))
+    check_no_remote(master, options)
     threads = _threads(master, slots)
     created = _created(master if threads is None else f"local[{threads},{TASK_FAILURES}]", app_name, options)
+    _Made.all.add(created)
     if threads is not None:
         _Made.session, _Made.threads = created, threads
     return created
+
+
+def is_own(one: SparkSession) -> bool:
+    """Whether Penstock has created a session, and may put another in its place."""
+    return one in _Made.all
+
+
+def has_ended(context: SparkContext) -> bool:
+    """Whether an application was ended by its cluster manager or by the program, or its JVM has died."""
+    try:
+        return context._jsc is None or bool(scala_context(context).isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def replaced(lost: SparkSession, create: Callable[[], SparkSession]) -> SparkSession:
+    """Return the session that takes the place of one that has ended: a new one, or what another job has created."""
+    with _Made.lock:
+        if lost not in _Made.discarded:
+            _Made.discarded.add(lost)
+            _discard(lost)
+        return create()
+
+
+def _discard(lost: SparkSession) -> None:
+    """Let PySpark forget a session, also if its JVM does not answer."""
+    for _ in range(2):  # a call that fails leaves a context half stopped, and the second one completes that
+        with suppress(Exception):
+            lost.sparkContext.stop()
+    try:
+        SparkContext._gateway.jvm.System.currentTimeMillis()
+    except (AttributeError, Py4JError, OSError):
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def in_session(job: Any) -> None:
@@ -87,13 +155,56 @@ def _threads(master: str, slots: int) -> int | None:
     return max(asked, slots) + SPARE_THREADS
 
 
+def enter_group(spark: SparkSession, group: str, name: str) -> None:
+    """Let what this thread asks Spark for belong to a group, which can be cancelled. Spark shows it under the name."""
+    if is_connect(spark):
+        spark.addTag(group)  # the tags of a client belong to its threads
+    else:
+        spark.sparkContext.setJobGroup(group, name, interruptOnCancel=False)
+
+
+def cancel_group(spark: SparkSession, group: str) -> None:
+    """Cancel what belongs to a group, as far as Spark knows of it by now. From any thread, and repeatedly."""
+    if is_connect(spark):
+        with suppress(Exception):  # a server that is gone, or has forgotten the session, runs nothing
+            spark.interruptTag(group)
+    else:
+        spark.sparkContext.cancelJobGroup(group)
+
+
 def java_gateway() -> Any:
     """py4j's way into the driver's JVM; None if there is no session here, or Spark is behind Spark Connect."""
-    return SparkContext._gateway if active_session() is not None else None
+    active = active_session()
+    return None if active is None or is_connect(active) else SparkContext._gateway
+
+
+def scala_context(context: SparkContext) -> Any:
+    """Spark's own context in the JVM, which tells more than the one of Python."""
+    return context._jsc.sc()
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Whether driver and executors are one process."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def current_settings() -> dict[str, str]:
+    """The settings of the running session, else those that `spark-submit` was given; empty without both."""
+    active = active_session()
+    if active is not None:
+        # A session of Spark Connect would have to ask its server, each time an environment is made.
+        return {} if is_connect(active) else dict(active.sparkContext.getConf().getAll())
+    if not is_submitted():
+        return {}
+    launch({})
+    return dict(SparkConf().getAll())
 
 
 def active_session() -> SparkSession | None:
-    """The session that is running in this process, whichever thread made it."""
+    """The session that is running in this process, whichever thread made it, classic or of Spark Connect."""
+    remote: SparkSession | None = active_connect_session()
+    if remote is not None:
+        return remote
     found: SparkSession | None = SparkSession.getActiveSession()
     if found is None:
         found = SparkSession._instantiatedSession
@@ -102,64 +213,49 @@ def active_session() -> SparkSession | None:
     return found
 
 
-def check_java() -> None:
-    """A clear word before Spark's launcher fails on its own."""
-    java = _java()
-    advice = (
-        f"Spark needs Java {OLDEST_JAVA} or newer. Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; "
-        "macOS: brew install openjdk@17) and put it on PATH or into JAVA_HOME."
-    )
-    if java is None:
-        raise JavaMissing(f"no Java was found. {advice}")
-    version = _java_version(java)
-    if version is not None and version < OLDEST_JAVA:
-        raise JavaMissing(f"{java} is Java {version}. {advice}")
-
-
-def _java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
-
-
-def _java_version(java: str) -> int | None:
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', said)
-    if found is None:
-        return None
-    major = int(found.group(1))
-    return int(found.group(2) or 0) if major == 1 else major
-
-
 def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    local = master.startswith("local")
-    if local:
+    if not is_submitted():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_package_root(), *_paths("PYTHONPATH")]))
-    builder: Any = SparkSession.builder.master(master).appName(app_name)
-    log_settings = resources.files("penstock.spark").joinpath("log4j2.properties")
-    quiet = f"-Dlog4j2.configurationFile=file:{log_settings}"
-    settings = {
-        **_OWN,
-        **(_ON_THIS_MACHINE if local else {}),
-        "spark.driver.extraJavaOptions": quiet,
-        "spark.executor.extraJavaOptions": quiet,
-        **options,
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    _launch_quietly({"spark.master": master, **settings})
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_package_root(), *_paths("PYTHONPATH")]))
+    launch({"spark.master": master, **options})
+    configuration = _configuration(master, app_name, options)
+    _warn_of_uploads(configuration)
+    builder: Any = SparkSession.builder.config(conf=configuration)
     try:
         created: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise ConfigurationError(
-            f"Spark could not be started with the master '{master}': {_said(error)}. Look whether the address is "
-            "right, the cluster runs and the options for Spark are such as it knows"
+            f"Spark could not be started with the master '{master}': {_said(error)}. {_advice(error, configuration)}"
         ) from None
+    approve_archive()
+    python = created.sparkContext.getConf().get("spark.pyspark.python")
+    if python is not None:
+        created.sparkContext.pythonExec = python  # Spark itself reads the setting only under `spark-submit`
     logging.getLogger("py4j").setLevel(logging.WARNING)
     _restore_interrupt()
     return created
+
+
+def _configuration(master: str, app_name: str, options: dict[str, str]) -> SparkConf:
+    """The settings of a new session: Penstock's defaults, replaced by the user's wherever the user has set anything.
+
+    The user's are those of `spark-submit`, of spark-defaults.conf and of the job, in this order.
+    """
+    configuration = SparkConf()
+    configuration.setMaster(master)
+    configuration.setAll(list(options.items()))
+    local = master.startswith("local")
+    defaults = {**_FOR_SLOTS, **(_ON_THIS_MACHINE if local else {}), **({} if is_submitted() else _QUIET)}
+    if not is_submitted():
+        defaults.update(driver_settings(master, dict(configuration.getAll()), pod_client()))
+    for name, value in defaults.items():
+        configuration.setIfMissing(name, value)
+    if configuration.get("spark.app.name", _UNNAMED) == _UNNAMED:
+        configuration.setAppName(app_name)
+    return configuration
 
 
 def _said(error: Exception) -> str:
@@ -171,29 +267,21 @@ def _said(error: Exception) -> str:
     return found[1] if found else text.partition("\n")[0]
 
 
-_NOISE = ("WARNING: Using incubator modules", "WARNING: package ", "NOTE: Picked up JDK_JAVA_OPTIONS")
+def _advice(error: Exception, configuration: SparkConf) -> str:
+    queue = configuration.get("spark.yarn.queue", "default")
+    if re.search(rf"queue\W+(?:\S+\W+)?{re.escape(str(queue))}", str(error), re.IGNORECASE):
+        return f"The setting spark.yarn.queue is '{queue}': name a queue of the cluster that takes your applications"
+    return "Look whether the address is right, the cluster runs and the options for Spark are such as it knows"
 
 
-def _launch_quietly(settings: dict[str, str]) -> None:
-    """Start the JVM with its standard error passed on line by line, less what the JVM itself remarks at its start.
-
-    What user functions print in the slots arrives this way too.
-    """
-    if SparkContext._gateway is not None:
-        return
-    configuration = SparkConf()
-    configuration.setAll(list(settings.items()))
-    gateway = launch_gateway(configuration, {"stderr": subprocess.PIPE})
-    threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), name="jvm stderr", daemon=True).start()
-    SparkContext._ensure_initialized(gateway=gateway, conf=configuration)
-
-
-def _pass_on(stream: Any) -> None:
-    for line in stream:
-        text = line.decode("utf-8", "replace")
-        if not text.startswith(_NOISE):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+def _warn_of_uploads(configuration: SparkConf) -> None:
+    """Tell that every job uploads Spark's jars, which Spark tells only in a log that is off here."""
+    brought = any(configuration.get(name, "") for name in ("spark.yarn.jars", "spark.yarn.archive"))
+    if configuration.get("spark.master", "") == "yarn" and not brought and not is_submitted():
+        log.warning(
+            "neither spark.yarn.jars nor spark.yarn.archive is set, so Spark uploads all of its jars, some 460 MB, for "
+            "this application. Put them on HDFS once, and name them in spark.yarn.archive or spark.yarn.jars"
+        )
 
 
 def _restore_interrupt() -> None:

@@ -27,6 +27,8 @@ from penstock.connectors.base import (
 )
 from penstock.errors import ConnectorError, NotFound
 from penstock.persisted import persisted
+from penstock.spark.connect_session import refuse
+from penstock.spark.jvm import telling_line
 from penstock.storage import Storage, split_url
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ DISCOVERY_SECONDS = 1.0
 """How often to check whether the query has ended; it reports batches by itself."""
 ENDING_SECONDS = 0.1
 """The same for a query that ends by itself."""
+REST_SECONDS = 10.0
+"""Seconds that the end of a source waits for the end of the batch that Spark writes."""
 MOST_WAITING = 64
 """How many batches may wait for a checkpoint that covers them before Spark's query is held up."""
 COMPLETE = "_SUCCESS"
@@ -59,12 +63,19 @@ class BatchFile:
         return self.path
 
 
+def _reason_of(error: Exception) -> str:
+    """Return the cause: with Spark 4 the first line, with Spark 3.5 the last cause below Java's frames."""
+    text = str(error)
+    return telling_line(text) if "\nCaused by:" in text else text.splitlines()[0]
+
+
 class SparkStreamSource(Source):
     """Reads what a streaming DataFrame gives, as Rows with the names of its columns."""
 
     watermarks_per_split = False
 
     def __init__(self, frame: DataFrame, staging_directory: str | None, trigger: dict[str, Any] | None) -> None:
+        refuse(frame.sparkSession, "from_spark with a streaming DataFrame", "read with one of Penstock's connectors")
         self._frame: DataFrame | None = frame
         self._trigger = trigger or {}
         self._staging = (staging_directory or tempfile.mkdtemp(prefix="penstock-staged-")).rstrip("/")
@@ -99,6 +110,8 @@ class StagedBatches(SplitEnumerator):
         self._kept = False
         self._room = threading.Condition()
         self._closed = False
+        self._staging = self._rests = False
+        """Whether a batch is being written, and whether Spark's query waits behind one for its end."""
         self._error: Exception | None = None
 
     def discover(self) -> Sequence[BatchFile]:
@@ -123,12 +136,19 @@ class StagedBatches(SplitEnumerator):
     def _check(self) -> None:
         error = self._error or self._query.exception()
         if error is not None and not self._closed:
-            raise ConnectorError(f"Spark's streaming query failed: {str(error).splitlines()[0]}") from error
+            raise ConnectorError(f"Spark's streaming query failed: {_reason_of(error)}") from error
 
     def _stage(self, batch: DataFrame, number: int) -> None:
         """Called by Spark for every batch, in order, and again for one of which it does not know whether it is done."""
-        if self._batch(number).exists(COMPLETE):
-            return
+        if not self._batch(number).exists(COMPLETE):
+            self._staging = True
+            try:
+                self._write(batch, number)
+            finally:
+                self._staging = False
+        self._rest_if_closed()
+
+    def _write(self, batch: DataFrame, number: int) -> None:
         self._wait_for_room()
         batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         try:
@@ -138,6 +158,22 @@ class StagedBatches(SplitEnumerator):
             self._error = error
             raise
         self.news()
+
+    def _rest_if_closed(self) -> None:
+        """Do not let Spark begin another batch while it is told to stop."""
+        if self._closed:
+            self._rests = True
+            until = time.monotonic() + REST_SECONDS
+            while self._query.isActive and time.monotonic() < until:
+                time.sleep(0.01)
+
+    def _await_rest(self) -> None:
+        """Wait until no batch is under way. Spark tells of one that is interrupted in a thousand lines."""
+        until = time.monotonic() + REST_SECONDS
+        while self._query.isActive and not self._rests and time.monotonic() < until:
+            if not self._staging and not self._query.status["isTriggerActive"]:
+                return
+            time.sleep(0.01)
 
     def _wait_for_room(self) -> None:
         with self._room:
@@ -176,6 +212,7 @@ class StagedBatches(SplitEnumerator):
         with self._room:
             self._room.notify_all()
         if self._query is not None:
+            self._await_rest()
             self._query.stop()
 
 

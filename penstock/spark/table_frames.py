@@ -6,7 +6,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.spark.session import active_session
+
 
 def frame_of(rows: Any) -> Any:
     """A pandas DataFrame as one of the active Spark session."""
-    return SparkSession.builder.getOrCreate().createDataFrame(rows)
+    return (active_session() or SparkSession.builder.getOrCreate()).createDataFrame(rows)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from pyspark import BarrierTaskContext
+from pyspark import TaskContext
 
 from penstock import compat
 from penstock.runtime.core.bell import Bell
@@ -30,6 +30,7 @@ from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.runtime.core.slot import MACHINE, Slot
 from penstock.spark import cached_files
 from penstock.spark.encryption import Identity
+from penstock.spark.interpreters import Interpreter
 from penstock.spark.lifelines import Lifeline
 from penstock.spark.links import (
     Address,
@@ -39,6 +40,8 @@ from penstock.spark.links import (
     Listener,
     Tag,
     connect,
+    host_towards,
+    limit_silence,
     say_farewell,
     send,
     this_machine,
@@ -52,6 +55,10 @@ DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE = b"D", b"C", b"L", b"F", b"A"
 ASIDE_STAGE = -2
 """In the tags of questions that are asked while an epoch runs, and of their answers."""
 PEER_SECONDS = 60
+SERVED = b"\x00"
+"""Byte that a slot sends to its task when it has its orders; no text begins with it."""
+LONGEST_REASON = 2000
+"""Bytes that a task reads of why its slot did not start; a pipe takes so many at once."""
 MOST_FILES = 1 << 16
 """How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
 _PR_SET_PDEATHSIG = 1
@@ -76,14 +83,23 @@ class Invitation:
     """With which links between machines are encrypted."""
     preloaded: tuple[str, ...] = ()
     """The modules to import before the slot is forked."""
+    interpreter: Interpreter = field(default_factory=Interpreter)
+    """The driver's, which slots must resemble."""
 
     def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
-        """The task of slot `index`, from the start of the attempt to its end."""
+        """The task of slot `index`, as an RDD calls it."""
         for _ in elements:
             pass
+        return iter(self.host_slot(index))
+
+    def host_slot(self, index: int) -> list[str]:
+        """Be the task of slot `index`, from the start of the attempt to its end.
+
+        Returns how the slot ended, if not as it should.
+        """
+        self.interpreter.check_slot()
         preload(self.preloaded)
-        executor = BarrierTaskContext.get().getTaskInfos()[index].address
-        return iter(_hosted(self, index, executor if self.on_network else None))
+        return _hosted(self, index)
 
 
 @dataclass(frozen=True)
@@ -93,15 +109,17 @@ class Hello:
     slot: int
     kind: str
     """Which of the slot's links this is: CONTROL, LIFELINE or SIDE."""
-    process: int
+    task: int
+    """Spark's id of the task; a task that Spark starts later has a higher one."""
+    process: int = field(default_factory=os.getpid)
     address: Address | None = None
     machine: str = field(default_factory=this_machine)
 
 
-def _hosted(invitation: Invitation, index: int, executor: str | None) -> list[str]:
+def _hosted(invitation: Invitation, index: int) -> list[str]:
     """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
 
-    Raises if it ended before it had its orders: the driver does not know it then, and Spark has to tell. Later its
+    Raises if it ended before it had its orders: the driver may not know it then, and Spark has to tell. Later its
     links tell, and the task does not fail, since Spark would start a new Python process for the next attempt then.
     """
     watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
@@ -109,25 +127,38 @@ def _hosted(invitation: Invitation, index: int, executor: str | None) -> list[st
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()  # the slot need not look through what the task has loaded
+    task = TaskIdentity(os.getppid(), _task_id())
     process = os.fork()
     if process == 0:
-        _become_slot(invitation, index, executor, Pipes(watched, said))
+        _become_slot(invitation, index, task, Pipes(watched, said))
     gc.unfreeze()
     os.close(watched)
     os.close(said)
     try:
         _, status = os.waitpid(process, 0)
-        served = bool(os.read(heard, 1))
+        last_words = os.read(heard, LONGEST_REASON)
     finally:
         os.close(held)
         os.close(heard)
-    if not status:
-        return []
     code = os.waitstatus_to_exitcode(status)
     ended = f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}"
-    if not served:
-        raise RuntimeError(ended)
-    return [ended]
+    if last_words.startswith(SERVED):
+        return [ended] if code else []
+    raise RuntimeError(f"slot {index} did not start: {last_words.decode(errors='replace')}" if last_words else ended)
+
+
+def _task_id() -> int:
+    context = TaskContext.get()
+    return -1 if context is None else context.taskAttemptId()
+
+
+class TaskIdentity(NamedTuple):
+    """The place of a slot's task, and the identity of the task."""
+
+    executor: int
+    """The process that starts the Python processes of tasks; every executor has its own."""
+    id: int
+    """Spark's id of the task. No two tasks of an application have the same."""
 
 
 class Pipes(NamedTuple):
@@ -136,20 +167,21 @@ class Pipes(NamedTuple):
     task: int
     """Closes when the task ends."""
     served: int
-    """For a byte that says that the slot has its orders."""
+    """For SERVED as soon as the slot has its orders, or else for the reason why it never had them."""
 
 
-def _become_slot(invitation: Invitation, index: int, executor: str | None, pipes: Pipes) -> NoReturn:
+def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> NoReturn:
     """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
     code = 1
     try:
         _close_all_but(pipes)
         _die_with_task()
         _name_process(f"slot{index}-{invitation.job_id}")
-        SlotProcess(invitation, index, executor, pipes).serve()
+        SlotProcess(invitation, index, task, pipes).serve()
         code = 0
-    except LinkLost:
+    except LinkLost as lost:
         code = 0  # the driver or another slot is gone, and will be told as what it is
+        os.write(pipes.served, str(lost).encode()[:LONGEST_REASON])
     except BaseException:
         traceback.print_exc()
     finally:
@@ -182,17 +214,16 @@ def _name_process(name: str) -> None:
 class SlotProcess:
     """Carries out the driver's commands: opens the slot, runs epochs, closes it."""
 
-    def __init__(self, invitation: Invitation, index: int, executor: str | None, pipes: Pipes) -> None:
-        """`executor` is the address of Spark's executor; None if no other machine will connect."""
-        self._place = executor or MACHINE
-        host = None if executor is None else executor.rpartition(":")[0]
+    def __init__(self, invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> None:
+        host = host_towards(invitation.driver) if invitation.on_network else None
+        self._place = MACHINE if host is None else f"{host}:{task.executor}"
         self._invitation = invitation
         self._served = pipes.served
         self._index = index
-        self._door = Door(Listener(invitation.secret, host, identity=invitation.identity))
-        self._control = self._introduced(Hello(index, CONTROL, os.getpid(), self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, LIFELINE, os.getpid())), pipes.task, invitation.silence)
-        self._side = SideLink(self._introduced(Hello(index, SIDE, os.getpid())), index)
+        self._door = Door(Listener(invitation.secret, host, host or "", invitation.identity))
+        self._control = self._introduced(Hello(index, CONTROL, task.id, address=self._door.address))
+        self._lifeline = Lifeline(self._introduced(Hello(index, LIFELINE, task.id)), pipes.task, invitation.silence)
+        self._side = SideLink(self._introduced(Hello(index, SIDE, task.id)), index)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
         self._orders = Inlet(self._control)
@@ -201,6 +232,7 @@ class SlotProcess:
 
     def _introduced(self, hello: Hello) -> socket.socket:
         made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
+        limit_silence(made, self._invitation.silence)
         send(made, self._tag(), pickle.dumps(hello))
         return made
 
@@ -250,9 +282,9 @@ class SlotProcess:
     def _deploy(self, body: memoryview) -> Report:
         failure = None
         try:
-            os.write(self._served, b"1")
+            os.write(self._served, SERVED)
             deployment, addresses = pickle.loads(body)
-            self._mesh = mesh_of(self._index, self._met(addresses))
+            self._mesh = mesh_of(self._index, self._met(addresses), [address.host for address in addresses])
             self._open(deployment)
         except OperatorFailed as failed:
             failure = failed.failure
@@ -284,6 +316,8 @@ class SlotProcess:
                 raise LinkLost(f"only {len(peers)} of {self._invitation.slots - 1} other slots were met")
             peers[int(guest[0])] = guest[1]
         self._door.close()
+        for link in peers.values():
+            limit_silence(link, self._invitation.silence)
         return peers
 
     def _epoch(self, body: memoryview) -> Report:
@@ -299,7 +333,8 @@ class SlotProcess:
             try:
                 others = self._mesh.exchange(self._tag(command.epoch, stage), outgoing)
             except LinkLost as lost:
-                return Report(self._index, command.epoch, os.getpid(), lost=str(lost))
+                unreachable = lost.slot if lost.is_unreachable else None
+                return Report(self._index, command.epoch, os.getpid(), lost=str(lost), unreachable=unreachable)
             arrived = [outgoing[self._index], *others]  # type: ignore[list-item]
         return slot.report()
 

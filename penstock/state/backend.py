@@ -30,6 +30,7 @@ from penstock.state.ttl import (
 )
 from penstock.vocabulary.state.descriptors import (
     AggregatingStateDescriptor,
+    FoldingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -43,6 +44,7 @@ _KINDS: dict[type[StateDescriptor], Callable[[Table, KeyScope], Any]] = {
     MapStateDescriptor: HeapMapState,
     ReducingStateDescriptor: HeapReducingState,
     AggregatingStateDescriptor: HeapAggregatingState,
+    FoldingStateDescriptor: HeapAggregatingState,
 }
 
 

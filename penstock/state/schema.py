@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import singledispatch
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from penstock.common.typeinfo import TypeInformation, Types
 from penstock.state.ttl import ttl_of
 from penstock.vocabulary.state.descriptors import (
     AggregatingStateDescriptor,
+    FoldingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -40,6 +41,7 @@ _KINDS: dict[type[StateDescriptor], str] = {
     MapStateDescriptor: "map",
     ReducingStateDescriptor: "reducing",
     AggregatingStateDescriptor: "aggregating",
+    FoldingStateDescriptor: "aggregating",
 }
 
 
@@ -212,7 +214,7 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 
 def _hint(owner: type, field: dataclasses.Field[Any]) -> Any:
     """A field's annotation as a type; as it is written, where its names cannot be resolved."""
-    home = next((base for base in owner.__mro__ if field.name in inspect.get_annotations(base)), owner)
+    home = next((base for base in owner.__mro__ if field.name in _annotations(base)), owner)
     alone = type("_", (), {"__annotations__": {field.name: field.type}})
     # A main script's classes reach the slots without its imports, and of these, those from typing are the usual ones.
     known = {**vars(typing), **vars(sys.modules.get(home.__module__, typing))}
@@ -220,6 +222,15 @@ def _hint(owner: type, field: dataclasses.Field[Any]) -> Any:
         return typing.get_type_hints(alone, known, {home.__name__: home, owner.__name__: owner})[field.name]
     except Exception:  # an annotation may be any expression
         return field.type
+
+
+def _annotations(owner: type) -> Mapping[str, Any]:
+    """The annotations in the body of a class. Their names need not exist: Python 3.14 looks for them only now."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
+    return inspect.get_annotations(owner)
 
 
 def _hint_text(hint: Any) -> str:
@@ -244,6 +255,7 @@ def _name_text(hint: Any) -> str:
     spellings = (getattr(hint, name, None) for name in ("__qualname__", "__name__", "__forward_arg__"))
     name = next(filter(None, spellings), None) or repr(hint)
     # Private parts of a module's name are left out: pathlib.Path is pathlib._local.Path in some Pythons.
-    first, *inner = getattr(hint, "__module__", "typing").split(".")
+    written = isinstance(hint, typing.ForwardRef)  # a name that nothing bears
+    first, *inner = ("typing" if written else getattr(hint, "__module__", "typing")).split(".")
     home = [first, *(part for part in inner if not part.startswith("_"))]
     return name if home in (["builtins"], ["typing"]) else ".".join([*home, name])

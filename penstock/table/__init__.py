@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common import Row, RowKind
 from penstock.lazy_names import lazy_names
-from penstock.table.types import DataTypes
+from penstock.table.types import DataTypes, UserDefinedType
 
 if TYPE_CHECKING:
     from penstock.table.changelog_mode import ChangelogMode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.table.explain_detail import ExplainDetail
     from penstock.table.expression import Expression
     from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
-    from penstock.table.module import ModuleEntry
+    from penstock.table.module import Module, ModuleEntry
     from penstock.table.resolved_schema import ResolvedSchema, TableSchema
     from penstock.table.result_kind import ResultKind
     from penstock.table.schema import Schema
@@ -56,13 +56,13 @@ _NAMES = {
     ".table_config": "TableConfig",
     ".table_descriptor": "FormatDescriptor TableDescriptor",
     ".table_result": "TableResult",
-    ".module": "ModuleEntry",
+    ".module": "Module ModuleEntry",
     ".udf": "AggregateFunction AsyncScalarFunction FunctionContext ScalarFunction TableAggregateFunction TableFunction",
     ".catalog": "",
     ".expressions": "",
     ".window": "",
 }
-__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES, ("The Table API with SQL", "table"))
 
 __all__ = [
     "AggregateFunction",
@@ -79,6 +79,7 @@ __all__ = [
     "GroupedTable",
     "ListView",
     "MapView",
+    "Module",
     "ModuleEntry",
     "OverWindowedTable",
     "ResolvedSchema",
@@ -99,5 +100,6 @@ __all__ = [
     "TablePipeline",
     "TableResult",
     "TableSchema",
+    "UserDefinedType",
     "WindowGroupedTable",
 ]

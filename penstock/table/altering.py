@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.common.configuration import Configuration
 from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table import sql
-from penstock.table.catalog import CatalogBaseTable, CatalogDatabase, CatalogFunction, ObjectPath
+from penstock.table.catalog import CatalogBaseTable, CatalogDatabase, CatalogFunction, ObjectPath, catalog_of
 from penstock.table.definitions import column_of, view_of, watermark_of
 from penstock.table.schema import Schema, SchemaColumn
 from penstock.table.selecting import position
@@ -34,8 +35,26 @@ class Altering:
         elif one.kind == "FUNCTION":
             self._function(one)
         else:
-            raise UnsupportedOperation(f"ALTER {one.kind} has no meaning here")
+            self._catalog(one)
         return TableResult.ok()
+
+    def _catalog(self, one: st.Alter) -> None:
+        known = self._catalogs.descriptor(one.path[0])
+        options = known.configuration.to_dict()
+        match one.change:
+            case st.SetComment():
+                self._catalogs.describe(replace(known, comment=one.change.comment))
+                return
+            case st.SetOptions():
+                options |= dict(one.change.options)
+            case st.ResetOptions():
+                options = {key: value for key, value in options.items() if key not in one.change.keys}
+                if "type" in one.change.keys:
+                    raise ValidationException("ALTER CATALOG RESET does not support changing 'type'")
+            case _:
+                raise UnsupportedOperation("ALTER CATALOG sets or resets options, or sets a comment")
+        catalog_of(options)
+        self._catalogs.describe(replace(known, configuration=Configuration.from_dict(options)))
 
     def _table(self, one: st.Alter) -> None:
         if one.if_exists and self._catalogs.find(one.path) is None:

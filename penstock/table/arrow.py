@@ -8,14 +8,18 @@ Texts are `string`, bytes `binary`, decimals `decimal128`, dates `date32`, times
 from __future__ import annotations
 
 import datetime
+import pickle
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from penstock import pickling
 from penstock.common.time import Instant
 from penstock.common.types import Row
+from penstock.formats.decimals import DECIMAL
 from penstock.table import types as t
 
 if TYPE_CHECKING:
@@ -55,6 +59,10 @@ def arrow_type(declared: t.DataType) -> pa.DataType:
     match declared:
         case t.DecimalType():
             return pa.decimal128(declared.precision, declared.scale)
+        case t.RawType():
+            return pa.binary()
+        case t.UserDefinedType():
+            return arrow_type(declared.sql_type())
         case t.ArrayType():
             return pa.list_(arrow_type(declared.element_type))
         case t.MultisetType():
@@ -77,7 +85,18 @@ def array_of(values: Sequence[Any], declared: t.DataType) -> pa.Array:
     convert = _to_arrow(declared)
     if convert is not None:
         values = [None if value is None else convert(value) for value in values]
+    if isinstance(declared, t.DecimalType):
+        return _decimals(values, declared)
     return pa.array(values, arrow_type(declared))
+
+
+def _decimals(values: Sequence[Any], declared: t.DecimalType) -> pa.Array:
+    """Decimals as a column. As in Flink, surplus digits are rounded, and a number that is too large becomes NULL."""
+    try:
+        return pa.array(values, arrow_type(declared))
+    except pa.ArrowInvalid:
+        fit = _around_none(_rounding(declared))
+        return pa.array([fit(value) for value in values], arrow_type(declared))
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, declared: t.DataType) -> list[Any]:
@@ -90,8 +109,20 @@ def values_of(column: pa.Array | pa.ChunkedArray, declared: t.DataType) -> list[
 Convert = Callable[[Any], Any]
 
 
-def _to_arrow(declared: t.DataType) -> Convert | None:
+def _rounding(declared: t.DecimalType) -> Convert:
+    rounded = DECIMAL(declared.precision, declared.scale).rounded
+    return lambda value: rounded(Decimal(value))
+
+
+def _to_arrow(declared: t.DataType, nested: bool = False) -> Convert | None:
     match declared:
+        case t.DecimalType() if nested:
+            return _rounding(declared)
+        case t.RawType():
+            return pickle.dumps
+        case t.UserDefinedType():
+            inner = _around_none(_to_arrow(declared.sql_type(), True))
+            return lambda value: inner(declared.serialize(value))
         case t.TimestampType():
             return _naive
         case t.LocalZonedTimestampType():
@@ -99,23 +130,28 @@ def _to_arrow(declared: t.DataType) -> Convert | None:
         case t.FloatType() | t.DoubleType():
             return float
         case t.ArrayType():
-            element = _around_none(_to_arrow(declared.element_type))
+            element = _around_none(_to_arrow(declared.element_type, True))
             return lambda value: [element(one) for one in value]
         case t.MultisetType():
-            element = _around_none(_to_arrow(declared.element_type))
+            element = _around_none(_to_arrow(declared.element_type, True))
             return lambda value: [(element(one), count) for one, count in _pairs(value)]
         case t.MapType():
-            key, part = _around_none(_to_arrow(declared.key_type)), _around_none(_to_arrow(declared.value_type))
-            return lambda value: [(key(one), part(other)) for one, other in _pairs(value)]
+            key, part = (_around_none(_to_arrow(kind, True)) for kind in (declared.key_type, declared.value_type))
+            return lambda value: [(key(_known(one)), part(other)) for one, other in _pairs(value)]
         case t.RowType():
             names = declared.field_names()
-            parts = [_around_none(_to_arrow(field.data_type)) for field in declared.fields]
+            parts = [_around_none(_to_arrow(field.data_type, True)) for field in declared.fields]
             return lambda value: tuple(part(one) for part, one in zip(parts, _in_order(value, names), strict=True))
     return None
 
 
 def _from_arrow(declared: t.DataType) -> Convert | None:
     match declared:
+        case t.RawType():
+            return pickling.loads
+        case t.UserDefinedType():
+            stored = _around_none(_from_arrow(declared.sql_type()))
+            return lambda value: declared.deserialize(stored(value))
         case t.ArrayType():
             element = _from_arrow(declared.element_type)
             around = _around_none(element)
@@ -147,6 +183,16 @@ def _around_none(convert: Convert | None) -> Convert:
     if convert is None:
         return lambda value: value
     return lambda value: None if value is None else convert(value)
+
+
+def _known(key: Any) -> Any:
+    """The key of a map; refused if it is NULL."""
+    if key is None:
+        raise ValueError(
+            "a key of a map is NULL, and every key must have a value: leave such rows out with WHERE ... IS NOT NULL, "
+            "or give them a key with COALESCE"
+        )
+    return key
 
 
 def _pairs(value: Any) -> Any:

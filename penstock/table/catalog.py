@@ -6,8 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.errors import ValidationException
+from penstock.table.catalog_parts import CatalogModel, CatalogPartition, CatalogPartitionSpec, Described
 from penstock.table.plan.nodes import Relation
-from penstock.table.resolved_schema import ResolvedColumn, ResolvedSchema
+from penstock.table.resolved_columns import (
+    Column,
+    ComputedColumn,
+    Constraint,
+    MetadataColumn,
+    PhysicalColumn,
+    UniqueConstraint,
+    WatermarkSpec,
+)
+from penstock.table.resolved_schema import ResolvedSchema, TableSchema
 from penstock.table.schema import Schema
 from penstock.util.exceptions import (
     DatabaseAlreadyExistException,
@@ -15,8 +26,14 @@ from penstock.util.exceptions import (
     DatabaseNotExistException,
     FunctionAlreadyExistException,
     FunctionNotExistException,
+    ModelAlreadyExistException,
+    ModelNotExistException,
+    PartitionAlreadyExistsException,
+    PartitionNotExistException,
+    PartitionSpecInvalidException,
     TableAlreadyExistException,
     TableNotExistException,
+    TableNotPartitionedException,
 )
 
 __all__ = [
@@ -25,14 +42,21 @@ __all__ = [
     "CatalogDatabase",
     "CatalogDescriptor",
     "CatalogFunction",
+    "CatalogModel",
+    "CatalogPartition",
+    "CatalogPartitionSpec",
     "Column",
+    "ComputedColumn",
+    "Constraint",
     "GenericInMemoryCatalog",
+    "MetadataColumn",
     "ObjectIdentifier",
     "ObjectPath",
+    "PhysicalColumn",
     "ResolvedSchema",
+    "UniqueConstraint",
+    "WatermarkSpec",
 ]
-
-Column = ResolvedColumn
 
 
 @dataclass(frozen=True, order=True)
@@ -113,22 +137,22 @@ class CatalogBaseTable:
 
     @staticmethod
     def create_table(
-        schema: Schema,
+        schema: Schema | TableSchema,
         partition_keys: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        return CatalogBaseTable(schema, dict(properties or {}), tuple(partition_keys), comment)
+        return CatalogBaseTable(_schema(schema), dict(properties or {}), tuple(partition_keys), comment)
 
     @staticmethod
     def create_view(
         original_query: str,
         expanded_query: str,
-        schema: Schema,
+        schema: Schema | TableSchema,
         properties: Mapping[str, str],
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        return CatalogBaseTable(schema, dict(properties), (), comment, query=expanded_query)
+        return CatalogBaseTable(_schema(schema), dict(properties), (), comment, query=expanded_query)
 
     @property
     def is_view(self) -> bool:
@@ -153,6 +177,12 @@ class CatalogBaseTable:
         return replace(self)
 
 
+def _schema(given: Schema | TableSchema) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    return Schema.new_builder().from_fields(given.get_field_names(), given.get_field_data_types()).build()
+
+
 @dataclass(frozen=True)
 class CatalogFunction:
     """A function: the object itself, or the name of a Python object, `module.name`."""
@@ -173,23 +203,20 @@ class CatalogFunction:
 
 
 @dataclass
-class CatalogDatabase:
+class CatalogDatabase(Described):
     """A database: a name space with properties."""
 
     properties: dict[str, str] = field(default_factory=dict)
     comment: str | None = None
     tables: dict[str, CatalogBaseTable] = field(default_factory=dict)
     functions: dict[str, CatalogFunction] = field(default_factory=dict)
+    partitions: dict[str, dict[CatalogPartitionSpec, CatalogPartition]] = field(default_factory=dict)
+    """The partitions of each table, by the table's name."""
+    models: dict[str, CatalogModel] = field(default_factory=dict)
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
         return CatalogDatabase(dict(properties), comment)
-
-    def get_properties(self) -> dict[str, str]:
-        return dict(self.properties)
-
-    def get_comment(self) -> str | None:
-        return self.comment
 
     def copy(self) -> CatalogDatabase:
         return replace(self, properties=dict(self.properties))
@@ -220,7 +247,7 @@ class Catalog:
         return self._default
 
     def list_databases(self) -> list[str]:
-        return list(self._databases)
+        return sorted(self._databases)
 
     def database_exists(self, database_name: str) -> bool:
         return database_name in self._databases
@@ -234,7 +261,7 @@ class Catalog:
 
     def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool = False) -> None:
         if name not in self._databases:
-            self._databases[name] = database
+            self._databases[name] = database.copy()
         elif not ignore_if_exists:
             raise DatabaseAlreadyExistException(f"there is a database {name} already")
 
@@ -266,7 +293,8 @@ class Catalog:
         return database is not None and table_path.object_name in database.tables
 
     def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
-        table = self.get_database(table_path.database_name).tables.get(table_path.object_name)
+        database = self._databases.get(table_path.database_name)
+        table = None if database is None else database.tables.get(table_path.object_name)
         if table is None:
             raise TableNotExistException(f"there is no table {table_path}")
         return table
@@ -280,7 +308,9 @@ class Catalog:
 
     def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
         if self.table_exists(table_path):
-            del self.get_database(table_path.database_name).tables[table_path.object_name]
+            database = self.get_database(table_path.database_name)
+            del database.tables[table_path.object_name]
+            database.partitions.pop(table_path.object_name, None)
         elif not ignore_if_not_exists:
             raise TableNotExistException(f"there is no table {table_path}")
 
@@ -308,8 +338,8 @@ class Catalog:
         return database is not None and function_path.object_name.lower() in database.functions
 
     def get_function(self, function_path: ObjectPath) -> CatalogFunction:
-        functions = self.get_database(function_path.database_name).functions
-        found = functions.get(function_path.object_name.lower())
+        database = self._databases.get(function_path.database_name)
+        found = None if database is None else database.functions.get(function_path.object_name.lower())
         if found is None:
             raise FunctionNotExistException(f"there is no function {function_path}")
         return found
@@ -338,6 +368,130 @@ class Catalog:
         elif not ignore_if_not_exists:
             raise FunctionNotExistException(f"there is no function {function_path}")
 
+    def list_materialized_tables(self, database_name: str) -> list[str]:
+        """None: there are no materialized tables."""
+        self.get_database(database_name)
+        return []
+
+    # --- partitions ---
+    def list_partitions(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
+    ) -> list[CatalogPartitionSpec]:
+        """The partitions of a table; with a spec those that have its values."""
+        wanted = {} if partition_spec is None else partition_spec.get_partition_spec()
+        self._check_partitions(table_path, wanted)
+        return [spec for spec in self._partitions(table_path) if wanted.items() <= spec.get_partition_spec().items()]
+
+    def get_partition(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> CatalogPartition:
+        found = self._partitions(table_path).get(partition_spec)
+        if found is None:
+            raise PartitionNotExistException(f"the table {table_path} has no partition {partition_spec}")
+        return found
+
+    def partition_exists(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> bool:
+        return partition_spec in self._partitions(table_path)
+
+    def create_partition(
+        self,
+        table_path: ObjectPath,
+        partition_spec: CatalogPartitionSpec,
+        partition: CatalogPartition,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        keys = self._check_partitions(table_path, partition_spec.get_partition_spec())
+        if set(keys) != set(partition_spec.get_partition_spec()):
+            raise PartitionSpecInvalidException(
+                f"{partition_spec} does not have a value for every column that {table_path} is partitioned by: {keys}"
+            )
+        if not self.partition_exists(table_path, partition_spec):
+            self._partitions(table_path)[partition_spec] = partition
+        elif not ignore_if_exists:
+            raise PartitionAlreadyExistsException(f"the table {table_path} has a partition {partition_spec} already")
+
+    def drop_partition(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec, ignore_if_not_exists: bool = False
+    ) -> None:
+        if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
+            self.get_partition(table_path, partition_spec)
+            del self._partitions(table_path)[partition_spec]
+
+    def alter_partition(
+        self,
+        table_path: ObjectPath,
+        partition_spec: CatalogPartitionSpec,
+        new_partition: CatalogPartition,
+        ignore_if_not_exists: bool = False,
+    ) -> None:
+        if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
+            self.get_partition(table_path, partition_spec)
+            self._partitions(table_path)[partition_spec] = new_partition
+
+    def _partitions(self, table_path: ObjectPath) -> dict[CatalogPartitionSpec, CatalogPartition]:
+        if not self.table_exists(table_path):
+            return {}
+        database = self.get_database(table_path.database_name)
+        return database.partitions.setdefault(table_path.object_name, {})
+
+    def _check_partitions(self, table_path: ObjectPath, given: Mapping[str, str]) -> list[str]:
+        """The columns that a table is partitioned by; refuses a spec with others."""
+        keys = list(self.get_table(table_path).partition_keys)
+        if not keys:
+            raise TableNotPartitionedException(f"the table {table_path} is not partitioned")
+        unknown = given.keys() - set(keys)
+        if unknown:
+            raise PartitionSpecInvalidException(
+                f"the table {table_path} is not partitioned by {', '.join(sorted(unknown))}, but by {', '.join(keys)}"
+            )
+        return keys
+
+    # --- models ---
+    def list_models(self, database_name: str) -> list[str]:
+        return sorted(self.get_database(database_name).models)
+
+    def model_exists(self, model_path: ObjectPath) -> bool:
+        database = self._databases.get(model_path.database_name)
+        return database is not None and model_path.object_name in database.models
+
+    def get_model(self, model_path: ObjectPath) -> CatalogModel:
+        if not self.model_exists(model_path):
+            raise ModelNotExistException(f"there is no model {model_path}")
+        return self.get_database(model_path.database_name).models[model_path.object_name]
+
+    def create_model(self, model_path: ObjectPath, model: CatalogModel, ignore_if_exists: bool = False) -> None:
+        models = self.get_database(model_path.database_name).models
+        if model_path.object_name not in models:
+            models[model_path.object_name] = model
+        elif not ignore_if_exists:
+            raise ModelAlreadyExistException(f"there is a model {model_path} already")
+
+    def drop_model(self, model_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.get_model(model_path)
+            del self.get_database(model_path.database_name).models[model_path.object_name]
+
+    def rename_model(self, model_path: ObjectPath, new_model_name: str, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.create_model(ObjectPath(model_path.database_name, new_model_name), self.get_model(model_path))
+            self.drop_model(model_path)
+
+    def alter_model(self, model_path: ObjectPath, new_model: CatalogModel, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.get_model(model_path)
+            self.get_database(model_path.database_name).models[model_path.object_name] = new_model
+
 
 class GenericInMemoryCatalog(Catalog):
     """A catalog in memory, by the name that CREATE CATALOG with 'type' = 'generic_in_memory' makes."""
+
+
+def catalog_of(options: dict[str, str]) -> Catalog:
+    """A catalog by the options of CREATE CATALOG."""
+    kind = options.get("type", "")
+    unknown = options.keys() - {"type", "default-database"}
+    if unknown:
+        raise ValidationException(
+            f"a catalog has the options 'type' and 'default-database', and not {', '.join(map(repr, sorted(unknown)))}"
+        )
+    if kind != "generic_in_memory":
+        raise ValidationException(f"a catalog has the type 'generic_in_memory', not '{kind}'")
+    return Catalog(options.get("default-database", "default"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from penstock.common.configuration import Configuration
 from penstock.errors import ValidationException
-from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogFunction, ObjectPath
+from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction, ObjectPath
 from penstock.util.exceptions import CatalogException, TableAlreadyExistException, TableNotExistException
 
 Path = tuple[str, str, str]
@@ -18,6 +19,8 @@ class Catalogs:
 
     def __init__(self, catalog: str, database: str) -> None:
         self._catalogs: dict[str, Catalog] = {catalog: Catalog(database)}
+        self._described: dict[str, CatalogDescriptor] = {}
+        """The options and the comment of CREATE CATALOG."""
         self.current, self.database = catalog, database
         self.temporary: dict[Path, CatalogBaseTable] = {}
         """Tables and views that hide those of the catalogs."""
@@ -28,9 +31,17 @@ class Catalogs:
     def names(self) -> list[str]:
         return sorted(self._catalogs)
 
-    def register(self, name: str, catalog: Catalog, ignore_if_exists: bool = False) -> None:
+    def register(
+        self,
+        name: str,
+        catalog: Catalog,
+        ignore_if_exists: bool = False,
+        descriptor: CatalogDescriptor | None = None,
+    ) -> None:
         if name not in self._catalogs:
             self._catalogs[name] = catalog
+            if descriptor is not None:
+                self._described[name] = descriptor
         elif not ignore_if_exists:
             raise CatalogException(f"there is a catalog {name} already")
 
@@ -40,6 +51,20 @@ class Catalogs:
         if name not in self._catalogs and not ignore_if_not_exists:
             raise self._no_catalog(name)
         self._catalogs.pop(name, None)
+        self._described.pop(name, None)
+
+    def descriptor(self, name: str) -> CatalogDescriptor:
+        """The options and the comment of a catalog."""
+        default = self.catalog(name).get_default_database()
+        if name in self._described:
+            return self._described[name]
+        options = {"type": "generic_in_memory", "default-database": default}
+        return CatalogDescriptor(name, Configuration.from_dict(options))
+
+    def describe(self, descriptor: CatalogDescriptor) -> None:
+        """Change the options and the comment of a catalog. Its databases stay."""
+        self.catalog(descriptor.catalog_name)
+        self._described[descriptor.catalog_name] = descriptor
 
     def get(self, name: str) -> Catalog | None:
         return self._catalogs.get(name)
@@ -157,14 +182,26 @@ class Catalogs:
     # --- functions ---
     def function(self, path: tuple[str, ...]) -> Any:
         """A function of the user; None if there is none. Names are the same in any case."""
-        if len(path) == 1 and path[0].lower() in self._system_functions:
-            return self._system_functions[path[0].lower()].function
+        own = self.system_function(path[0]) if len(path) == 1 else None
+        if own is not None:
+            return own
         catalog, database, name = self.qualified(path)
         temporary = self._temporary_functions.get((catalog, database, name.lower()))
         if temporary is not None:
             return temporary.function
         found, inside = self._catalogs.get(catalog), ObjectPath(database, name)
         return found.get_function(inside).function if found is not None and found.function_exists(inside) else None
+
+    def system_function(self, name: str) -> Any:
+        """A function of the user that belongs to no database; None if there is none."""
+        found = self._system_functions.get(name.lower())
+        return None if found is None else found.function
+
+    def is_temporary_function(self, path: tuple[str, ...]) -> bool:
+        """Return whether a function of the user belongs to this environment alone."""
+        catalog, database, name = self.qualified(path)
+        whole = (catalog, database, name.lower())
+        return whole in self._temporary_functions or (len(path) == 1 and path[0].lower() in self._system_functions)
 
     def create_function(
         self, path: tuple[str, ...], function: CatalogFunction, kind: str = "", ignore_if_exists: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
-from typing import Generic, TypeVar
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, MutableMapping, ValuesView
+from typing import Any, Generic, TypeVar
 
 __all__ = ["DataView", "ListView", "MapView"]
 
@@ -52,6 +52,48 @@ class ListView(DataView, Generic[T]):
         return f"ListView({self._list})"
 
 
+class _RemovingIterator(Iterator[T]):
+    """Goes through a map, and can remove the entry that it gave last."""
+
+    def __init__(self, held: MutableMapping[Any, Any], give: Callable[[Any], T]) -> None:
+        self._held, self._give = held, give
+        self._keys = iter(list(held))
+        self._last: list[Any] = []
+
+    def __next__(self) -> T:
+        self._last = []
+        key = next(self._keys)
+        self._last = [key]
+        return self._give(key)
+
+    def remove(self) -> None:
+        """Remove the entry that came last."""
+        if not self._last:
+            raise RuntimeError("remove: there is no last entry; call next before every remove")
+        del self._held[self._last.pop()]
+
+
+class _Keys(KeysView[K]):
+    _mapping: MutableMapping[K, Any]
+
+    def __iter__(self) -> Iterator[K]:
+        return _RemovingIterator(self._mapping, lambda key: key)
+
+
+class _Items(ItemsView[K, V]):
+    _mapping: MutableMapping[K, V]
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return _RemovingIterator(self._mapping, lambda key: (key, self._mapping[key]))
+
+
+class _Values(ValuesView[V]):
+    _mapping: MutableMapping[Any, V]
+
+    def __iter__(self) -> Iterator[V]:
+        return _RemovingIterator(self._mapping, lambda key: self._mapping[key])
+
+
 class MapView(DataView, Generic[K, V]):
     """A map that an accumulator holds."""
 
@@ -75,13 +117,14 @@ class MapView(DataView, Generic[K, V]):
         return key in self._dict
 
     def items(self) -> ItemsView[K, V]:
-        return self._dict.items()
+        """The entries. An iterator over them, over keys or over values has a method `remove` for the last one."""
+        return _Items(self._dict)
 
     def keys(self) -> KeysView[K]:
-        return self._dict.keys()
+        return _Keys(self._dict)
 
     def values(self) -> ValuesView[V]:
-        return self._dict.values()
+        return _Values(self._dict)
 
     def is_empty(self) -> bool:
         return not self._dict
@@ -102,7 +145,7 @@ class MapView(DataView, Generic[K, V]):
         return self.contains(key)
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._dict)
+        return iter(self.keys())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MapView) and self._dict == other._dict

@@ -114,7 +114,7 @@ def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False
     create = "CREATE TEMPORARY" if temporary else "CREATE"
     if entry.is_view:
         columns = ",\n".join(f"  `{column.name}`" for column in entry.schema.columns)
-        comment = f"COMMENT {_quoted(entry.comment)}\n" if entry.comment else ""
+        comment = f"COMMENT {quoted(entry.comment)}\n" if entry.comment else ""
         return f"{create} VIEW {name} (\n{columns}\n)\n{comment}AS {entry.query or '...'}\n"
     lines = [_column_sql(column, column.name in entry.schema.primary_key) for column in entry.schema.columns]
     lines += [f"  WATERMARK FOR `{mark.column}` AS {mark.expression}" for mark in entry.schema.watermarks]
@@ -123,15 +123,15 @@ def as_sql(path: Sequence[str], entry: CatalogBaseTable, temporary: bool = False
         lines.append(f"  CONSTRAINT `{entry.schema.key_name}` PRIMARY KEY ({keys}) NOT ENFORCED")
     text = f"{create} TABLE {name} (\n" + ",\n".join(lines) + "\n)"
     if entry.comment:
-        text += f"\nCOMMENT {_quoted(entry.comment)}"
+        text += f"\nCOMMENT {quoted(entry.comment)}"
     if entry.partition_keys:
         text += f"\nPARTITIONED BY ({', '.join(f'`{part}`' for part in entry.partition_keys)})"
-    options = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in entry.options.items())
+    options = ",\n".join(f"  {quoted(key)} = {quoted(value)}" for key, value in entry.options.items())
     return f"{text}\nWITH (\n{options}\n)\n"
 
 
 def _column_sql(column: SchemaColumn, key: bool) -> str:
-    comment = "" if column.comment is None else f" COMMENT {_quoted(column.comment)}"
+    comment = "" if column.comment is None else f" COMMENT {quoted(column.comment)}"
     if column.expression is not None:
         return f"  `{column.name}` AS {column.expression}{comment}"
     kind = (
@@ -139,7 +139,7 @@ def _column_sql(column: SchemaColumn, key: bool) -> str:
     )
     if column.metadata_key is None:
         return f"  `{column.name}` {kind}{comment}"
-    origin = "" if column.metadata_key == column.name else f" FROM {_quoted(column.metadata_key)}"
+    origin = "" if column.metadata_key == column.name else f" FROM {quoted(column.metadata_key)}"
     return f"  `{column.name}` {kind} METADATA{origin}{' VIRTUAL' if column.virtual else ''}{comment}"
 
 
@@ -148,5 +148,5 @@ def _type_sql(kind: DataType) -> str:
     return re.sub(r"\bBYTES\b", f"VARBINARY({LONGEST})", re.sub(r"\bSTRING\b", f"VARCHAR({LONGEST})", kind.as_sql()))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -7,29 +7,30 @@ from itertools import count
 from typing import Any
 
 from penstock.common.configuration import Configuration
-from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import UnsupportedOperation, ValidationException
-from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction
+from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction, catalog_of
 from penstock.table.catalogs import Catalogs
 from penstock.table.definitions import named_table
-from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.environment_settings import CATALOG, DATABASE, EnvironmentSettings
 from penstock.table.execution import Execution
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.functions_of_user import as_function
-from penstock.table.inference import as_rows, row_type
-from penstock.table.module import ModuleEntry
+from penstock.table.inference import as_rows, plain_values, row_type
+from penstock.table.module import Module, ModuleEntry, Modules
 from penstock.table.plan.nodes import Column, Columns, Insert, Relation, Values
 from penstock.table.resolving import Resolver
 from penstock.table.schema import Schema
 from penstock.table.session import EnvironmentSession
 from penstock.table.statement_set import StatementSet
-from penstock.table.statements import RUNTIME_MODE, Statements
+from penstock.table.statements import Statements
 from penstock.table.table import Table
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.table_result import TableResult
+from penstock.table.temporal_function import TemporalTableFunction
 from penstock.table.types import RowType
+from penstock.table.verification import verify_rows
 
 __all__ = ["TableEnvironment"]
 
@@ -38,14 +39,16 @@ class TableEnvironment:
     """Catalogs with their tables and functions, and what runs queries over them."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings | None = None) -> None:
-        settings = settings or EnvironmentSettings.in_streaming_mode()
+        settings = settings or EnvironmentSettings.new_instance().build()
         self._env = env
-        self._config = TableConfig(Configuration().add_all(settings.get_configuration()))
-        self._batch = not settings.is_streaming_mode()
-        self._catalogs = Catalogs(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
-        self._session = EnvironmentSession(self._catalogs, self._config, self._batch)
+        self._config = TableConfig(Configuration().add_all(settings.get_configuration()), env._settings)
+        self._config.is_batch()  # refuses a mode that tables do not have
+        first, database = self._config.get(CATALOG, "default_catalog"), self._config.get(DATABASE, "default_database")
+        self._catalogs = Catalogs(first, database)
+        self._modules = Modules()
+        self._session = EnvironmentSession(self._catalogs, self._config, self._modules)
         self._statements = Statements(self)
-        self._execution = Execution(env, self._config, self._batch)
+        self._execution = Execution(env, self._config)
         self._unnamed = count()
 
     @staticmethod
@@ -54,7 +57,11 @@ class TableEnvironment:
         if isinstance(environment_settings, Configuration):
             environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
         env = StreamExecutionEnvironment(environment_settings.get_configuration())
-        return TableEnvironment(_in_mode(env, environment_settings), environment_settings)
+        return TableEnvironment(env, environment_settings)
+
+    @property
+    def _batch(self) -> bool:
+        return self._config.is_batch()
 
     @property
     def _resolver(self) -> Resolver:
@@ -81,14 +88,21 @@ class TableEnvironment:
     def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
         """A table of Python values: rows, tuples, dicts or single values.
 
-        `schema` is a ROW type or a list of names; without one the types are found out.
+        `schema` is a ROW type or a list of names; without one the types are found out. Values that do not fit declared
+        types are refused, unless `verify_schema` is false.
         """
-        held = list(elements)
+        held = [plain_values(element) for element in elements]
         declared = row_type(held, schema)
-        return Table(values(declared, as_rows(held, declared)), self)
+        rows = as_rows(held, declared)
+        if verify_schema:
+            verify_rows(rows, declared)
+        return Table(values(declared, rows), self)
 
     def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
-        """A table of the rows of a pandas DataFrame."""
+        """A table of the rows of a pandas DataFrame.
+
+        `schema` is a ROW type, a list of types or a list of names, one for each column.
+        """
         from penstock.table.frames import from_pandas
 
         declared, rows = from_pandas(pdf, schema)
@@ -181,7 +195,7 @@ class TableEnvironment:
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
         """What CREATE CATALOG does: 'generic_in_memory' is the type that there is."""
         options = catalog_descriptor.configuration.to_dict()
-        self._catalogs.register(catalog_name, catalog_of(options))
+        self._catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         return self._catalogs.get(catalog_name)
@@ -204,16 +218,25 @@ class TableEnvironment:
     def list_databases(self) -> list[str]:
         return self._catalogs.catalog().list_databases()
 
+    def load_module(self, module_name: str, module: Module) -> None:
+        """Load a module and use it, as the last one."""
+        self._modules.load(module_name, module)
+
+    def unload_module(self, module_name: str) -> None:
+        """Unload a module: its functions are not found any more."""
+        self._modules.unload(module_name)
+
     def list_modules(self) -> list[str]:
-        return ["core"]
+        """The modules that are used, in the order in which functions are searched in them."""
+        return self._modules.names()
 
     def list_full_modules(self) -> list[ModuleEntry]:
-        return [ModuleEntry("core", True)]
+        """All modules that are loaded, those that are used first."""
+        return self._modules.entries()
 
     def use_modules(self, *module_names: str) -> None:
-        """There is one module."""
-        if module_names != ("core",):
-            raise ValidationException(f"there is one module, core, and not {', '.join(module_names)}")
+        """Use these modules alone, in this order."""
+        self._modules.use(module_names)
 
     def list_materialized_tables(self) -> list[str]:
         return []
@@ -237,6 +260,9 @@ class TableEnvironment:
 
     def _add_function(self, path: str, function: Any, kind: str) -> None:
         parts = self._session.parse_path(path)
+        if isinstance(function, TemporalTableFunction):
+            self._catalogs.create_function(parts, CatalogFunction(parts[-1], "PYTHON", function), kind)
+            return
         wrapped = as_function(function, parts[-1])
         self._catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
 
@@ -271,22 +297,10 @@ class TableEnvironment:
     def get_config(self) -> TableConfig:
         return self._config
 
-    def _switch(self, mode: str) -> None:
-        """Run what follows as a stream, or over what is there: SET 'execution.runtime-mode'."""
-        modes = {one.name: one for one in (RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH)}
-        wanted = modes.get(mode.upper())
-        if wanted is None:
-            raise ValidationException(f"'execution.runtime-mode' is streaming or batch, not '{mode}'")
-        self._env.set_runtime_mode(wanted)
-        self._batch = wanted is RuntimeExecutionMode.BATCH
-        self._session.batch = self._execution.batch = self._batch
-
     def _forget(self, key: str) -> None:
         """Take an option back: RESET."""
         self._config.reset(key)
         self._env._settings.forget(key)
-        if key == RUNTIME_MODE:
-            self._switch("streaming")
 
     def add_python_file(self, file_path: str) -> None:
         self._env.add_python_file(file_path)
@@ -338,12 +352,6 @@ class TableEnvironment:
         return path
 
 
-def _in_mode(env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> StreamExecutionEnvironment:
-    if not settings.is_streaming_mode():
-        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    return env
-
-
 def values(declared: RowType, rows: tuple[tuple[Any, ...], ...]) -> Values:
     """A relation of Python values."""
     return Values(tuple(Column(field.name, field.data_type) for field in declared.fields), rows)
@@ -354,11 +362,3 @@ def _entry(descriptor: TableDescriptor) -> CatalogBaseTable:
         raise TypeError(f"a table is made of a TableDescriptor, not of {descriptor!r}")
     schema = descriptor.declared or Schema()
     return CatalogBaseTable(schema, descriptor.options, descriptor.partition_keys, descriptor.comment)
-
-
-def catalog_of(options: dict[str, str]) -> Catalog:
-    """A catalog by the options of CREATE CATALOG."""
-    kind = options.get("type", "")
-    if kind != "generic_in_memory":
-        raise ValidationException(f"a catalog has the type 'generic_in_memory', not '{kind}'")
-    return Catalog(options.get("default-database", "default"))

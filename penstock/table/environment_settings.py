@@ -6,6 +6,9 @@ from penstock.common.configuration import Configuration
 
 __all__ = ["EnvironmentSettings"]
 
+RUNTIME_MODE = "execution.runtime-mode"
+CATALOG, DATABASE = "table.builtin-catalog-name", "table.builtin-database-name"
+
 
 class EnvironmentSettings:
     """How a table environment is set up.
@@ -18,40 +21,34 @@ class EnvironmentSettings:
         """Collects settings."""
 
         def __init__(self) -> None:
-            self._made = EnvironmentSettings()
+            self._configuration = Configuration()
 
         def in_streaming_mode(self) -> EnvironmentSettings.Builder:
-            self._made._streaming = True
-            return self
+            return self._set(RUNTIME_MODE, "STREAMING")
 
         def in_batch_mode(self) -> EnvironmentSettings.Builder:
-            self._made._streaming = False
-            return self
+            return self._set(RUNTIME_MODE, "BATCH")
 
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
             """Options that the environment starts with; `execution.runtime-mode` among them decides on the mode."""
-            self._made._configuration.add_all(config)
-            mode = config.get_string("execution.runtime-mode", "")
-            if mode:
-                self._made._streaming = mode.upper() != "BATCH"
+            self._configuration.add_all(config)
             return self
 
         def with_built_in_catalog_name(self, built_in_catalog_name: str) -> EnvironmentSettings.Builder:
-            self._made._catalog = built_in_catalog_name
-            return self
+            return self._set(CATALOG, built_in_catalog_name)
 
         def with_built_in_database_name(self, built_in_database_name: str) -> EnvironmentSettings.Builder:
-            self._made._database = built_in_database_name
+            return self._set(DATABASE, built_in_database_name)
+
+        def _set(self, key: str, value: str) -> EnvironmentSettings.Builder:
+            self._configuration.set_string(key, value)
             return self
 
         def build(self) -> EnvironmentSettings:
-            return self._made
+            return EnvironmentSettings(Configuration(self._configuration))
 
-    def __init__(self) -> None:
-        self._streaming = True
-        self._catalog = "default_catalog"
-        self._database = "default_database"
-        self._configuration = Configuration()
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = configuration or Configuration()
 
     @staticmethod
     def new_instance() -> EnvironmentSettings.Builder:
@@ -66,13 +63,13 @@ class EnvironmentSettings:
         return EnvironmentSettings.new_instance().in_batch_mode().build()
 
     def is_streaming_mode(self) -> bool:
-        return self._streaming
+        return self._configuration.get_string(RUNTIME_MODE, "STREAMING").upper() != "BATCH"
 
     def get_built_in_catalog_name(self) -> str:
-        return self._catalog
+        return self._configuration.get_string(CATALOG, "default_catalog")
 
     def get_built_in_database_name(self) -> str:
-        return self._database
+        return self._configuration.get_string(DATABASE, "default_database")
 
     def get_configuration(self) -> Configuration:
         return self._configuration

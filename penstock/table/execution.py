@@ -18,6 +18,7 @@ from penstock.table.explain_detail import ExplainDetail
 from penstock.table.plan.nodes import Insert, Relation, Values, walk_plan
 from penstock.table.planning import Planner
 from penstock.table.planning.nodes import Calc
+from penstock.table.printing import WIDEST
 from penstock.table.resolved_schema import ResolvedSchema
 from penstock.table.result_kind import ResultKind
 from penstock.table.spark_sql.choice import reason_against
@@ -38,15 +39,18 @@ log = logging.getLogger("penstock.table")
 class Execution:
     """Plans become streams of the environment, which runs them."""
 
-    def __init__(self, env: StreamExecutionEnvironment, config: TableConfig, batch: bool) -> None:
+    def __init__(self, env: StreamExecutionEnvironment, config: TableConfig) -> None:
         self._env = env
         self._config = config
-        self.batch = batch
+
+    @property
+    def batch(self) -> bool:
+        return self._config.is_batch()
 
     def planner(self) -> Planner:
         """Plans with the options as they are now."""
         self._env.configure(self._config.get_configuration())
-        options.apply(self._config.to_map(), self._env)
+        options.apply(self._config.effective_map(), self._env)
         return Planner(self._env, self._config, self.batch)
 
     @contextmanager
@@ -63,14 +67,17 @@ class Execution:
     def query(self, relation: Relation) -> TableResult:
         """Run a query. Its rows can be read while it runs."""
         schema = ResolvedSchema.of_relation(relation.columns)
+        widest, zone = int(self._config.get(options.COLUMN_WIDTH, str(WIDEST))), self._config.get_local_timezone()
+        how: dict[str, Any] = {"wait": lambda _: None, "widest": widest, "zone": zone}
         planner, name = self.planner(), self._config.get(JOB_NAME, "") or "collect"
         query = self._on_spark(planner.optimised(relation))
         if not isinstance(query, str):
             found = query.engine.collected(query, name)
-            return TableResult(schema, found, job=JobClient(found.handle), wait=lambda _: None)
+            return TableResult(schema, found, job=JobClient(found.handle), **how)
         with self._alone():
             rows = planner.rows(relation).execute_and_collect(name)
-        return TableResult(schema, rows, job=JobClient(rows._job), streaming=not self.batch, wait=lambda _: None)
+        job = JobClient(rows._job)
+        return TableResult(schema, rows, job=job, streaming=not self.batch, **how)
 
     def inserts(self, inserts: Sequence[Insert]) -> TableResult:
         """Run inserts as one job. How many rows they write is not known: -1."""
@@ -91,14 +98,14 @@ class Execution:
         """Add inserts to the program that the stream environment will run."""
         self.planner().insert(inserts)
 
-    def stream(self, relation: Relation, inserts_only: bool = False) -> DataStream:
+    def stream(self, relation: Relation, inserts_only: bool = False, stamped: bool = False) -> DataStream:
         """The changelog of a query as Rows with kinds; refused if it must be inserts only and is not."""
         planner = self.planner()
         if inserts_only and planner.stream(relation).changelog:
             raise TableException(
                 "to_data_stream takes a table that only grows, and this one changes rows: use to_changelog_stream"
             )
-        return planner.rows(relation)
+        return planner.rows(relation, stamped)
 
     def explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
         with self._alone():

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from penstock.table.expression_methods import METHODS
+from penstock.table.expression_texts import text_of
 from penstock.table.expression_words import (
     JsonExistsOnError,
     JsonOnNull,
@@ -17,7 +18,16 @@ from penstock.table.expression_words import (
     TimeIntervalUnit,
     TimePointUnit,
 )
-from penstock.table.types import DataType, DayTimeIntervalType, NullType, Resolution, YearMonthIntervalType
+from penstock.table.types import (
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    NullType,
+    Resolution,
+    TimestampType,
+    TimeType,
+    YearMonthIntervalType,
+)
 
 __all__ = [
     "Expression",
@@ -35,6 +45,11 @@ __all__ = [
 def _unary(function: str) -> Any:
     """A property that calls a function with the expression alone."""
     return property(lambda self: make(function, self))
+
+
+def _cast_to(kind: DataType) -> Any:
+    """A property that casts the expression."""
+    return property(lambda self: self.cast(kind))
 
 
 def _binary(function: str) -> Callable[[Any, Any], Any]:
@@ -117,7 +132,7 @@ class Expression:
         self.__dict__.update(state)
 
     def __str__(self) -> str:
-        return shown(self)
+        return text_of(self)
 
     def __repr__(self) -> str:
         return f"Expression({shown(self)})"
@@ -132,7 +147,7 @@ class Expression:
     bin, hex, unhex = _unary("BIN"), _unary("HEX"), _unary("UNHEX")
 
     def log(self, base: Any = None) -> Expression:
-        return make("LN", self) if base is None else make("LOG", base, self)
+        return make("LOG", self) if base is None else make("LOG", base, self)
 
     def round(self, places: Any) -> Expression:
         return make("ROUND", self, places)
@@ -158,7 +173,7 @@ class Expression:
         return make("NOT", self.between(lower_bound, upper_bound))
 
     def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
-        if hasattr(first_element_or_table, "get_schema"):
+        if not isinstance(first_element_or_table, Expression) and hasattr(first_element_or_table, "get_schema"):
             return Expression(("in", self, first_element_or_table))
         return make("IN", self, first_element_or_table, *remaining_elements)
 
@@ -298,7 +313,7 @@ class Expression:
         return make("TRANSLATE", self, from_str, to_str)
 
     # --- time ---
-    to_date, to_time, to_timestamp = _unary("TO_DATE"), _unary("TO_TIME"), _unary("TO_TIMESTAMP")
+    to_date, to_time, to_timestamp = _cast_to(DateType()), _cast_to(TimeType(0)), _cast_to(TimestampType(3))
     year = years = _months(12, Resolution.YEAR)
     quarter = quarters = _months(3, Resolution.MONTH)
     month = months = _months(1, Resolution.MONTH)

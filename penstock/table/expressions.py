@@ -173,7 +173,7 @@ def atan2(y: Any, x: Any) -> Expression:
 
 
 def log(v: Any, base: Any = None) -> Expression:
-    return make("LN", v) if base is None else make("LOG", base, v)
+    return make("LOG", v) if base is None else make("LOG", base, v)
 
 
 # --- texts ---

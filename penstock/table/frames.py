@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.arguments import invalid_argument
 from penstock.common.types import Row
 from penstock.errors import ValidationException
+from penstock.formats.pandas_frames import data_frame_of
 from penstock.table import types as t
-from penstock.table.arrow import array_of, values_of
+from penstock.table.arrow import array_of, arrow_type, values_of
 from penstock.table.inference import row_type
 from penstock.table.resolved_schema import ResolvedSchema
 
@@ -22,29 +24,52 @@ def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
     """Rows as a DataFrame with the types of their columns."""
     columns = zip(*rows, strict=True) if rows else [()] * schema.get_column_count()
     arrays = [array_of(list(values), kind) for values, kind in zip(columns, schema.types(), strict=True)]
-    frame = pa.Table.from_arrays(arrays, names=schema.get_column_names()).to_pandas()
-    for name, kind in zip(schema.get_column_names(), schema.types(), strict=True):
-        if isinstance(kind, (t.CharType, t.VarCharType)):
-            frame[name] = frame[name].astype(object)  # as PyFlink gives them, whatever pandas makes of texts
-    return frame
+    return data_frame_of(pa.Table.from_arrays(arrays, names=schema.get_column_names()))
 
 
 def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType, list[tuple[Any, ...]]]:
     """The columns and rows of a DataFrame; their types are those of Arrow unless a schema is given."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
     found = t.RowType((field.name, of_arrow(field.type)) for field in table.schema)
-    declared = found
-    if schema is not None:
-        typed = isinstance(schema, t.DataType) or any(isinstance(field, t.RowField) for field in schema)
-        declared = row_type([], schema) if typed else _named(found, list(schema))
-    columns = [values_of(column, kind) for column, kind in zip(table.columns, found.field_types(), strict=True)]
+    declared = found if schema is None else _declared(found, schema)
+    kinds = zip(table.columns, found.field_types(), declared.fields, strict=True)
+    columns = [_column(column, kind, field) for column, kind, field in kinds]
     return declared, list(zip(*columns, strict=True))
 
 
-def _named(found: t.RowType, names: list[str]) -> t.RowType:
-    if len(names) != len(found):
-        raise ValidationException(f"{len(names)} names do not fit the {len(found)} columns of the DataFrame")
-    return t.RowType(zip(names, found.field_types(), strict=True))
+def _declared(found: t.RowType, schema: Any) -> t.RowType:
+    """The columns of a DataFrame, with the names or the types that a schema says."""
+    if isinstance(schema, t.DataType) or any(isinstance(field, t.RowField) for field in schema):
+        declared = row_type([], schema)
+        _check_count(len(declared), "fields", found)
+        return declared
+    parts = list(schema)
+    if parts and all(isinstance(part, t.DataType) for part in parts):
+        _check_count(len(parts), "types", found)
+        return t.RowType(zip(found.field_names(), parts, strict=True))
+    if not all(isinstance(part, str) for part in parts):
+        allowed = "a ROW type, or a list of names or of types, one for each column"
+        raise invalid_argument("TableEnvironment.from_pandas", "schema", schema, allowed)
+    _check_count(len(parts), "names", found)
+    return t.RowType(zip(parts, found.field_types(), strict=True))
+
+
+def _check_count(count: int, what: str, found: t.RowType) -> None:
+    if count != len(found):
+        raise ValidationException(f"{count} {what} do not fit the {len(found)} columns of the DataFrame")
+
+
+def _column(column: pa.ChunkedArray, found: t.DataType, field: t.RowField) -> list[Any]:
+    """The values of a column, converted to its declared type; one that would lose something is an error."""
+    declared = field.data_type
+    if found.nullable() != declared.nullable():
+        try:
+            column = column.cast(arrow_type(declared))
+        except pa.ArrowException as error:
+            raise ValidationException(f"column {field.name} does not fit {declared.as_sql()}: {error}") from error
+    if column.null_count and not declared._nullable:
+        raise ValidationException(f"column {field.name} has NULLs, and {declared.as_sql()} has none")
+    return values_of(column, declared)
 
 
 _ARROW: dict[pa.DataType, t.DataType] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.common.types import Row
@@ -58,10 +58,23 @@ class _OfRow(UserDefinedFunction):
 
     def eval(self, *values: Any) -> Any:
         if self._wrapper.vectorised:
-            import pandas
-
-            return self._wrapper.callable()(pandas.DataFrame(dict(zip(self._names, values, strict=True))))
+            return self._wrapper.callable()(_frame_maker(self._names)(*values))
         return self._wrapper.callable()(self._make(*values))
+
+
+def _frame_maker(names: Sequence[str]) -> Callable[..., Any]:
+    """Return a function that makes a DataFrame of columns, and of a ROW a column for each field."""
+
+    def make(*columns: Any) -> Any:
+        import pandas
+
+        named = [
+            column if isinstance(column, pandas.DataFrame) else column.rename(name)
+            for name, column in zip(names, columns, strict=True)
+        ]
+        return pandas.concat(named, axis=1)
+
+    return make
 
 
 class _AggregateOfRow(AggregateFunction[Any, Any]):
@@ -69,7 +82,7 @@ class _AggregateOfRow(AggregateFunction[Any, Any]):
 
     def __init__(self, wrapper: UserDefinedFunctionWrapper, names: tuple[str, ...]) -> None:
         self._inner = wrapper.function
-        self._make = Row(*names)
+        self._make = _frame_maker(names) if wrapper.vectorised == "pandas" else Row(*names)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ValidationException
 from penstock.table.expression import Expression
 from penstock.table.expressions import col
+from penstock.table.functions import resolve
 from penstock.table.functions.binding import bind
 from penstock.table.functions_of_user import of_row
 from penstock.table.plan import building
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Column, GroupWindow, Relation, TableAggregate
-from penstock.table.plan.rex import Frame, Literal, OverSpec, SortKey
+from penstock.table.plan.rex import Frame, Literal, OverSpec, Rex, SortKey
 from penstock.table.selecting import (
     PROPERTIES,
     Aggregates,
@@ -31,7 +32,15 @@ from penstock.table.selecting import (
     user_function,
     without_alias,
 )
-from penstock.table.types import DayTimeIntervalType, IntegralType, LocalZonedTimestampType, RowType, TimestampType
+from penstock.table.types import (
+    BigIntType,
+    DayTimeIntervalType,
+    IntegralType,
+    IntType,
+    LocalZonedTimestampType,
+    RowType,
+    TimestampType,
+)
 from penstock.table.udf import wrapper_of
 from penstock.table.window import GroupWindow as WindowSpec
 from penstock.table.window import OverWindow
@@ -155,7 +164,7 @@ class AggregatedTable:
 
         parts = [functions.resolve("FIELD", [relation.ref(position), _index(i)]) for i in range(len(kind))]
         before, behind = kept[:position], kept[position + 1 :]
-        field_names = names or kind.field_names()
+        field_names = names or _other_names(kind.names, relation.names()[: len(places)])
         all_names = [*relation.names()[:position], *field_names, *relation.names()[position + 1 :]]
         return building.project(relation, [*before, *parts, *behind], all_names)
 
@@ -174,6 +183,17 @@ class AggregatedTable:
         columns = tuple(input.columns[place] for place in places) + made
         properties = () if window is None else window.columns[len(places) :]
         return TableAggregate(columns + properties, input, tuple(places), aggregate, window)
+
+
+def _other_names(names: list[str], taken: list[str]) -> list[str]:
+    """Names of fields; one that a key has already gets numbers at its end, as in Flink."""
+    found = []
+    for name in names:
+        number = 0
+        while name in taken:
+            name, number = f"{name}_{number}", number + 1
+        found.append(name)
+    return found
 
 
 def _index(value: int) -> Literal:
@@ -220,9 +240,12 @@ class _WindowParts:
         columns = self.table._relation.columns
         time = column_index(self.spec.time, columns, "the time of a window")
         attribute = columns[time]
-        if not isinstance(attribute.type, TimestampType | LocalZonedTimestampType):
+        moment: Rex = self.table._relation.ref(time)
+        if isinstance(attribute.type, BigIntType) and self.table._t_env._batch:
+            moment = resolve("TO_TIMESTAMP_LTZ", (moment, Literal(IntType(False), 3)))
+        elif not isinstance(attribute.type, TimestampType | LocalZonedTimestampType):
             raise ValidationException(f"a group window needs a time attribute, and {attribute} is none")
-        place = prepared.add_rex(self.table._relation.ref(time))
+        place = prepared.add_rex(moment)
         (size, by_rows), (slide, _) = _extent(self.spec.size), _extent(self.spec.slide)
         properties = [] if by_rows else ["start", "end"]
         if attribute.time == ROWTIME or attribute.time is None:

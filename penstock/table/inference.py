@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import datetime
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any
 from penstock.common.types import Row
 from penstock.errors import ValidationException
 from penstock.table import types as t
+from penstock.table.expression import Expression
 
 
 class NoElements(ValidationException, ValueError):
@@ -18,6 +20,9 @@ class NoElements(ValidationException, ValueError):
 
 def type_of(value: Any) -> t.DataType:
     """The type of one value."""
+    own = getattr(value, "__UDT__", None)
+    if isinstance(own, t.UserDefinedType):
+        return own
     match value:
         case None:
             return t.NullType()
@@ -42,12 +47,14 @@ def type_of(value: Any) -> t.DataType:
         case datetime.timedelta():
             return t.DayTimeIntervalType()
         case Row() | tuple():
-            names = value.get_field_names() if isinstance(value, Row) else None
+            names = getattr(value, "_fields", None)
             return t.RowType(zip(names or _numbered(len(value)), map(type_of, value), strict=True))
         case dict():
-            return t.MapType(common_type(value), common_type(value.values()))
+            return t.MapType(_of_all(value).not_null(), _of_all(value.values()))
         case list() | set() | frozenset():
-            return t.ArrayType(common_type(value))
+            return t.ArrayType(_of_all(value))
+        case array.array() if value.typecode in _ARRAYS:
+            return t.ArrayType(_ARRAYS[value.typecode])
     raise ValidationException(f"{value!r} of {type(value).__name__} has no SQL type; give a schema with DataTypes")
 
 
@@ -55,12 +62,47 @@ def _numbered(count: int) -> list[str]:
     return [f"_{index + 1}" for index in range(count)]
 
 
-def common_type(values: Iterable[Any]) -> t.DataType:
-    """The type that all these values have."""
+def _integers(bits: int) -> t.DataType:
+    """The smallest type for whole numbers of so many bits."""
+    kinds = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType)
+    return next(kind(False) for kind in kinds if bits <= kind.bits)
+
+
+_ARRAYS: dict[str, t.DataType] = {
+    "u": t.CharType(1, False),
+    "f": t.FloatType(False),
+    "d": t.DoubleType(False),
+    **{code: _integers(8 * array.array(code).itemsize) for code in "bhilq"},
+    **{code: _integers(8 * array.array(code).itemsize + 1) for code in "BHI"},
+}
+"""Types of the elements of an array.array, by its type code; numbers without a sign need one bit more."""
+
+
+def _of_all(values: Iterable[Any]) -> t.DataType:
+    """The type that all these values have; that of NULL if there is none."""
     found: t.DataType = t.NullType()
     for value in values:
         found = _united(found, type_of(value))
-    return t.DataTypes.STRING() if isinstance(found, t.NullType) else found
+    return found
+
+
+def _known(kind: t.DataType) -> t.DataType:
+    """A type in which STRING stands for whatever nothing is known of."""
+    match kind:
+        case t.NullType():
+            return t.DataTypes.STRING(kind._nullable)
+        case t.ArrayType():
+            return t.ArrayType(_known(kind.element_type), kind._nullable)
+        case t.MapType():
+            return t.MapType(_known(kind.key_type), _known(kind.value_type), kind._nullable)
+        case t.RowType():
+            return t.RowType(((field.name, _known(field.data_type)) for field in kind.fields), kind._nullable)
+    return kind
+
+
+def common_type(values: Iterable[Any]) -> t.DataType:
+    """The type that all these values have."""
+    return _known(_of_all(values))
 
 
 def _united(one: t.DataType, other: t.DataType) -> t.DataType:
@@ -98,6 +140,23 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
     if len(schema) > len(found):
         raise ValidationException(f"{len(schema)} names ({', '.join(schema)}) do not fit {len(found)} columns")
     return t.RowType(zip([*schema, *found.field_names()[len(schema) :]], found.field_types(), strict=True))
+
+
+def plain_values(value: Any) -> Any:
+    """A value in which calls of row, array and map_ over constants are rows, lists and dicts."""
+    if not isinstance(value, Expression):
+        return value
+    match value.node:
+        case ("literal", constant, _):
+            return constant
+        case ("call", "ROW", args):
+            return Row(*map(plain_values, args))
+        case ("call", "ARRAY", args):
+            return [plain_values(one) for one in args]
+        case ("call", "MAP", args):
+            parts = [plain_values(one) for one in args]
+            return dict(zip(parts[::2], parts[1::2], strict=True))
+    raise ValidationException(f"from_elements: an element is made of row, array, map_ and lit, and not of {value}")
 
 
 def _as_row(element: Any) -> Any:

@@ -24,24 +24,30 @@ from penstock.table.types import (
 
 NULL = "<NULL>"
 WIDEST = 30
-"""A column of a query is no wider than this: rows are shown as they come, so that nobody can look ahead."""
+"""Default width of a column of a query: rows are shown as they come, so that nobody can look ahead."""
 
 
-def text_of(value: Any, declared: DataType) -> str:
-    """A value as it is shown: as CAST to STRING writes it, but bytes as a literal."""
+def text_of(value: Any, declared: DataType, zone: str = "UTC") -> str:
+    """A value as it is shown: as CAST to STRING writes it, but bytes as a literal. TIMESTAMP_LTZ is shown in `zone`."""
     if value is None:
         return NULL
     if isinstance(declared, (BinaryType, VarBinaryType)):
         return "x'" + bytes(value).hex() + "'"
-    return text_form(declared)(value)
+    return text_form(declared, zone)(value)
 
 
 def show(
-    names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], streaming: bool, out: TextIO | None = None
+    names: Sequence[str],
+    types: Sequence[DataType],
+    rows: Iterable[Row],
+    streaming: bool,
+    out: TextIO | None = None,
+    widest: int = WIDEST,
+    zone: str = "UTC",
 ) -> int:
     """Print the rows of a query in a frame, as they come. In streaming mode the kind of change comes first."""
-    widths = [max(width(name), _widest(kind)) for name, kind in zip(names, types, strict=True)]
-    cells = ((row, [text_of(value, kind) for value, kind in zip(row, types, strict=False)]) for row in rows)
+    widths = [max(width(name), _widest(kind, widest)) for name, kind in zip(names, types, strict=True)]
+    cells = ((row, [text_of(value, kind, zone) for value, kind in zip(row, types, strict=False)]) for row in rows)
     if not streaming:
         return _framed(names, widths, (texts for _, texts in cells), out or sys.stdout)
     marked = ([str(row.get_row_kind()), *texts] for row, texts in cells)
@@ -54,6 +60,21 @@ def show_all(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row
         ["" if value is None else text_of(value, kind) for value, kind in zip(row, types, strict=False)] for row in rows
     ]
     widths = [max([width(name), *(width(row[i]) for row in held)]) for i, name in enumerate(names)]
+    return _framed(names, widths, iter(held), out or sys.stdout)
+
+
+def show_bounded(
+    names: Sequence[str],
+    types: Sequence[DataType],
+    rows: Iterable[Row],
+    out: TextIO | None = None,
+    widest: int = WIDEST,
+    zone: str = "UTC",
+) -> int:
+    """Print the rows of a query that has an end: columns are as wide as their texts, and at most `widest`."""
+    held = [[text_of(value, kind, zone) for value, kind in zip(row, types, strict=False)] for row in rows]
+    texts = [max((width(row[i]) for row in held), default=0) for i in range(len(names))]
+    widths = [max(width(name), min(text, widest)) for name, text in zip(names, texts, strict=True)]
     return _framed(names, widths, iter(held), out or sys.stdout)
 
 
@@ -96,7 +117,7 @@ def width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _widest(declared: DataType) -> int:
+def _widest(declared: DataType, widest: int) -> int:
     match declared:
         case IntegralType():
             return {8: 4, 16: 6, 32: 11, 64: 20}[declared.bits]
@@ -110,4 +131,4 @@ def _widest(declared: DataType) -> int:
             return 8 if not declared.precision else 9 + declared.precision
         case TimestampType() | LocalZonedTimestampType():
             return 19 + (declared.precision + 1 if declared.precision else 0)
-    return WIDEST
+    return widest

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Columns
-from penstock.table.schema import Schema
+from penstock.table.resolved_columns import (
+    Column,
+    ComputedColumn,
+    MetadataColumn,
+    PhysicalColumn,
+    UniqueConstraint,
+    WatermarkSpec,
+)
+from penstock.table.schema import Schema, SchemaColumn
 from penstock.table.types import (
     ArrayType,
     DataType,
@@ -19,44 +26,14 @@ from penstock.table.types import (
     TimestampType,
 )
 
-__all__ = ["ResolvedColumn", "ResolvedSchema", "TableSchema"]
-
-
-@dataclass(frozen=True)
-class ResolvedColumn:
-    """A column with its type."""
-
-    name: str
-    data_type: DataType
-    comment: str | None = None
-    time: str | None = None
-    """ROWTIME or PROCTIME, if it is the time of the rows."""
-    extras: str | None = None
-    """Of a declared column that is not stored: how it is computed, or which metadata it holds."""
-
-    def get_name(self) -> str:
-        return self.name
-
-    def get_data_type(self) -> DataType:
-        return self.data_type
-
-    def get_comment(self) -> str | None:
-        return self.comment
-
-    def as_summary_string(self) -> str:
-        return f"`{self.name}` {self.summary()}"
-
-    def summary(self) -> str:
-        """All but the name."""
-        parts = (self.data_type.as_sql(), f"*{self.time}*" if self.time else None, self.extras)
-        return " ".join(part for part in parts if part)
+__all__ = ["ResolvedSchema", "TableSchema"]
 
 
 class ResolvedSchema:
     """What a table or a result looks like."""
 
     def __init__(
-        self, columns: Sequence[ResolvedColumn] = (), primary_key: Sequence[str] = (), declared: Schema | None = None
+        self, columns: Sequence[Column] = (), primary_key: Sequence[str] = (), declared: Schema | None = None
     ) -> None:
         """`declared` is the schema that a table was made with."""
         self._columns = tuple(columns)
@@ -64,31 +41,29 @@ class ResolvedSchema:
         self._primary_key = tuple(primary_key) or self._declared.primary_key
 
     @staticmethod
-    def of(columns: Sequence[ResolvedColumn]) -> ResolvedSchema:
+    def of(columns: Sequence[Column]) -> ResolvedSchema:
         return ResolvedSchema(columns)
 
     @staticmethod
     def physical(column_names: Sequence[str], column_data_types: Sequence[DataType]) -> ResolvedSchema:
-        return ResolvedSchema([ResolvedColumn(*both) for both in zip(column_names, column_data_types, strict=True)])
+        return ResolvedSchema([PhysicalColumn(*both) for both in zip(column_names, column_data_types, strict=True)])
 
     @staticmethod
     def of_relation(columns: Columns) -> ResolvedSchema:
         """The columns of a plan."""
-        return ResolvedSchema([ResolvedColumn(column.name, column.type) for column in columns])
+        return ResolvedSchema([PhysicalColumn(column.name, column.type) for column in columns])
 
     @staticmethod
     def of_table(columns: Columns, declared: Schema | None) -> ResolvedSchema:
         """The columns of a plan, with what is event time, and what was declared if it is a table itself."""
-        extras = {column.name: column.extras() for column in declared.columns} if declared is not None else {}
-        named = [
-            ResolvedColumn(column.name, column.type, None, column.time, extras.get(column.name)) for column in columns
-        ]
+        known = {column.name: column for column in declared.columns} if declared is not None else {}
+        named = [_column(column.name, column.type, column.time, known.get(column.name)) for column in columns]
         return ResolvedSchema(named, (), declared)
 
     def get_column_count(self) -> int:
         return len(self._columns)
 
-    def get_columns(self) -> list[ResolvedColumn]:
+    def get_columns(self) -> list[Column]:
         return list(self._columns)
 
     def get_column_names(self) -> list[str]:
@@ -102,13 +77,20 @@ class ResolvedSchema:
         """The types as PyFlink tells them: TIMESTAMP with 3 digits and TIMESTAMP_LTZ with 6, whatever they have."""
         return [_as_told(column.data_type) for column in self._columns]
 
-    def get_column(self, column_index_or_name: int | str) -> ResolvedColumn | None:
+    def get_column(self, column_index_or_name: int | str) -> Column | None:
         if isinstance(column_index_or_name, int):
             return self._columns[column_index_or_name] if 0 <= column_index_or_name < len(self._columns) else None
         return next((column for column in self._columns if column.name == column_index_or_name), None)
 
-    def get_primary_key(self) -> list[str] | None:
-        return list(self._primary_key) or None
+    def get_watermark_specs(self) -> list[WatermarkSpec]:
+        """The columns that are event time, with their watermarks."""
+        types = {column.name: column.data_type for column in self._columns}
+        return [WatermarkSpec(one.column, one.expression, types[one.column]) for one in self._declared.watermarks]
+
+    def get_primary_key(self) -> UniqueConstraint | None:
+        if not self._primary_key:
+            return None
+        return UniqueConstraint(self._declared.key_name or f"PK_{'_'.join(self._primary_key)}", self._primary_key)
 
     def get_primary_key_indexes(self) -> list[int]:
         return [self.get_column_names().index(name) for name in self._primary_key]
@@ -128,26 +110,28 @@ class ResolvedSchema:
 
     def __str__(self) -> str:
         lines = [column.as_summary_string() for column in self._columns]
-        lines += [f"WATERMARK FOR `{name}`: {mark}" for name, mark in self._watermarks()]
-        if self._declared.primary_key:
-            names = ", ".join(f"`{name}`" for name in self._declared.primary_key)
-            lines.append(f"CONSTRAINT `{self._declared.key_name}` PRIMARY KEY ({names}) NOT ENFORCED")
+        lines += [mark.as_summary_string() for mark in self.get_watermark_specs()]
+        key = self.get_primary_key()
+        lines += [] if key is None else [key.as_summary_string()]
         return "(\n" + ",\n".join(f"  {line}" for line in lines) + "\n)"
 
     def as_tree(self) -> str:
         """The text of the older form."""
         lines = [f"{column.name}: {column.summary()}" for column in self._columns]
-        lines += [f"WATERMARK FOR {name}: {mark}" for name, mark in self._watermarks()]
+        lines += [f"WATERMARK FOR {one.rowtime_attribute}: {one.summary()}" for one in self.get_watermark_specs()]
         if self._declared.primary_key:
             lines.append(f"CONSTRAINT {self._declared.key_name} PRIMARY KEY ({', '.join(self._declared.primary_key)})")
         return "\n".join(["root", *(f" |-- {line}" for line in lines), ""])
 
-    def _watermarks(self) -> list[tuple[str, str]]:
-        """The columns, and the types and expressions of their watermarks."""
-        types = {column.name: column.data_type.as_sql() for column in self._columns}
-        return [(mark.column, f"{types[mark.column]} AS {mark.expression}") for mark in self._declared.watermarks]
-
     __repr__ = __str__
+
+
+def _column(name: str, kind: DataType, time: str | None, declared: SchemaColumn | None) -> Column:
+    if declared is not None and declared.expression is not None:
+        return ComputedColumn(name, kind, declared.comment, time, declared.expression)
+    if declared is not None and declared.metadata_key is not None:
+        return MetadataColumn(name, kind, declared.comment, time, declared.metadata_key, declared.virtual)
+    return PhysicalColumn(name, kind, None if declared is None else declared.comment, time)
 
 
 def _as_told(kind: DataType) -> DataType:
@@ -223,7 +207,7 @@ class TableSchema:
         return self._types[field] if 0 <= field < len(self._types) else None
 
     def to_row_data_type(self) -> RowType:
-        return RowType(zip(self._names, self._types, strict=True))
+        return RowType(zip(self._names, self._types, strict=True), nullable=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)

@@ -169,6 +169,6 @@ class Schema:
 def _line(column: SchemaColumn) -> str:
     if column.expression is not None:
         return f"  `{column.name}` AS [{column.expression}]"
-    kind = column.type.as_sql() if isinstance(column.type, DataType) else column.type
-    key = "" if column.metadata_key is None else f" METADATA FROM '{column.metadata_key}'"
-    return f"  `{column.name}` {kind}{key}{' VIRTUAL' if column.virtual else ''}"
+    kind = column.type.as_sql() if isinstance(column.type, DataType) else f"[{column.type}]"
+    extras = column.extras()
+    return f"  `{column.name}` {kind}{'' if extras is None else f' {extras}'}"

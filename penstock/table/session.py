@@ -12,7 +12,9 @@ from penstock.table import functions, sql
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.catalogs import Catalogs
 from penstock.table.expression import Expression
+from penstock.table.expression_texts import function_name
 from penstock.table.functions.binding import bind
+from penstock.table.module import Modules
 from penstock.table.options import HINTED_OPTIONS
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Insert, Relation
@@ -29,12 +31,20 @@ _PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 class EnvironmentSession:
     """The names and settings of an environment."""
 
-    def __init__(self, catalogs: Catalogs, config: TableConfig, batch: bool) -> None:
+    def __init__(self, catalogs: Catalogs, config: TableConfig, modules: Modules) -> None:
         self._catalogs = catalogs
+        self._modules = modules
         self._config = config
-        self.batch = batch
+
+    @property
+    def batch(self) -> bool:
+        return self._config.is_batch()
 
     # --- for the binder ---
+    @property
+    def has_core(self) -> bool:
+        return self._modules.has_core()
+
     def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
         """A table or view with its computed columns and watermark; None if there is none.
 
@@ -86,11 +96,15 @@ class EnvironmentSession:
             match part.node:
                 case ("sql", text):
                     return Expression(("rex", self.bound(text, columns)))
-                case ("call", name, args) if (wrapper := self.function(name)) is not None:
+                case ("call", name, args) if (wrapper := self.function(name) or self._in_place_of(name)) is not None:
                     return Expression(("udf", wrapper, tuple(self.resolved(arg, columns) for arg in args)))
             return None
 
         return replaced(expression, change)
+
+    def _in_place_of(self, name: str) -> Any:
+        """A temporary system function with the name that the Table API gives a function of SQL, such as plus."""
+        return self._catalogs.system_function(function_name(name))
 
     @staticmethod
     def parse_path(path: str) -> tuple[str, ...]:
@@ -108,6 +122,7 @@ class EnvironmentSession:
         overwrite: bool = False,
         partition: tuple[tuple[str, Any], ...] = (),
         options: dict[str, str] | None = None,
+        conflict: str = "",
     ) -> Insert:
         """A query that goes into a table: its columns are matched by position, and cast where that is harmless."""
         whole, entry = self._catalogs.get_table(path)
@@ -134,7 +149,7 @@ class EnvironmentSession:
             expr == relation.ref(index) for index, expr in enumerate(exprs)
         )
         input = relation if same else project(relation, exprs, [column.name for column in written])
-        return Insert(written, input, whole, entry, overwrite, partition)
+        return Insert(written, input, whole, entry, overwrite, partition, conflict)
 
     def _fixed(self, partition: tuple[tuple[str, Any], ...], entry: Any, path: tuple[str, ...]) -> dict[str, Rex]:
         """The values of PARTITION (name = value), by their columns."""
@@ -153,13 +168,16 @@ class EnvironmentSession:
             if not column.type._nullable:
                 raise ValidationException(f"column {column.name} of {'.'.join(path)} must have a value")
             return Literal(column.type, None)
-        ref = relation.ref(given[column.name])
+        return EnvironmentSession.fitted(relation.ref(given[column.name]), column, f"of {'.'.join(path)} ")
+
+    @staticmethod
+    def fitted(ref: Rex, column: Any, where: str = "") -> Rex:
+        """A column of a query as one of a table; refused if that would need a cast which can fail."""
         if ref.type.nullable() == column.type.nullable():
             return ref
         padded = isinstance(ref.type, VarCharType) and isinstance(column.type, CharType)
         if padded or not functions.implicitly(ref.type, column.type):
             raise ValidationException(
-                f"the columns of the query do not fit those of {'.'.join(path)}: {relation.columns[ref.index]} "
-                f"does not fit {column}; cast it"
+                f"the columns of the query do not fit those {where}: {ref.type.as_sql()} does not fit {column}; cast it"
             )
         return functions.cast(ref, column.type)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.catalog import CatalogBaseTable
-from penstock.table.definitions import as_sql
+from penstock.table.definitions import as_sql, quoted
 from penstock.table.plan.nodes import ROWTIME, Column, Relation
 from penstock.table.sql import statements as st
 from penstock.table.table_result import TableResult
@@ -38,7 +38,8 @@ class Showing:
         if one.what == "COLUMNS":
             return self._columns(one)
         if one.what == "FULL MODULES":
-            return TableResult.of(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], [("core", True)])
+            entries = [(entry.name(), entry.used()) for entry in self._t_env.list_full_modules()]
+            return TableResult.of(["module name", "used"], [DataTypes.STRING(), DataTypes.BOOLEAN()], entries)
         place = self._place(one.path)
         known: dict[str, tuple[str, Callable[[], list[str]]]] = {
             "TABLES": ("table name", lambda: catalogs.table_names(*place)),
@@ -49,7 +50,7 @@ class Showing:
             "CURRENT DATABASE": ("current database name", lambda: [catalogs.database]),
             "FUNCTIONS": ("function name", self._t_env.list_functions),
             "USER FUNCTIONS": ("function name", catalogs.function_names),
-            "MODULES": ("module name", lambda: ["core"]),
+            "MODULES": ("module name", self._t_env.list_modules),
             "JARS": ("jars", list),
             "PROCEDURES": ("procedure name", list),
             "MATERIALIZED TABLES": ("materialized table", list),
@@ -62,6 +63,11 @@ class Showing:
         return TableResult.of([name], [DataTypes.STRING()], [(text,) for text in kept])
 
     def _databases(self, path: tuple[str, ...]) -> list[str]:
+        if len(path) > 1:
+            raise ValidationException(
+                f"Show databases from/in identifier [ {'.'.join(path)} ] format error, catalog must be a single part "
+                "identifier."
+            )
         return self._catalogs.catalog(path[0] if path else None).list_databases()
 
     @staticmethod
@@ -81,9 +87,13 @@ class Showing:
         return TableResult.of(["result"], [DataTypes.STRING()], [(as_sql(whole, entry, temporary),)])
 
     def _created_catalog(self, name: str) -> TableResult:
-        default = self._catalogs.catalog(name).get_default_database()
-        options = f"  'default-database' = '{default}',\n  'type' = 'generic_in_memory'"
-        return TableResult.of(["result"], [DataTypes.STRING()], [(f"CREATE CATALOG `{name}`\nWITH (\n{options}\n)\n",)])
+        known = self._catalogs.descriptor(name)
+        options = ",\n".join(
+            f"  {quoted(key)} = {quoted(value)}" for key, value in sorted(known.configuration.to_dict().items())
+        )
+        comment = f"COMMENT {quoted(known.comment)}\n" if known.comment else ""
+        text = f"CREATE CATALOG `{name}`\n{comment}WITH (\n{options}\n)\n"
+        return TableResult.of(["result"], [DataTypes.STRING()], [(text,)])
 
     def _columns(self, one: st.Show) -> TableResult:
         rows = self._described(one.path)
@@ -101,19 +111,30 @@ class Showing:
             rows: list[tuple[Any, ...]] = [("catalog", catalog), ("database", name), ("comment", database.comment)]
             return _pairs(rows + (sorted(database.properties.items()) if one.extended else []))
         if one.kind == "CATALOG":
-            self._catalogs.catalog(one.path[0])
-            return _pairs([("name", one.path[0]), ("type", "generic_in_memory"), ("comment", None)])
+            return _pairs(self._catalog(one.path[0], one.extended))
         if one.kind == "FUNCTION":
-            return self._function(one.path)
+            return self._function(one.path, one.extended)
         raise TableException(f"DESCRIBE {one.kind} has no meaning here")
 
-    def _function(self, path: tuple[str, ...]) -> TableResult:
+    def _catalog(self, name: str, extended: bool) -> list[tuple[Any, ...]]:
+        known = self._catalogs.descriptor(name)
+        options = known.configuration.to_dict()
+        rows: list[tuple[Any, ...]] = [("name", name), ("type", options.pop("type")), ("comment", known.comment or "")]
+        return rows + [(f"option:{key}", value) for key, value in sorted(options.items()) if extended]
+
+    def _function(self, path: tuple[str, ...], extended: bool) -> TableResult:
         own = self._session.function(".".join(path))
         known = own is not None or path[-1].lower() in functions.names()
         if not known:
             raise ValidationException(f"there is no function {'.'.join(path)}")
+        temporary = own is not None and self._catalogs.is_temporary_function(path)
+        system = own is None or (len(path) == 1 and self._catalogs.system_function(path[0]) is not None)
+        rows = [("is system function", str(system).lower()), ("is temporary", str(temporary).lower())]
+        if not extended:
+            return _pairs(rows)
         kind = own.kind if own is not None else "aggregate" if functions.is_aggregate(path[-1]) else "scalar"
-        return _pairs([("name", path[-1]), ("kind", kind), ("is system function", str(own is None).upper())])
+        deterministic = own is None or own.deterministic
+        return _pairs([*rows, ("kind", kind.upper()), ("is deterministic", str(deterministic).lower())])
 
     def _described(self, path: tuple[str, ...]) -> list[tuple[Any, ...]]:
         found = self._catalogs.find(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableException
+from penstock.table.catalog import ObjectIdentifier
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.plan.nodes import Insert
 from penstock.table.table_descriptor import TableDescriptor
@@ -33,8 +34,10 @@ class TablePipeline:
     def print_explain(self, *extra_details: ExplainDetail) -> None:
         print(self.explain(*extra_details))
 
-    def get_sink_identifier(self) -> str:
-        return ".".join(self._insert.path)
+    def get_sink_identifier(self) -> ObjectIdentifier | None:
+        """The table that is written; None if it has no name."""
+        path = self._t_env._catalogs.qualified(self._insert.path)
+        return None if path[2].startswith("*anonymous") else ObjectIdentifier(*path)
 
 
 class StatementSet:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.configuration import Configuration
 from penstock.errors import TableException, UnsupportedOperation, ValidationException
 from penstock.table import sql
 from penstock.table.altering import Altering
-from penstock.table.catalog import CatalogBaseTable, CatalogDatabase, CatalogFunction
+from penstock.table.catalog import CatalogBaseTable, CatalogDatabase, CatalogDescriptor, CatalogFunction, catalog_of
 from penstock.table.definitions import entry_of, merged, view_of
 from penstock.table.explain_detail import ExplainDetail
 from penstock.table.functions_of_user import as_function
+from penstock.table.module import CORE, Module
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.showing import Showing
 from penstock.table.sql import statements as st
@@ -22,8 +24,6 @@ from penstock.table.types import DataTypes
 
 if TYPE_CHECKING:
     from penstock.table.environment import TableEnvironment
-
-RUNTIME_MODE = "execution.runtime-mode"
 
 
 class Statements:
@@ -35,9 +35,13 @@ class Statements:
         self._session = t_env._session
         self._showing = Showing(t_env)
         self._altering = Altering(t_env)
+        self._gathered: list[Insert] | None = None
+        """The INSERTs since BEGIN STATEMENT SET."""
         self._methods: dict[type, Callable[[Any], TableResult]] = {
             st.Query: self._query,
-            st.InsertInto: lambda one: t_env._run_inserts([self._insert(one)]),
+            st.InsertInto: self._insert_into,
+            st.BeginStatementSet: lambda one: self._begin(),
+            st.EndStatementSet: lambda one: self._end(),
             st.StatementSetBlock: lambda one: t_env._run_inserts([self._insert(each) for each in one.inserts]),
             st.Explain: self._explain,
             st.CreateTable: self._create_table,
@@ -51,13 +55,42 @@ class Statements:
             st.Show: self._showing.show,
             st.Describe: self._showing.describe,
             st.Use: self._use,
+            st.LoadModule: self._load,
+            st.UnloadModule: self._unload,
             st.Set: self._set,
             st.Reset: self._reset,
         }
 
+    # --- statement sets ---
+    def _insert_into(self, one: st.InsertInto) -> TableResult:
+        insert = self._insert(one)
+        if self._gathered is None:
+            return self._t_env._run_inserts([insert])
+        self._gathered.append(insert)
+        return TableResult.ok()
+
+    def _begin(self) -> TableResult:
+        """Gather the INSERTs that follow, up to END."""
+        self._gathered = []
+        return TableResult.ok()
+
+    def _end(self) -> TableResult:
+        """Run the INSERTs since BEGIN STATEMENT SET as one job."""
+        if self._gathered is None:
+            raise TableException(
+                "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'."
+            )
+        inserts, self._gathered = self._gathered, None
+        return self._t_env._run_inserts(inserts) if inserts else TableResult.ok()
+
     def execute(self, text: str) -> TableResult:
         """Run one statement."""
         statement = self._one(text)
+        if self._gathered is not None and not isinstance(statement, st.InsertInto | st.EndStatementSet):
+            raise TableException(
+                "Only 'INSERT/CREATE TABLE AS' statement is allowed in Statement Set or use 'END' statement to submit "
+                "Statement Set."
+            )
         method = self._methods.get(type(statement))
         if method is None:
             raise TableException(f"{text.strip().splitlines()[0]}: this statement has no meaning here")
@@ -106,7 +139,7 @@ class Statements:
 
     def _insert(self, one: st.InsertInto) -> Insert:
         return self._session.insert(
-            self._bound(one.query), one.path, one.columns, one.overwrite, one.partition, dict(one.options)
+            self._bound(one.query), one.path, one.columns, one.overwrite, one.partition, dict(one.options), one.conflict
         )
 
     def _query(self, one: st.Query) -> TableResult:
@@ -177,9 +210,9 @@ class Statements:
         return (self._catalogs.current, path[0]) if len(path) == 1 else (path[0], path[1])
 
     def _create_catalog(self, one: st.CreateCatalog) -> TableResult:
-        from penstock.table.environment import catalog_of
-
-        self._catalogs.register(one.name, catalog_of(dict(one.options)), one.if_not_exists)
+        options = dict(one.options)
+        descriptor = CatalogDescriptor(one.name, Configuration.from_dict(options), one.comment)
+        self._catalogs.register(one.name, catalog_of(options), one.if_not_exists, descriptor)
         return TableResult.ok()
 
     def _drop(self, one: st.Drop) -> TableResult:
@@ -204,7 +237,19 @@ class Statements:
         elif one.kind == "DATABASE":
             self._catalogs.use_database(one.path)
         else:
-            raise UnsupportedOperation("there is one module, core")
+            self._t_env.use_modules(*one.path)
+        return TableResult.ok()
+
+    def _load(self, one: st.LoadModule) -> TableResult:
+        if one.name != CORE or one.options:
+            raise ValidationException(
+                f"LOAD MODULE {one.name}: the module that can be loaded is {CORE}, which has no options"
+            )
+        self._t_env.load_module(one.name, Module.core())
+        return TableResult.ok()
+
+    def _unload(self, one: st.UnloadModule) -> TableResult:
+        self._t_env.unload_module(one.name)
         return TableResult.ok()
 
     def _set(self, one: st.Set) -> TableResult:
@@ -212,8 +257,6 @@ class Statements:
         if one.key is None:
             rows = sorted(config.to_map().items())
             return TableResult.of(["key", "value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
-        if one.key == RUNTIME_MODE:
-            self._t_env._switch(one.value or "")
         config.set(one.key, one.value or "")
         return TableResult.ok()
 

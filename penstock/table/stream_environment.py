@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,10 @@ from penstock.common.type_information import TypeInformation
 from penstock.common.types import Row, RowKind
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.errors import ValidationException
+from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.environment import TableEnvironment, _in_mode
+from penstock.table.environment import TableEnvironment
 from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Column, Columns, Relation, StreamScan
@@ -21,7 +22,7 @@ from penstock.table.schema import Schema, SchemaColumn
 from penstock.table.selecting import as_expression, column_name, selected
 from penstock.table.stream_types import data_type, type_information
 from penstock.table.table import Table
-from penstock.table.types import RowType
+from penstock.table.types import RawType, RowType
 
 __all__ = ["StreamTableEnvironment"]
 
@@ -34,11 +35,22 @@ class StreamTableEnvironment(TableEnvironment):
         stream_execution_environment: StreamExecutionEnvironment | None = None,
         environment_settings: EnvironmentSettings | None = None,
     ) -> StreamTableEnvironment:
-        settings = environment_settings or EnvironmentSettings.in_streaming_mode()
-        env = stream_execution_environment or StreamExecutionEnvironment(settings.get_configuration())
+        """An environment for tables and streams in one program.
+
+        It takes over mode, parallelism and all other options of the stream environment. Those of the settings come
+        before them, and apply to the stream environment, too.
+        """
+        if stream_execution_environment is None and environment_settings is None:
+            raise ValueError(
+                "StreamTableEnvironment.create needs a stream_execution_environment or environment_settings; give one"
+            )
+        settings = environment_settings or EnvironmentSettings.new_instance().build()
+        env = stream_execution_environment or StreamExecutionEnvironment()
         if not isinstance(env, StreamExecutionEnvironment):
             raise TypeError(f"a StreamTableEnvironment is made on a StreamExecutionEnvironment, not on {env!r}")
-        return StreamTableEnvironment(_in_mode(env, settings), settings)
+        made = StreamTableEnvironment(env, settings)
+        env.configure(settings.get_configuration())
+        return made
 
     # --- from streams ---
     def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
@@ -96,13 +108,44 @@ class StreamTableEnvironment(TableEnvironment):
     def to_changelog_stream(
         self, table: Table, target_schema: Schema | None = None, changelog_mode: ChangelogMode | None = None
     ) -> DataStream:
-        """The changes of a table, as Rows with kinds."""
-        return self._execution.stream(table._relation)
+        """The changes of a table, as Rows with kinds.
+
+        With a schema, its stored columns give the rows their names and types, in the order of the table's columns. A
+        column of the metadata "rowtime" is the timestamp of the rows, and no field of them.
+        """
+        if changelog_mode is not None and changelog_mode != ChangelogMode.all():
+            raise UnsupportedOperation("to_changelog_stream: the stream has all kinds of changes; leave the mode out")
+        if target_schema is None:
+            return self._execution.stream(table._relation)
+        relation = self._fitted(table, target_schema)
+        stream = self._execution.stream(relation, stamped=True)
+        moments = [c.name for c in target_schema.columns if c.metadata_key is not None and c.expression is None]
+        return stream.map(_Without(tuple(map(relation.names().index, moments)))) if moments else stream
+
+    def _fitted(self, table: Table, schema: Schema) -> Relation:
+        """A table with the columns of a schema, by position."""
+        written = [column for column in schema.columns if column.expression is None]
+        relation = table._relation
+        if len(written) != len(relation.columns):
+            raise ValidationException(
+                f"to_changelog_stream: the schema has the columns {[column.name for column in written]}, and "
+                f"the table has {relation.names()}: give as many"
+            )
+        strange = [c.metadata_key for c in written if c.metadata_key not in (None, "rowtime")]
+        if strange:
+            raise ValidationException(f"to_changelog_stream: the metadata of a stream are 'rowtime', not {strange}")
+        refs = [
+            self._session.fitted(relation.ref(index), Column(column.name, self._resolver.type_of(column)))
+            if column.is_physical
+            else relation.ref(index)
+            for index, column in enumerate(written)
+        ]
+        return project(relation, refs, [column.name for column in written])
 
     def to_append_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """The rows of a table that only grows, in the form of a type."""
         stream = self._execution.stream(table._relation, inserts_only=True)
-        return stream.map(_as_declared(type_info), type_info)
+        return stream.map(_Form(type_info), type_info)
 
     def to_retract_stream(self, table: Table, type_info: TypeInformation) -> DataStream:
         """The changes of a table as pairs: True and a row that is added, or False and one that is taken back."""
@@ -116,25 +159,47 @@ class StreamTableEnvironment(TableEnvironment):
         return stream
 
 
+class _Without:
+    """Leaves out fields of a row."""
+
+    def __init__(self, places: tuple[int, ...]) -> None:
+        self._places = places
+
+    def __call__(self, row: Row) -> Row:
+        names = row.get_field_names() or []
+        kept = [index for index in range(len(row)) if index not in self._places]
+        made: Row = Row(*[names[index] for index in kept])(*[row[index] for index in kept])
+        made.set_row_kind(row.get_row_kind())
+        return made
+
+
 class _Retraction:
     """Turns a Row with a kind into a pair."""
 
     def __init__(self, type_info: TypeInformation) -> None:
-        self._form = _as_declared(type_info)
+        self._form = _Form(type_info)
 
     def __call__(self, row: Row) -> tuple[bool, Any]:
         added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
         return added, self._form(row)
 
 
-def _as_declared(type_info: TypeInformation) -> Any:
+def _as_declared(type_info: TypeInformation) -> Callable[[Row], Any]:
+    """Return a function that gives a row the form of a type: a tuple, or the names of the fields."""
     if isinstance(type_info, TupleTypeInfo):
         return tuple
-    return _plain
+    return Row(*type_info.get_field_names()) if isinstance(type_info, RowTypeInfo) else Row
 
 
-def _plain(row: Row) -> Row:
-    return Row(*row)
+class _Form:
+    """Gives rows the form of a type."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._make = _as_declared(type_info)
+        self._whole = self._make is tuple
+
+    def __call__(self, row: Row) -> Any:
+        return self._make(row) if self._whole else self._make(*row)
 
 
 def _columns_of(stream: DataStream) -> Columns:
@@ -144,9 +209,9 @@ def _columns_of(stream: DataStream) -> Columns:
         kind = data_type(declared)
         assert isinstance(kind, RowType)
         return tuple(Column(field.name, field.data_type) for field in kind.fields)
+    if declared is None:
+        return (Column("f0", RawType()),)
     try:
-        if declared is None:
-            raise TypeError("nothing is declared")
         return (Column("f0", data_type(declared)),)
     except TypeError as error:
         raise ValidationException(

@@ -37,6 +37,7 @@ from penstock.table.selecting import (
 )
 from penstock.table.sql.decorrelate import decorrelated
 from penstock.table.table_descriptor import TableDescriptor
+from penstock.table.temporal_function import TemporalTableFunction, temporal_table_function
 from penstock.table.types import ArrayType, BooleanType, DataType, MapType, MultisetType, RowType
 from penstock.table.udf import wrapper_of
 
@@ -72,6 +73,13 @@ class Table:
         if self._view is None:
             self._view = self._t_env._unnamed_view(self)
         return self._view
+
+    def create_temporal_table_function(self, time_attribute: Any, primary_key: Any) -> TemporalTableFunction:
+        """A function of a time that gives the row of each key that was valid then, for LATERAL TABLE in SQL.
+
+        Register it with `create_temporary_system_function`. `time_attribute` and `primary_key` name one column each.
+        """
+        return temporal_table_function(self, time_attribute, primary_key)
 
     # --- rows and columns ---
     def select(self, *fields: Any) -> Table:

@@ -6,6 +6,10 @@ import datetime
 from typing import Any
 
 from penstock.common.configuration import Configuration, parse_duration
+from penstock.errors import ValidationException
+from penstock.launch.effective_options import effective_options
+from penstock.launch.environment_settings import EnvironmentSettings
+from penstock.table.environment_settings import RUNTIME_MODE
 from penstock.table.options import check
 from penstock.table.sql_dialect import SqlDialect
 
@@ -17,26 +21,34 @@ ZONE, TTL, DIALECT = "table.local-time-zone", "table.exec.state.ttl", "table.sql
 class TableConfig:
     """Options by name. What is set here is for the queries of one environment.
 
+    An option that is not set here has the value that it has in the stream environment below.
+
     >>> config = TableConfig()
     >>> config.set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "")
     '1 h'
     """
 
-    def __init__(self, configuration: Configuration | None = None) -> None:
+    def __init__(self, configuration: Configuration | None = None, below: EnvironmentSettings | None = None) -> None:
         self._configuration = configuration or Configuration()
+        self._below = below
 
     @staticmethod
     def get_default() -> TableConfig:
         return TableConfig()
 
     def get(self, key: str, default_value: str) -> str:
-        return self._configuration.get_string(key, default_value) or default_value
+        held = self._configuration
+        if self._below is not None and not held.contains_key(key):
+            held = effective_options(self._below)
+        return held.get_string(key, "") or default_value
 
     def set(self, key: str, value: Any) -> TableConfig:
         if not isinstance(key, str) or not isinstance(value, (str, int, float, bool)):
             raise TypeError(f"an option has a name and a plain value, not {key!r} = {value!r}")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         check(key, text)
+        if key == RUNTIME_MODE:
+            _check_mode(text)
         self._configuration.set_string(key, text)
         return self
 
@@ -47,6 +59,15 @@ class TableConfig:
 
     def to_map(self) -> dict[str, str]:
         return self._configuration.to_dict()
+
+    def effective_map(self) -> dict[str, str]:
+        """The options in force: those of the stream environment, and before them those that are set here."""
+        below = {} if self._below is None else effective_options(self._below).to_dict()
+        return {**below, **self.to_map()}
+
+    def is_batch(self) -> bool:
+        """Return whether queries run in BATCH mode."""
+        return _check_mode(self.get(RUNTIME_MODE, "STREAMING")) == "BATCH"
 
     def add_configuration(self, configuration: Configuration) -> None:
         self._configuration.add_all(configuration)
@@ -85,3 +106,10 @@ class TableConfig:
 
     def get_python_executable(self) -> str:
         return self.get("python.executable", "")
+
+
+def _check_mode(text: str) -> str:
+    mode = text.strip().upper()
+    if mode not in {"STREAMING", "BATCH"}:
+        raise ValidationException(f"tables: '{RUNTIME_MODE}' is streaming or batch, not '{text}'")
+    return mode

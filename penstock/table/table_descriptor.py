@@ -27,6 +27,9 @@ class FormatDescriptor:
     def for_format(format: str) -> FormatDescriptor.Builder:
         return FormatDescriptor.Builder(FormatDescriptor(format))
 
+    def __str__(self) -> str:
+        return f"{self.name}[{{{', '.join(f'{key}={value}' for key, value in self.options.items())}}}]"
+
     def get_format(self) -> str:
         return self.name
 
@@ -63,6 +66,15 @@ class TableDescriptor:
     @staticmethod
     def for_connector(connector: str) -> TableDescriptor.Builder:
         return TableDescriptor.Builder(TableDescriptor(options={"connector": connector}))
+
+    def __str__(self) -> str:
+        parts = ["" if self.declared is None else str(self.declared)]
+        if self.comment:
+            parts.append(f"COMMENT {_quoted(self.comment)}")
+        if self.partition_keys:
+            parts.append(f"PARTITIONED BY ({', '.join(f'`{key}`' for key in self.partition_keys)})")
+        options = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in sorted(self.options.items()))
+        return "\n".join([*parts, f"WITH (\n{options}\n)"])
 
     def get_schema(self) -> Schema | None:
         return self.declared
@@ -112,6 +124,10 @@ class TableDescriptor:
         def _with(self, **changes: Any) -> TableDescriptor.Builder:
             self._made = replace(self._made, **changes)
             return self
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _name(key: str | ConfigOption[Any]) -> str:

@@ -92,6 +92,8 @@ class TableResult:
         streaming: bool = False,
         wait: Callable[[int | None], None] | None = None,
         inserts: bool = False,
+        widest: int = printing.WIDEST,
+        zone: str = "UTC",
     ) -> None:
         self._schema = schema
         self._rows = rows
@@ -100,6 +102,10 @@ class TableResult:
         self._streaming = streaming
         self._wait = wait
         self._inserts = inserts
+        self.widest = widest
+        """Greatest width of a column when the rows are shown."""
+        self.zone = zone
+        """Time zone in which values of TIMESTAMP_LTZ are shown."""
         self._read = False
 
     # --- as the environment makes them ---
@@ -161,7 +167,7 @@ class TableResult:
             elif self._job is None or self._inserts:
                 printing.show_all(names, types, rows, sys.stdout)
             else:
-                printing.show(names, types, rows, self._streaming, sys.stdout)
+                printing.show(names, types, rows, self._streaming, sys.stdout, self.widest, self.zone)
 
     # --- beyond ---
     def to_pandas(self) -> pandas.DataFrame:

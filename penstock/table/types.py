@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from penstock.common.types import Row, RowKind
+from penstock.table.atomic_types import (
+    LONGEST,
+    AtomicType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    IntegralType,
+    IntType,
+    LocalZonedTimestampType,
+    NullType,
+    NumericType,
+    Resolution,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+    YearMonthIntervalType,
+    ZonedTimestampType,
+)
 
 __all__ = [
+    "LONGEST",
     "ArrayType",
     "AtomicType",
     "BigIntType",
@@ -33,6 +61,7 @@ __all__ = [
     "MultisetType",
     "NullType",
     "NumericType",
+    "RawType",
     "Resolution",
     "Row",
     "RowField",
@@ -42,258 +71,12 @@ __all__ = [
     "TimeType",
     "TimestampType",
     "TinyIntType",
+    "UserDefinedType",
     "VarBinaryType",
     "VarCharType",
     "YearMonthIntervalType",
+    "ZonedTimestampType",
 ]
-
-LONGEST = 0x7FFFFFFF
-"""The length of a STRING and of BYTES."""
-
-
-class DataType:
-    """A type and whether a value of it may be NULL. Types are never changed, and are equal if they say the same."""
-
-    parts: ClassVar[tuple[str, ...]] = ()
-    """The attributes that make up a type beside its class and nullability."""
-    sql: ClassVar[str] = ""
-    """The name in SQL."""
-
-    def __init__(self, nullable: bool = True) -> None:
-        self._nullable = nullable
-
-    def nullable(self) -> Self:
-        """The same type, with NULL."""
-        return self._as_nullable(True)
-
-    def not_null(self) -> Self:
-        """The same type, without NULL."""
-        return self._as_nullable(False)
-
-    def _as_nullable(self, nullable: bool) -> Self:
-        if self._nullable is nullable:
-            return self
-        same = copy.copy(self)
-        same._nullable = nullable
-        return same
-
-    def bridged_to(self, conversion_cls: Any) -> Self:
-        """Which class Java would use has no meaning here."""
-        return self
-
-    @classmethod
-    def type_name(cls) -> str:
-        return cls.__name__.removesuffix("Type").upper()
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (type(self), self._nullable, *(getattr(self, part) for part in self.parts))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DataType) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
-    def __repr__(self) -> str:
-        parts = [repr(getattr(self, part)) for part in self.parts]
-        return f"{type(self).__name__}({', '.join([*parts, str(self._nullable).lower()])})"
-
-    def __str__(self) -> str:
-        return self.type_name()
-
-    def as_sql(self) -> str:
-        """How SQL writes it, with NOT NULL if it has no NULL.
-
-        >>> DataTypes.DECIMAL(10, 2).not_null().as_sql()
-        'DECIMAL(10, 2) NOT NULL'
-        """
-        return self.summary() + ("" if self._nullable else " NOT NULL")
-
-    def summary(self) -> str:
-        """How SQL writes it, whether it has NULL or not."""
-        return self.sql
-
-
-class AtomicType(DataType):
-    """A type without parts."""
-
-
-class NumericType(AtomicType):
-    """Numbers."""
-
-
-class IntegralType(NumericType):
-    """Whole numbers of a fixed width."""
-
-    bits: ClassVar[int] = 0
-
-
-class FractionalType(NumericType):
-    """Numbers with a fraction."""
-
-
-class NullType(AtomicType):
-    """The type of NULL itself."""
-
-    sql = "NULL"
-
-
-class BooleanType(AtomicType):
-    sql = "BOOLEAN"
-
-
-class TinyIntType(IntegralType):
-    sql, bits = "TINYINT", 8
-
-
-class SmallIntType(IntegralType):
-    sql, bits = "SMALLINT", 16
-
-
-class IntType(IntegralType):
-    sql, bits = "INT", 32
-
-
-class BigIntType(IntegralType):
-    sql, bits = "BIGINT", 64
-
-
-class FloatType(FractionalType):
-    sql = "FLOAT"
-
-
-class DoubleType(FractionalType):
-    sql = "DOUBLE"
-
-
-class DecimalType(FractionalType):
-    """Decimal numbers of at most `precision` digits, `scale` of them after the point."""
-
-    sql, parts = "DECIMAL", ("precision", "scale")
-
-    def __init__(self, precision: int = 10, scale: int = 0, nullable: bool = True) -> None:
-        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
-            raise ValueError(
-                f"DECIMAL({precision}, {scale}) does not exist: the precision is 1 to 38, the scale at most as much"
-            )
-        super().__init__(nullable)
-        self.precision, self.scale = precision, scale
-
-    def summary(self) -> str:
-        return f"DECIMAL({self.precision}, {self.scale})"
-
-
-class _SizedType(AtomicType):
-    """Texts and bytes with a length."""
-
-    parts = ("length",)
-    unlimited: ClassVar[str | None] = None
-
-    def __init__(self, length: int = 1, nullable: bool = True) -> None:
-        if not 0 <= length <= LONGEST:
-            raise ValueError(f"a {self.sql} has a length from 1 to {LONGEST}, not {length}")
-        super().__init__(nullable)
-        self.length = length
-
-    def summary(self) -> str:
-        return self.unlimited if self.length == LONGEST and self.unlimited else f"{self.sql}({self.length})"
-
-
-class CharType(_SizedType):
-    sql = "CHAR"
-
-
-class VarCharType(_SizedType):
-    sql, unlimited = "VARCHAR", "STRING"
-
-
-class BinaryType(_SizedType):
-    sql = "BINARY"
-
-
-class VarBinaryType(_SizedType):
-    sql, unlimited = "VARBINARY", "BYTES"
-
-
-class DateType(AtomicType):
-    sql = "DATE"
-
-
-class _PreciseType(AtomicType):
-    """Moments with a number of digits after the second. Values are kept in microseconds."""
-
-    parts = ("precision",)
-
-    def __init__(self, precision: int = 6, nullable: bool = True) -> None:
-        if not 0 <= precision <= 9:
-            raise ValueError(f"{self.sql} has a precision from 0 to 9, not {precision}")
-        super().__init__(nullable)
-        self.precision = precision
-
-    def summary(self) -> str:
-        return f"{self.sql}({self.precision})"
-
-
-class TimeType(_PreciseType):
-    sql = "TIME"
-
-    def __init__(self, precision: int = 0, nullable: bool = True) -> None:
-        super().__init__(precision, nullable)
-
-
-class TimestampType(_PreciseType):
-    sql = "TIMESTAMP"
-
-
-class LocalZonedTimestampType(_PreciseType):
-    """A moment in the world, shown in the zone of the session."""
-
-    sql = "TIMESTAMP_LTZ"
-
-
-class Resolution(Enum):
-    """Units of intervals."""
-
-    YEAR = "YEAR"
-    MONTH = "MONTH"
-    DAY = "DAY"
-    HOUR = "HOUR"
-    MINUTE = "MINUTE"
-    SECOND = "SECOND"
-
-
-class DayTimeIntervalType(AtomicType):
-    """A span of milliseconds."""
-
-    parts = ("first", "last")
-
-    def __init__(
-        self, first: Resolution = Resolution.DAY, last: Resolution = Resolution.SECOND, nullable: bool = True
-    ) -> None:
-        super().__init__(nullable)
-        self.first, self.last = first, last
-
-    def summary(self) -> str:
-        return _interval(self.first, self.last)
-
-
-class YearMonthIntervalType(AtomicType):
-    """A span of months."""
-
-    parts = ("first", "last")
-
-    def __init__(
-        self, first: Resolution = Resolution.YEAR, last: Resolution = Resolution.MONTH, nullable: bool = True
-    ) -> None:
-        super().__init__(nullable)
-        self.first, self.last = first, last
-
-    def summary(self) -> str:
-        return _interval(self.first, self.last)
-
-
-def _interval(first: Resolution, last: Resolution) -> str:
-    return f"INTERVAL {first.value}" + ("" if first is last else f" TO {last.value}")
 
 
 class ArrayType(DataType):
@@ -343,9 +126,23 @@ class RowField:
     """A field of a ROW."""
 
     def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a field is a text, not {name!r}")
         if not isinstance(data_type, DataType):
             raise TypeError(f"the type of field {name} must be a DataType, such as DataTypes.INT(), not {data_type!r}")
         self.name, self.data_type, self.description = name, data_type, description
+
+    def need_conversion(self) -> bool:
+        """Return whether values are stored in a form of their own."""
+        return self.data_type.need_conversion()
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the form in which a value is stored."""
+        return self.data_type.to_sql_type(obj)
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return the value that a stored form stands for."""
+        return self.data_type.from_sql_type(obj)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RowField) and (self.name, self.data_type) == (other.name, other.data_type)
@@ -354,13 +151,22 @@ class RowField:
         return hash((self.name, self.data_type))
 
     def __repr__(self) -> str:
-        return f"RowField({self.name}, {self.data_type!r})"
+        return f"RowField({self.name}, {self.data_type!r}, {self.description or '...'})"
+
+    def __str__(self) -> str:
+        return f"RowField({self.name}, {self.data_type})"
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.name, self.data_type))
 
 
 class RowType(DataType):
+    """Fields with names. A field is found by its name or its position.
+
+    >>> DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT())])["n"].data_type
+    IntType(true)
+    """
+
     parts = ("fields",)
 
     def __init__(self, fields: Iterable[RowField | Sequence[Any]] = (), nullable: bool = True) -> None:
@@ -373,12 +179,20 @@ class RowType(DataType):
 
     def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
         """Add a field at the end, as PyFlink's does: this changes the type itself."""
-        added = field if isinstance(field, RowField) else RowField(field, data_type or NullType())
-        self.fields = (*self.fields, added)
+        if not isinstance(field, RowField):
+            if data_type is None:
+                raise ValueError(f"RowType.add: the field {field!r} needs a type; give a DataType, or a RowField")
+            field = RowField(field, data_type)
+        self.fields = (*self.fields, field)
         return self
 
-    def field_names(self) -> list[str]:
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
         return [field.name for field in self.fields]
+
+    def field_names(self) -> list[str]:
+        return self.names
 
     def field_types(self) -> list[DataType]:
         return [field.data_type for field in self.fields]
@@ -388,6 +202,68 @@ class RowType(DataType):
 
     def __len__(self) -> int:
         return len(self.fields)
+
+    def __getitem__(self, key: str | int | slice) -> RowField | RowType:
+        if isinstance(key, slice):
+            return RowType(self.fields[key])
+        if isinstance(key, int) and not isinstance(key, bool):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"a ROW with {len(self)} fields has no field {key}")
+            return self.fields[key]
+        if not isinstance(key, str):
+            raise TypeError(f"a field is found by its name, its position or a slice, not by {key!r}")
+        found = next((field for field in self.fields if field.name == key), None)
+        if found is None:
+            raise KeyError(f"the ROW has no field {key}; it has: {', '.join(self.names)}")
+        return found
+
+    def __repr__(self) -> str:
+        return f"RowType({','.join(map(repr, self.fields))})"
+
+
+class RawType(DataType):
+    """A Python object that is stored as a whole, in bytes. SQL can pass it on and do nothing else with it."""
+
+    def summary(self) -> str:
+        return "RAW('[B', '...')"
+
+
+class UserDefinedType(DataType):
+    """A type for objects of a class of your own, which are stored as values of a type of SQL.
+
+    A subclass has `sql_type`, `serialize` and `deserialize`. A class whose attribute `__UDT__` is such a type needs no
+    declaration in `from_elements`.
+    """
+
+    @classmethod
+    def type_name(cls) -> str:
+        return cls.__name__.lower()
+
+    @classmethod
+    def sql_type(cls) -> DataType:
+        """The type of the stored values."""
+        raise NotImplementedError(f"{cls.__name__}: a user-defined type has a method sql_type")
+
+    @classmethod
+    def module(cls) -> str:
+        """The module of the type."""
+        return cls.__module__
+
+    @classmethod
+    def java_udt(cls) -> str:
+        """The class of Java that does the same; there is none here."""
+        return ""
+
+    def serialize(self, obj: Any) -> Any:
+        """Return the stored value of an object."""
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method serialize")
+
+    def deserialize(self, datum: Any) -> Any:
+        """Return the object of a stored value."""
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method deserialize")
+
+    def summary(self) -> str:
+        return self.sql_type().summary()
 
 
 class DataTypes:

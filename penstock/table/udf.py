@@ -6,10 +6,11 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import ValidationException
-from penstock.table.types import DataType, RowType
+from penstock.table.types import DataType, MapType, RowType
 
 if TYPE_CHECKING:
     from penstock.table.expression import Expression
@@ -162,6 +163,20 @@ class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
         """Yields the rows of the group so far."""
 
 
+@dataclass(frozen=True)
+class AsyncOptions:
+    """The way in which calls of an asynchronous function wait. Times are seconds."""
+
+    repetitions: int = 3
+    """Number of times that a call which failed is repeated."""
+    delay: float = 0.1
+    """Pause before a call is repeated."""
+    timeout: float = 180
+    """Time for all calls for one row, with their pauses; 0 for no limit."""
+    capacity: int = 10
+    """Number of rows that wait at the same time."""
+
+
 class UserDefinedFunctionWrapper:
     """A function of the user with its types: what udf and its kin give. Calling it makes an expression."""
 
@@ -189,6 +204,16 @@ class UserDefinedFunctionWrapper:
         self.alias_names: tuple[str, ...] = ()
         self.takes_row = False
         """Whether it is called with a whole row, as Table.map does."""
+        self.async_options = AsyncOptions()
+        if self.asynchronous and self.vectorised is not None:
+            raise ValueError(
+                f"the function {self.name} has func_type='{func_type}': Async scalar functions do not support pandas "
+                "func_type. Please use func_type='general' (default) for async functions."
+            )
+        if kind == "aggregate" and self.vectorised is not None and isinstance(result_type, MapType):
+            raise TypeError(
+                f"the function {self.name}: Invalid returnType: Pandas UDAF doesn't support DataType type MAP currently"
+            )
 
     @functools.cached_property
     def result_type(self) -> DataType:

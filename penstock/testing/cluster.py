@@ -105,6 +105,17 @@ class InProcessCluster:
             reports.append(Report(slot.index, -1, failure=failures[0] if failures else None))
         return reports
 
+    def application(self) -> bytes | None:
+        """A process has no other cores than its own."""
+        return None
+
+    def end_application(self, described: bytes) -> None:
+        """Do nothing: there is none."""
+
+    def capacity(self) -> int | None:
+        """A process has room for any number of slots."""
+        return None
+
     def interrupt(self) -> None:
         """Do nothing: a function that runs in this process cannot be stopped, and the job ends after the epoch."""
 

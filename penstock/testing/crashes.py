@@ -354,11 +354,12 @@ def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[st
 
 
 def chosen_crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[str, set[int]]:
-    """At which steps of each kind something dies."""
+    """Choose the steps at which something dies, of the kinds that the run has."""
     chosen: dict[str, set[int]] = {kind: set() for kind in steps}
-    for _ in range(count):
-        kind = chance.choice(sorted(steps))
-        chosen[kind].add(chance.randint(1, max(1, int(steps[kind] * 1.5))))
+    kinds = sorted(kind for kind, number in steps.items() if number)
+    for _ in range(count if kinds else 0):
+        kind = chance.choice(kinds)
+        chosen[kind].add(chance.randint(1, int(steps[kind] * 1.5)))
     return chosen
 
 
@@ -382,6 +383,7 @@ def chosen_settings(chance: random.Random) -> dict[str, str]:
         "penstock.epoch.max-records": str(chance.randint(1, 9)),
         "execution.buffer-timeout": "5 ms",
         "heartbeat.interval": "1 h",
+        "heartbeat.timeout": "1 h",
         "pipeline.auto-watermark-interval": f"{chance.choice([1, 10])} ms",
     }
 

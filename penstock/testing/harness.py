@@ -207,6 +207,11 @@ class OperatorHarness:
         """How many timers are waiting, of both time domains."""
         return sum(len(table.entries) for table in self._tables() if table.layout is Layout.TIMER)
 
+    def next_due(self) -> int | None:
+        """The processing time at which something is to happen without input; None if nothing is."""
+        due = [time for operator in self._operators() if (time := operator.next_due()) is not None]
+        return min(due, default=None)
+
     def _tables(self) -> list[Table]:
         backends = [backend for operator in self._operators() for backend in operator.backends().values()]
         return [table for backend in backends for table in backend.tables.values()]

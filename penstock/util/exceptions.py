@@ -11,9 +11,15 @@ __all__ = [
     "DatabaseNotExistException",
     "FunctionAlreadyExistException",
     "FunctionNotExistException",
+    "ModelAlreadyExistException",
+    "ModelNotExistException",
+    "PartitionAlreadyExistsException",
+    "PartitionNotExistException",
+    "PartitionSpecInvalidException",
     "TableAlreadyExistException",
     "TableException",
     "TableNotExistException",
+    "TableNotPartitionedException",
 ]
 
 
@@ -47,3 +53,27 @@ class FunctionAlreadyExistException(CatalogException):
 
 class FunctionNotExistException(CatalogException):
     """There is no function of this name."""
+
+
+class PartitionAlreadyExistsException(CatalogException):
+    """The table has this partition."""
+
+
+class PartitionNotExistException(CatalogException):
+    """The table does not have this partition."""
+
+
+class PartitionSpecInvalidException(CatalogException):
+    """A partition is described by other columns than those that the table is partitioned by."""
+
+
+class TableNotPartitionedException(CatalogException):
+    """The table is not partitioned."""
+
+
+class ModelAlreadyExistException(CatalogException):
+    """A model of this name exists already."""
+
+
+class ModelNotExistException(CatalogException):
+    """No model of this name exists."""

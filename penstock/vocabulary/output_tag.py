@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.arguments import check_arguments
+
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
+@check_arguments
 class OutputTag:
     """Names a side output and, if known, the type of its elements. Tags with the same id are the same output.
 
@@ -18,8 +21,8 @@ class OutputTag:
     __slots__ = ("tag_id", "type_info")
 
     def __init__(self, tag_id: str, type_info: TypeInformation | None = None) -> None:
-        if not isinstance(tag_id, str) or not tag_id:
-            raise ValueError(f"the id of an OutputTag must be a string that is not empty, not {tag_id!r}")
+        if not tag_id:
+            raise ValueError("the id of an OutputTag must not be empty")
         self.tag_id = tag_id
         self.type_info = type_info
 

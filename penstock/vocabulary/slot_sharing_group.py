@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import total_ordering
 
+from penstock.arguments import check_arguments
 from penstock.vocabulary.settings.values import Settings, at_least, instance_of
 
 
+@check_arguments
 @total_ordering
 class MemorySize:
     """A number of bytes.
@@ -61,6 +63,7 @@ class MemorySize:
         return f"{self._bytes} bytes"
 
 
+@check_arguments
 class SlotSharingGroup(Settings):
     """Names a group of operators whose subtasks may share slots. Without resources, any slot will do."""
 
@@ -115,6 +118,7 @@ class SlotSharingGroup(Settings):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(self._name)
 
+    @check_arguments
     class Builder:
         """Collects the resources of one group: none at all, or cores and heap memory and perhaps more."""
 

@@ -100,13 +100,17 @@ PICKLES = {"pickle", "cloudpickle"}
 READING = {"load", "loads", "Unpickler"}
 SAME_JOB = {
     # Deployments, commands, reports and frames between the processes of one attempt
-    "Attempt._met",
+    "Arrivals.take",
     "Attempt._taken",
     "SideLink._hear",
     "SideLinks._take",
     "SlotProcess._answer_aside",
     "SlotProcess._look_first",
     "BatchRun._failure",
+    "FrameStages._run",
+    "ConnectSession.map",
+    "ConnectSession.regroup",
+    "from_pickle",
     "InProcessCluster._answer_asides",
     "InProcessCluster.deploy",
     "InProcessCluster.look",
@@ -119,6 +123,7 @@ SAME_JOB = {
     "Slot.run_stage",
     "Spoke._exchanged",
     "StageTask._assigned",
+    "unpacked",
     "StageTask._run",
     "SlotProcess._deploy",
     "SlotProcess._epoch",

@@ -20,8 +20,6 @@ PROGRAMS = {path.parent.name: path for path in sorted((HERE / "programs").glob("
 DIFFERENT = {
     # PyFlink hands out the pair that it made of key and value on the way; ours are the stream's values.
     "r09_collect_types.py": ("[Row(f0='x', f1=('x', 1)), Row(f0='y', f1=('y', 2))]", "[('x', 1), ('y', 2)]"),
-    # PyFlink refuses a name for a keyed stream; ours gives it to the operator before.
-    "r14_texts.py": ("refused", "named"),
 }
 UNORDERED = {"r05_connect_then_key.py"}
 """Two inputs meet: in which order, neither system promises."""

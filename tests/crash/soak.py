@@ -1,22 +1,46 @@
 """Simulated crashes without end: prints the seed of every failure. Run by `make soak`; Ctrl-C stops it.
 
-    python -m tests.crash.soak [--takeovers] [SEED [NUMBER OF SEEDS]]
+    python -m tests.crash.soak [--takeovers | --sinks | --servers] [SEED [NUMBER OF SEEDS]]
 
-With `--takeovers` drivers also take the job from each other (`make soak-takeovers`).
+Every seed is a job of all kinds of operators, and a random query into a table of SQLite; with `--sinks` it is the query
+alone (`make soak-sinks`), with `--servers` the query into PostgreSQL, upsert-kafka and Elasticsearch in turn
+(`make soak-servers`). With `--takeovers` drivers also take the job from each other (`make soak-takeovers`).
 """
 
 import itertools
 import logging
+import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 
+from penstock.testing.crashes import Outcome
 from tests.crash import test_crash_simulator, test_takeovers
+from tests.table.changelogs import sink_runs
+
+
+def both(seed: int) -> Outcome:
+    """Run a seed as a job of all kinds of operators, and as a query into a table."""
+    sink_runs.check(seed)
+    return test_crash_simulator.check(seed)
+
+
+def chosen(words: Sequence[str]) -> Callable[[int], Outcome]:
+    """The check that the words ask for."""
+    if "--takeovers" in words:
+        return test_takeovers.check
+    if "--servers" in words:
+        from tests.table.changelogs import service_sinks
+
+        return service_sinks.check
+    return sink_runs.check if "--sinks" in words else both
 
 
 def main(*words: str) -> None:
     logging.disable(logging.WARNING)
-    numbers = [int(word) for word in words if word != "--takeovers"]
-    check = (test_takeovers if "--takeovers" in words else test_crash_simulator).check
+    os.environ["PENSTOCK_CHECK_CHANGELOGS"] = "across"
+    numbers = [int(word) for word in words if not word.startswith("--")]
+    check = chosen(words)
     first = numbers[0] if numbers else int(time.time())
     seeds = range(first, first + numbers[1]) if len(numbers) > 1 else itertools.count(first)
     crashes = drivers = failures = 0

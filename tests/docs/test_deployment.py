@@ -1,4 +1,7 @@
-"""What cannot be run here is checked as far as it can be: schemas, references, settings and command lines."""
+"""Manifests and command lines, checked without a cluster: schemas, references, settings and switches.
+
+`make test-kubernetes` runs them.
+"""
 
 import json
 import os
@@ -15,7 +18,9 @@ import pyspark
 import pytest
 import typer
 import yaml
+from packaging.requirements import Requirement
 
+from penstock import __version__
 from penstock.cli import app
 from penstock.cli.connecting import is_server
 from penstock.launch.config_files import load_configuration
@@ -24,7 +29,8 @@ from penstock.server.cli import app as server_app
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deployment"
-MANIFESTS = sorted(path for path in (FOLDER / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml")
+MANIFESTS = sorted(path for path in (FOLDER / "kubernetes").rglob("*.yaml") if path.name != "kustomization.yaml")
+KUSTOMIZATIONS = sorted((FOLDER / "kubernetes").rglob("kustomization.yaml"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPARK = Path(pyspark.__file__).parent
 
@@ -33,13 +39,26 @@ def documents() -> list[dict[str, Any]]:
     return [document for path in MANIFESTS for document in yaml.safe_load_all(path.read_text())]
 
 
-def the(kind: str) -> dict[str, Any]:
-    (found,) = [document for document in documents() if document["kind"] == kind]
+def the(kind: str, name: str = "penstock") -> dict[str, Any]:
+    (found,) = [one for one in documents() if (one["kind"], one["metadata"]["name"]) == (kind, name)]
     return found
 
 
+def executor() -> dict[str, Any]:
+    """The template of the executors' pods."""
+    found: dict[str, Any] = yaml.safe_load(the("ConfigMap")["data"]["executor.yaml"])
+    return found
+
+
+PODS = {
+    "server": lambda: the("Deployment")["spec"]["template"]["spec"],
+    "job": lambda: the("Job", "penstock-job")["spec"]["template"]["spec"],
+    "executor": lambda: executor()["spec"],
+}
+
+
 # --- Kubernetes ---
-@pytest.mark.parametrize("document", documents(), ids=lambda document: document["kind"])
+@pytest.mark.parametrize("document", documents(), ids=lambda one: f"{one['kind']} {one['metadata']['name']}")
 def test_a_manifest_follows_the_schema_of_its_kind(document: dict[str, Any]) -> None:
     kubernetes_validate.validate(document, "1.33", strict=True)
 
@@ -51,9 +70,28 @@ def test_the_schemas_tell_what_is_wrong() -> None:
         kubernetes_validate.validate(wrong, "1.33", strict=True)
 
 
-def test_the_kustomization_lists_every_manifest() -> None:
-    listed = yaml.safe_load((FOLDER / "kubernetes/kustomization.yaml").read_text())["resources"]
-    assert sorted(listed) == [path.name for path in MANIFESTS]
+def test_the_template_of_executors_is_a_pod() -> None:
+    template = executor()
+    template["metadata"]["name"] = "executor"
+    template["spec"]["containers"][0]["image"] = "set-by-spark"
+    kubernetes_validate.validate(template, "1.33", strict=True)
+
+
+def test_the_kustomizations_list_every_manifest() -> None:
+    listed = set()
+    for path in KUSTOMIZATIONS:
+        for name in yaml.safe_load(path.read_text())["resources"]:
+            assert (path.parent / name).exists()
+            listed.add((path.parent / name).resolve())
+    assert {path for path in listed if path.is_file()} == set(MANIFESTS)
+
+
+def test_the_image_has_the_version_of_the_project() -> None:
+    for path in KUSTOMIZATIONS:
+        for image in yaml.safe_load(path.read_text()).get("images", ()):
+            assert (image["name"], image["newTag"]) == ("penstock", __version__)
+    images = {container["image"] for name in ("server", "job") for container in PODS[name]()["containers"]}
+    assert images == {"penstock"} and compose()["services"]["server"]["image"] == f"penstock:{__version__}"
 
 
 def test_what_the_manifests_refer_to_is_there() -> None:
@@ -64,14 +102,50 @@ def test_what_the_manifests_refer_to_is_there() -> None:
         assert the(kind)["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert the("Service")["spec"]["selector"].items() <= labels.items()
     assert the("Service")["spec"]["ports"][0]["targetPort"] in [port["name"] for port in container["ports"]]
-    assert pod["spec"]["serviceAccountName"] == the("ServiceAccount")["metadata"]["name"]
     assert the("RoleBinding")["subjects"][0]["name"] == the("ServiceAccount")["metadata"]["name"]
-    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
-    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
-    assert volumes["configuration"]["configMap"]["name"] == the("ConfigMap")["metadata"]["name"]
-    keys = [v["valueFrom"]["secretKeyRef"]["key"] for v in container["env"] if "secretKeyRef" in v.get("valueFrom", {})]
-    assert keys and set(keys) <= set(the("Secret")["stringData"])
     assert {document["metadata"].get("namespace", "penstock") for document in documents()} == {"penstock"}
+    keys = [v["valueFrom"]["secretKeyRef"] for v in container["env"] if "secretKeyRef" in v.get("valueFrom", {})]
+    assert keys and all(key["key"] in the("Secret", key["name"])["stringData"] for key in keys)
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_what_a_pod_refers_to_is_there(name: str) -> None:
+    pod = PODS[name]()
+    (container,) = pod["containers"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    generated = {
+        one["name"] for path in KUSTOMIZATIONS for one in yaml.safe_load(path.read_text()).get("configMapGenerator", ())
+    }
+    for volume in volumes.values():
+        if "configMap" in volume:
+            assert volume["configMap"]["name"] in {*generated, the("ConfigMap")["metadata"]["name"]}
+    assert [source["secretRef"]["name"] for source in container["envFrom"]] == ["penstock-storage"]
+    assert the("Secret", "penstock-storage")
+    if name != "executor":
+        assert pod["serviceAccountName"] == the("ServiceAccount")["metadata"]["name"]
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_is_restricted(name: str) -> None:
+    """The demands of the Pod Security Standard "restricted", and a root file system that is only read."""
+    assert the("Namespace")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    pod = PODS[name]()
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True and pod["securityContext"]["runAsUser"] == 185
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_executors_may_do_nothing(tmp_path: Path) -> None:
+    account = pod_settings(tmp_path)["spark.kubernetes.authenticate.executor.serviceAccountName"]
+    bound = {subject["name"] for one in documents() if one["kind"] == "RoleBinding" for subject in one["subjects"]}
+    assert the("ServiceAccount", account)["automountServiceAccountToken"] is False and account not in bound
+    assert executor()["spec"]["automountServiceAccountToken"] is False
 
 
 def pod_settings(tmp_path: Path) -> dict[str, str]:
@@ -83,20 +157,14 @@ def pod_settings(tmp_path: Path) -> dict[str, str]:
     return {name: setting.value for name, setting in found.items()}
 
 
-def test_executors_are_started_as_the_server_is(tmp_path: Path) -> None:
+def test_executors_suffice_for_the_parallelism(tmp_path: Path) -> None:
     settings = pod_settings(tmp_path)
-    pod = the("Deployment")["spec"]["template"]["spec"]
-    assert settings["spark.kubernetes.container.image"] == pod["containers"][0]["image"]
-    assert settings["spark.kubernetes.authenticate.serviceAccountName"] == pod["serviceAccountName"]
-    assert settings["spark.kubernetes.namespace"] == the("Namespace")["metadata"]["name"]
-    assert settings["spark.driver.host"] == "$(POD_IP)"
-    assert settings["spark.kubernetes.driver.pod.name"] == "from elsewhere"
-    for name, secret in settings.items():
-        if ".secretKeyRef." in name:
-            holder, _, key = secret.partition(":")
-            assert (holder, key in the("Secret")["stringData"]) == (the("Secret")["metadata"]["name"], True)
     cores = int(settings["spark.executor.instances"]) * int(settings["spark.executor.cores"])
     assert cores >= int(settings["parallelism.default"])
+    folder, name = settings["spark.kubernetes.executor.podTemplateFile"].rsplit("/", 1)
+    (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert folder in [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert name in the("ConfigMap")["data"]
 
 
 # --- Docker ---
@@ -123,13 +191,13 @@ def test_the_image_is_made_of_what_the_project_has() -> None:
     text = (FOLDER / "Dockerfile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     defaults = dict(re.findall(r"^ARG (\w+)=(.+)$", text, re.M))
-    oldest = next(need for need in project["dependencies"] if need.startswith("pyspark"))
-    assert oldest == "pyspark>=4.1,<5" and re.fullmatch(r"4\.[1-9]\d*\.\d+", defaults["SPARK_VERSION"])
+    needed = next(need for need in project["dependencies"] if need.startswith("pyspark"))
+    assert Requirement(needed).specifier.contains(defaults["SPARK_VERSION"])
     assert defaults["PYTHON_VERSION"] in [c.rpartition(" ")[2] for c in project["classifiers"]]
     sources = [word for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M) for word in line.split()[:-1]]
     assert sources and all((ROOT / source).exists() for source in sources)
     users = {re.search(r"useradd --uid (\d+)", text)[1], re.search(r"^USER (\d+)", text, re.M)[1]}
-    assert users == {str(the("Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"])}
+    assert users == {str(pod()["securityContext"]["runAsUser"]) for pod in PODS.values()}
     described = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", (ROOT / "docs/deployment/docker.md").read_text(), re.M))
     assert described == defaults
 

@@ -152,3 +152,19 @@ def test_ordinary_columns_are_not_looked_at_row_by_row(fold, windows, monkeypatc
             harness._send(1, lambda builder, part=part: builder.add_columns(part))
         harness.watermark(10_000)
         assert harness.output()
+
+
+@pytest.mark.parametrize("windows", ["tumbling", "sliding", "with gaps"])
+@pytest.mark.parametrize("times", [None, [5, None, 7]], ids=["no timestamps", "a gap"])
+def test_columns_without_timestamps_fail_as_rows_do(windows, times):
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64()), ("id", pa.int32())])
+    batch = pa.RecordBatch.from_pylist([{"k": "a", "n": n, "id": n} for n in range(3)], schema=schema)
+    columns = Columns(batch, None if times is None else pa.array(times, pa.int64()))
+    elements = [("chunk", columns, True), ("watermark", 10_000, None)]
+
+    def build(stream):
+        return stream.key_by("k").window(WINDOWS[windows]).sum("n")
+
+    ending, said = behaviour(build, elements, lambda mixed: True)[:2]
+    assert (ending, said) == behaviour(build, elements, lambda mixed: False)[:2]
+    assert ending == "failed" and "timestamp" in said

@@ -12,6 +12,8 @@ from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.windows.joins import IntervalJoinOperator
+from penstock.state.tables import Layout
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted
 
 LATE = OutputTag("late")
@@ -287,3 +289,17 @@ def test_interval_joins_in_programs(lefts, rights, bounds, exclusive, epoch_reco
         left, right = (scripted(environment, *(at(v, v[1]) for v in side)) for side in (lefts, rights))
         with interval(left, right, bounds, exclusive, tags=False).execute_and_collect() as results:
             assert Counter(results) == expected
+
+
+def test_what_an_interval_join_drops_is_part_of_the_next_checkpoint():
+    """A buffer changes in place: without a mark, a restored job would keep for ever what its timers have dropped."""
+    with OperatorHarness(lambda left, right: interval(left, right, (0, 2), (False, False)), inputs=2) as h:
+        for time in (1, 5):
+            h.push(("a", time), time, input=1)
+        (operator,) = [one for one in h._operators() if isinstance(one, IntervalJoinOperator)]
+        buffers = [table for table in h._tables() if table.layout is not Layout.TIMER and table.entries]
+        assert [table.changed for table in buffers] == [set()], "an epoch without checkpoints forgets what has changed"
+        operator.on_event_time(3, "a", 0)
+        assert [(dict(table.entries)["a"].times, table.changed) for table in buffers] == [([5], {"a"})]
+        operator.on_event_time(7, "a", 0)
+        assert [("a" in table.entries, table.changed) for table in buffers] == [(False, {"a"})]

@@ -102,6 +102,7 @@ def made(table, connector, messages):
     operator._schema = kafka_records.arrow_schema(table.columns, connector.upserts)
     operator._fields = range(len(table.columns))
     operator._names = [column.name for column in table.columns]
+    operator._single_raw = False
     try:
         rows = [row for record in messages.records() for row in reading.deserialize(record)]
         return operator._batch(rows, None) if rows else operator._schema.empty_table()

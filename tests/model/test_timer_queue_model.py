@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.runtime.core.timers import TimerQueue
+from penstock.state.tables import Layout, Table
 
 TIMES = st.integers(-5, 20)
 KEYS = st.sampled_from(["a", "b", 1, ("x", 2)])
@@ -124,3 +125,78 @@ def test_one_failing_timer_leaves_the_others_waiting():
     with pytest.raises(ValueError, match=r"no"):
         queue.fire(5, fail)
     assert queue.timers() == [(3, "k", None)]
+
+
+@given(st.lists(TIMERS, max_size=20), st.integers(-6, 25), REACTIONS)
+def test_a_clock_that_stands_still_leaves_timers_for_the_past_waiting(timers, until, reactions):
+    queue, fired, plan = TimerQueue(), [], iter(reactions)
+    for timer in timers:
+        queue.register(*timer)
+    due = {timer for timer in timers if timer[0] <= until}
+    behind: set[Any] = set()
+
+    def on_timer(time: int, key: Any, namespace: Any) -> None:
+        fired.append((time, key, namespace))
+        assert (time, key, namespace) not in behind, "this timer was set for no later time, during this call"
+        reaction = next(plan, None)
+        if reaction is None:
+            return
+        if reaction[0] == "delete":
+            due.discard(reaction[1])
+            behind.discard(reaction[1])
+            queue.delete(*reaction[1])
+            return
+        added = (time + reaction[1], reaction[2], reaction[3])
+        if reaction[1] <= 0 and added not in queue.timers():
+            behind.add(added)
+        queue.register(*added)
+
+    queue.fire_once(until, on_timer)
+    assert due <= set(fired)
+    assert [time for time, *_ in fired] == sorted(time for time, *_ in fired)
+    assert behind <= set(queue.timers())
+    waiting, again = {timer for timer in queue.timers() if timer[0] <= until}, []
+    assert queue.next_time() == min((timer[0] for timer in queue.timers()), default=None)
+    queue.fire_once(until, lambda *timer: again.append(timer))
+    assert set(again) == waiting
+    assert all(timer[0] > until for timer in queue.timers())
+
+
+def test_a_processing_time_timer_set_for_now_fires_at_the_next_tick():
+    queue, fired = TimerQueue(), []
+
+    def set_again(time, key, namespace):
+        fired.append(key)
+        if key == "first":
+            queue.register(time, "second")
+
+    queue.register(5, "first")
+    queue.fire_once(5, set_again)
+    assert (fired, queue.timers(), queue.next_time()) == (["first"], [(5, "second", None)], 5)
+    queue.fire_once(5, set_again)
+    assert (fired, queue.timers()) == (["first", "second"], [])
+
+
+def test_a_deleted_timer_does_not_hide_later_ones_that_are_due():
+    queue, fired = TimerQueue(), []
+    for time in (1, 2, 3):
+        queue.register(time, "k")
+    queue.delete(1, "k")
+    queue.fire_once(5, lambda time, *_: fired.append(time))
+    assert fired == [2, 3]
+
+
+@given(st.lists(TIMERS, min_size=1, max_size=12, unique=True), st.lists(TIMERS, max_size=12, unique=True))
+def test_timers_registered_after_a_restore_come_after_restored_ones_of_the_same_time(before, after):
+    table = Table("timers", Layout.TIMER)
+    first = TimerQueue(table)
+    for timer in before:
+        first.register(*timer)
+    again = TimerQueue(table)
+    for timer in after:
+        again.register(*timer)
+    expected = [*before, *(timer for timer in after if timer not in before)]
+    assert again.timers() == sorted(expected, key=lambda timer: timer[0])
+    fired: list[Any] = []
+    again.fire(100, lambda *timer: fired.append(timer))
+    assert fired == sorted(expected, key=lambda timer: timer[0])

@@ -18,7 +18,7 @@ from penstock.common.job import JobStatus
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.errors import CheckpointFailed, JobDisplaced, JobRunning, NotSerializable, StorageError
+from penstock.errors import CheckpointFailed, JobDisplaced, JobRunning, NoSuchSnapshot, NotSerializable, StorageError
 from penstock.testing import ManualClock
 from tests.recovery.conftest import Build, Job, Stage
 from tests.recovery.programs import STORES, StoreSink
@@ -171,6 +171,7 @@ def test_every_attempt_has_a_number_of_its_own(stage: Stage, build: Build, store
     assert {name for name in files(stage) if name.startswith("owner/")} == {
         "owner/00000003",
         "owner/00000003.began",
+        "owner/00000003.newest",
     }
     job.finish()
     assert sorted(results(store)) == sorted(RESULTS)
@@ -206,6 +207,42 @@ def test_a_fresh_start_is_not_recovered_from_an_earlier_run(stage: Stage, build:
     stage.start(build, hold_at=0, **OWN_JOB).lose_driver()
     stage.run(build, **RECOVERED)
     assert sorted(results(store)) == sorted(RESULTS)
+
+
+# --- the newest checkpoint is gone ---
+def remove_newest(stage: Stage) -> int:
+    """Delete the metadata of the newest checkpoint, as a clean-up by mistake would."""
+    numbers = [int(path.parent.name.removeprefix("chk-")) for path in (stage.checkpoints / JOB_ID).glob("*/_metadata")]
+    (stage.checkpoints / JOB_ID / f"chk-{max(numbers)}" / "_metadata").unlink()
+    return max(numbers)
+
+
+@pytest.mark.parametrize("retained", ["1", "3"])
+def test_a_newest_checkpoint_that_is_gone_is_noticed(stage: Stage, build: Build, store: str, retained: str) -> None:
+    options = {"state_checkpoints_num__retained": retained}
+    stage.start(build, hold_at=9, **OWN_JOB, **options).wait_until_held().lose_driver()
+    number = remove_newest(stage)
+    before = files(stage)
+    message = rf"checkpoint {number} of job {JOB_ID} was published and is gone.*execution.recover=older"
+    with pytest.raises(NoSuchSnapshot, match=message):
+        stage.start(build, **RECOVERED, **options)
+    after = {name: data for name, data in files(stage).items() if not name.startswith("owner/")}
+    assert after == {name: data for name, data in before.items() if not name.startswith("owner/")}
+    with pytest.raises(NoSuchSnapshot, match=message):
+        stage.start(build, **RECOVERED, **options)
+    job = stage.run(build, **{**RECOVERED, "execution_recover": "older"}, **options)
+    assert job.restarts() == 0
+    assert set(results(store)) == set(RESULTS)
+
+
+def test_a_loss_that_was_accepted_is_no_loss_afterwards(stage: Stage, build: Build, store: str) -> None:
+    options = {"state_checkpoints_num__retained": "3"}
+    stage.start(build, hold_at=9, **OWN_JOB, **options).wait_until_held().lose_driver()
+    remove_newest(stage)
+    accepting = {**RECOVERED, "execution_recover": "older"}
+    stage.start(build, hold_at=0, **accepting, **options).wait_until_held().lose_driver()
+    stage.run(build, **RECOVERED, **options)
+    assert set(results(store)) == set(RESULTS)
 
 
 # --- giving back ---

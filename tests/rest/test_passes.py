@@ -62,6 +62,17 @@ def test_with_the_pass_programs_are_taken_and_tokens_are_not_asked_for():
     assert strict.get("/jars", headers={HEADER: "the pass"}).status_code == 200
 
 
+def test_a_wrong_token_is_refused_whatever_pass_comes_with_it():
+    strict = client(tokens=Tokens("read me", "steer me"))
+
+    def answer(token, path="/jobs"):
+        return strict.get(path, headers={HEADER: "the pass", "authorization": f"Bearer {token}"}).status_code
+
+    assert [answer(token) for token in ("wrong", "read me", "steer me")] == [401, 200, 200]
+    cancelling = "/jobs/00000000000000000000000000000000/yarn-cancel"
+    assert answer("read me", cancelling) == answer("steer me", cancelling) != 403
+
+
 def test_a_server_without_a_pass_accepts_none():
     app = create_app(ScriptedJobs(), RestSettings())
     assert TestClient(app, base_url=URL).get("/jars", headers={HEADER: ""}).status_code == 404

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from penstock.server.home import running_server
+from tests.server.processes import ServerProcess
+from tests.waiting import SPARK_SECONDS
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 
@@ -48,8 +50,16 @@ def test_start_status_and_stop(penstock, tmp_path):
     assert "leader   this server\njobs     none\nslots    " in penstock("server", "status")
     assert penstock("server", "stop") == "The server has stopped; its jobs are suspended.\n"
     assert running_server(tmp_path / "home") is None
+    assert not (tmp_path / "home" / "server.pid").exists(), "it says that it has left"
+    assert "Traceback" not in (tmp_path / "home" / "server.log").read_text()
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "home").iterdir()}
     assert modes["control.key"] == "0o600" and not list((tmp_path / "home").glob("server-*.json"))
+
+
+def test_a_server_in_the_foreground_ends_well_when_it_is_terminated(tmp_path):
+    server = ServerProcess(tmp_path).start()
+    server.process.terminate()
+    assert server.process.wait(SPARK_SECONDS) == 0, server.log()
 
 
 def test_what_cannot_be_started_says_why(penstock, tmp_path):

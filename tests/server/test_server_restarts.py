@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.errors import AlreadyThere
+from penstock.errors import AlreadyThere, NotEnoughSlots
 from penstock.rest.jobs import Refused
 from penstock.server.specs import How
 from tests.server.helping import ADDRESS, HERE, await_checkpoints, await_record, check_counts, logs, service, submit
@@ -76,10 +76,17 @@ from penstock.errors import NotEnoughSlots
 from penstock.launch.submission import with_defaults
 from penstock.testing.cluster import InProcessCluster
 
+class SmallCluster(InProcessCluster):
+    def capacity(self):
+        return {capacity}
+
+    def deploy(self, deployment):
+        if deployment.plan.slots > 2:
+            raise NotEnoughSlots("there are two cores")
+        return super().deploy(deployment)
+
 def cluster(settings, deployment):
-    if deployment.plan.slots > 2:
-        raise NotEnoughSlots("there are two cores")
-    return InProcessCluster()
+    return SmallCluster()
 
 with with_defaults(cluster=cluster):
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
@@ -92,7 +99,7 @@ with with_defaults(cluster=cluster):
 def test_a_job_that_cannot_be_rescaled_runs_on_as_before(servers, tmp_path):
     server = servers()
     program = tmp_path / "small.py"
-    program.write_text(BUILT_FOR_TWO)
+    program.write_text(BUILT_FOR_TWO.replace("{capacity}", "None"))
     job = submit(server.jobs, program)
     await_checkpoints(server.jobs, job)
     with pytest.raises(Refused, match=r"earlier parallelism.*there are two cores"):
@@ -101,6 +108,19 @@ def test_a_job_that_cannot_be_rescaled_runs_on_as_before(servers, tmp_path):
     assert [vertex.parallelism for vertex in record.vertices] == [2]
     server.jobs.rescale(job, 1)
     assert [vertex.parallelism for vertex in await_checkpoints(server.jobs, job).vertices] == [1]
+
+
+def test_a_parallelism_beyond_the_cores_stops_nothing(servers, tmp_path):
+    server = servers()
+    program = tmp_path / "small.py"
+    program.write_text(BUILT_FOR_TWO.replace("{capacity}", "2"))
+    job = submit(server.jobs, program)
+    await_checkpoints(server.jobs, job)
+    with pytest.raises(NotEnoughSlots, match=r"parallelism of 9 needs 9 slots at once, .* 2 tasks at once.* as before"):
+        server.jobs.rescale(job, 9)
+    record = await_checkpoints(server.jobs, job)
+    assert [vertex.parallelism for vertex in record.vertices] == [2]
+    assert server.supervisor.find(job)[0].number == 1, "its driver was not even stopped"
 
 
 def test_jobs_that_have_not_begun_can_be_cancelled_and_many_wait_for_their_turn(servers, tmp_path):

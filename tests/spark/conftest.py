@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from penstock.datastream import StreamExecutionEnvironment
+from tests.spark.kills import SLOT
 
-SLOT = re.compile(r"slot(\d+)-([0-9a-f]+)")
+REMOTE = "PENSTOCK_TEST_REMOTE"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,6 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def connect_session() -> None:
+    """Use the Spark Connect server that the environment names, if it does, in place of local sessions."""
+    if url := os.environ.get(REMOTE):
+        SparkSession.builder.remote(url).getOrCreate()
 
 
 @pytest.fixture

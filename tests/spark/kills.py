@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import psutil
 from tests.waiting import SPARK_SECONDS, until
 
 SCRIPT = "kill_job"
+SLOT = re.compile(r"slot(\d+)-([0-9a-f]+)")
+"""The name of a slot's process."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -34,13 +37,16 @@ class Victim:
     options: dict[str, str] = field(default_factory=dict)
     """Environment variables."""
     log_name: str = "log"
+    launcher: tuple[str, ...] = (sys.executable, "-m")
+    """The command that runs the script: with `-m` as a module, else as a file."""
     process: subprocess.Popen[bytes] | None = None
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill to the next complete checkpoint."""
 
     def start(self) -> None:
         log = (self.folder / self.log_name).open("ab")
-        command = [sys.executable, "-m", f"tests.spark.{self.script}", str(self.folder), self.master]
+        program = f"tests.spark.{self.script}" if self.launcher[-1] == "-m" else f"tests/spark/{self.script}.py"
+        command = [*self.launcher, program, str(self.folder), self.master]
         environment = {**os.environ, **self.options}
         self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
 

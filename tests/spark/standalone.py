@@ -28,6 +28,16 @@ spark.driver.bindAddress                         127.0.0.1
 """The application waits for all cores before its first job, so that Spark spreads the slots over both machines."""
 
 
+DYNAMIC = """
+spark.dynamicAllocation.enabled                  true
+spark.dynamicAllocation.minExecutors             0
+spark.dynamicAllocation.executorIdleTimeout      1s
+spark.scheduler.minRegisteredResourcesRatio      0
+spark.executor.cores                             1
+"""
+"""Further settings: executors of one core come when tasks wait, and go as soon as they have none."""
+
+
 class Daemon:
     """A process of Spark's, and all that come of it: they share a session, as the processes of a machine do."""
 
@@ -62,6 +72,15 @@ class Daemon:
                     found.append(process)
         return found
 
+    def executors(self) -> list[psutil.Process]:
+        """The JVMs of the executors on this machine."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                if any("CoarseGrainedExecutorBackend" in argument for argument in process.cmdline()):
+                    found.append(process)
+        return found
+
     def kill(self) -> None:
         """The power fails: nothing on this machine gets to say a last word."""
         while alive := self.processes():
@@ -91,12 +110,13 @@ class Daemon:
 class Standalone:
     """A master and two workers with two cores each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: str = "") -> None:
+        """`settings` come after SETTINGS; of two values, the later one holds."""
         self._folder = folder
         self._apart = _can_have_host_names()
         self._daemons: list[Daemon] = []
         (folder / "conf").mkdir()
-        (folder / "conf" / "spark-defaults.conf").write_text(SETTINGS)
+        (folder / "conf" / "spark-defaults.conf").write_text(SETTINGS + settings)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -125,7 +145,8 @@ class Standalone:
         log.unlink(missing_ok=True)
         options = ["--host", address, "--webui-port", "0", "--cores", "2", "--memory", "1g"]
         options += ["--work-dir", str(self._folder / f"work{number}"), self.url]
-        return self._started(Daemon(log, address, "worker.Worker", *options, apart=self._apart))
+        worker = Daemon(log, address, "worker.Worker", *options, apart=self._apart)
+        return self._started(worker)
 
     def _started(self, daemon: Daemon) -> Daemon:
         self._daemons.append(daemon)

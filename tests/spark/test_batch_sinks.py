@@ -11,6 +11,7 @@ from tests.services.fixtures import started
 from tests.services.kafka import Kafka
 from tests.services.postgres import Postgres
 from tests.spark.batch_kill_job import KEYS, PATIENCE, RECORDS
+from tests.spark.connect_server import ConnectServer, ConnectVictim
 from tests.spark.kills import Victim
 from tests.spark.once import Once, die, fail
 from tests.spark.sinks_kill_job import write_everywhere
@@ -90,15 +91,32 @@ def test_executors_are_killed(kills, kafka, postgres, tmp_path):
     Sinks of the first stage have prepared everything by then. Where Spark runs their tasks again, either run may count.
     """
     prepare(tmp_path, kafka, postgres)
-    job = Victim(tmp_path, "local-cluster[2,1,1024]", "batch_kill_job", {"KILLS": kills})
+    await_end(Victim(tmp_path, "local-cluster[2,1,1024]", "batch_kill_job", {"KILLS": kills}))
+    check_counts(tmp_path, kafka, postgres)
+
+
+@pytest.mark.soak
+def test_executors_of_a_connect_server_are_killed(kafka, postgres, tmp_path):
+    prepare(tmp_path, kafka, postgres)
+    with ConnectServer(tmp_path, "local-cluster[2,1,1024]") as server:
+        job = ConnectVictim(tmp_path, server.url, "batch_kill_job", {"KILLS": "own"})
+        job.server = server
+        await_end(job)
+    check_counts(tmp_path, kafka, postgres)
+
+
+def await_end(job):
     job.start()
     try:
         assert job.process.wait(PATIENCE) == 0, job.log()
     finally:
         if job.process.poll() is None:
             job.kill_driver()
-    assert (tmp_path / "failed").exists() and (tmp_path / "killed").exists()
-    check(tmp_path, kafka, postgres)
-    counts = [line for path in (tmp_path / "counts").rglob("part*") for line in path.read_text().splitlines()]
+
+
+def check_counts(folder, kafka, postgres):
+    assert (folder / "failed").exists() and (folder / "killed").exists()
+    check(folder, kafka, postgres)
+    counts = [line for path in (folder / "counts").rglob("part*") for line in path.read_text().splitlines()]
     assert sorted(counts) == sorted(f"{key} {RECORDS // KEYS}" for key in range(KEYS))
-    assert list((tmp_path / "counts").rglob(".*")) == []
+    assert list((folder / "counts").rglob(".*")) == []

@@ -246,3 +246,25 @@ def host_of_a_slot(victim: Victim) -> psutil.Process | None:
             if executor.children():
                 return executor
     return None
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_a_jvm_that_dies_is_replaced_by_the_same_driver(tmp_path: Path) -> None:
+    """With it goes the Spark application: the job gets another one, and goes on from its last checkpoint."""
+    victim = Victim(tmp_path, "local[2]")
+    victim.start()
+    assert victim.process is not None
+    try:
+        victim.await_checkpoint(victim.checkpoint())
+        [jvm] = [child for child in psutil.Process(victim.process.pid).children() if child.name() == "java"]
+        jvm.kill()
+        killed_at = int(1000 * time.time())
+        victim.await_checkpoint(0, ordered_after=killed_at)
+        assert victim.process.poll() is None
+        victim.finish()
+    finally:
+        if victim.process.poll() is None:
+            victim.kill_driver()
+    victim.check(KEYS)
+    assert "the Spark application of this job has ended, and another takes its place" in victim.log()

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import JobFailed, TableException
 from penstock.spark.session import session
 from penstock.spark.sql_session import frame_of_table, query_session
+from penstock.spark.versions import arrow_table_of
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table import types as t
 from penstock.table.arrow import array_of, arrow_schema
@@ -30,6 +31,7 @@ from penstock.table.plan.rex import InputRef, Literal, Rex
 from penstock.table.spark_sql.carrying import declared, to_carry
 from penstock.table.spark_sql.texts import text_of
 from penstock.table.udf import udf
+from tests.spark.conftest import REMOTE
 from tests.table.test_recorded import RECORDED, harness
 
 EXPECTED = {"cases": "expected.json", "engine_cases": "engine_expected.json", "sql_cases": "sql_expected.json"}
@@ -73,8 +75,11 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def t_env(spark: SparkSession) -> TableEnvironment:
-    return TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+def t_env(spark: SparkSession, tmp_path: Path) -> TableEnvironment:
+    made = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    if REMOTE in os.environ:
+        made.get_config().set("table.exec.batch.staging-directory", f"{tmp_path}/staging")
+    return made
 
 
 @pytest.mark.parametrize(("file", "case"), [(file, case) for file, cases in SAMPLE.items() for case in cases])
@@ -152,7 +157,7 @@ def test_spark_means_the_same_by_the_words_it_is_given(spark: SparkSession) -> N
     ).coalesce(1)
     said = [(rex, text) for rex in expressions() if (text := text_of(rex, names)) is not None]
     assert len(said) > 150
-    table = frame.selectExpr(*(f"{text} AS x{index}" for index, (_, text) in enumerate(said))).toArrow()
+    table = arrow_table_of(frame.selectExpr(*(f"{text} AS x{index}" for index, (_, text) in enumerate(said))))
     for index, (rex, text) in enumerate(said):
         wanted = to_carry(pa.record_batch([compiled(rex)(batch, Moment())], names=["x"]), ["x"]).column(0)
         found = table.column(index).combine_chunks()
@@ -205,6 +210,21 @@ def test_files_are_read_by_spark_and_a_sink_gets_every_row_once(t_env: TableEnvi
         assert [tuple(row) for row in rows] == [(sum(range(10, 1000)), 990)]
 
 
+def test_an_insert_keeps_the_constraints_of_its_table(t_env: TableEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"a":1,"b":"abcdef","c":"x","r":{"x":null}}\n{"a":2,"b":"ab","c":"y"}\n')
+    for name, path in (("src", tmp_path / "in.json"), ("snk", tmp_path / "out")):
+        t_env.execute_sql(
+            f"CREATE TABLE {name} (a INT, b VARCHAR(4), c CHAR(4), r ROW<x INT NOT NULL>) WITH ('format' = 'json', "
+            f"'connector' = 'filesystem', 'path' = '{path}')"
+        )
+    t_env.get_config().set("table.exec.sink.type-length-enforcer", "TRIM_PAD")
+    assert "Runs on Spark SQL" in t_env.explain_sql("INSERT INTO snk SELECT * FROM src ORDER BY a")
+    t_env.execute_sql("INSERT INTO snk SELECT * FROM src ORDER BY a").wait()
+    lines = [line for path in (tmp_path / "out").glob("part-*") for line in path.read_text().splitlines()]
+    first, second = {"a": 1, "b": "abcd", "c": "x   ", "r": {"x": None}}, {"a": 2, "b": "ab", "c": "y   ", "r": None}
+    assert [json.loads(line) for line in lines] == [first, second]
+
+
 def test_an_insert_keeps_the_order_of_its_query(t_env: TableEnvironment, tmp_path: Path) -> None:
     table(t_env, "t", files(tmp_path / "in"))
     table(t_env, "o", str(tmp_path / "out"), "csv")
@@ -214,6 +234,7 @@ def test_an_insert_keeps_the_order_of_its_query(t_env: TableEnvironment, tmp_pat
 
 
 def test_a_dataframe_of_a_query(t_env: TableEnvironment, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "true")  # Spark's default, but for Spark 3.5
     found = t_env.sql_query("SELECT x, UPPER(y) AS `b c` FROM (VALUES (1, 'a'), (2, 'b')) AS v(x, y)").to_spark()
     assert found.dtypes == [("x", "int"), ("b c", "string")]
     assert sorted(map(tuple, found.collect())) == [(1, "A"), (2, "B")]

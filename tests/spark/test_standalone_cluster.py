@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psutil
@@ -56,3 +57,31 @@ def lose(machine: Daemon, victim: Victim) -> None:
     machine.kill()
     # One that was on its way may still become complete.
     victim.await_checkpoint(victim.checkpoint() + 1)
+
+
+def test_a_driver_gets_the_cores_of_one_that_died_without_a_word(cluster: Standalone, tmp_path: Path) -> None:
+    """The master cannot know that the first driver is gone: its JVM still holds its connections, but is stopped."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    first = Victim(folder, cluster.url, options=cluster.environment)
+    second = Victim(folder, cluster.url, options={**cluster.environment, "TAKEOVER": "true"}, log_name="second")
+    first.start()
+    assert first.process is not None
+    stopped: list[psutil.Process] = []
+    try:
+        first.await_checkpoint(0)
+        stopped = [one for one in first.processes() if one.name() == "java"]
+        for jvm in stopped:
+            jvm.suspend()
+        first.process.kill()
+        first.process.wait()
+        killed_at = int(1000 * time.time())
+        second.start()
+        second.await_checkpoint(0, ordered_after=killed_at)
+        second.finish()
+    finally:
+        for jvm in stopped:
+            jvm.kill()
+        if second.process is not None and second.process.poll() is None:
+            second.kill_driver()
+    second.check(KEYS)

@@ -245,7 +245,12 @@ def test_classes_of_the_main_script_travel(tmp_path: Path) -> None:
     script.write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PENSTOCK_MASTER": "local[2]"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PENSTOCK_MASTER": "local[2]",
+            "PYTHONWARNINGS": "ignore:PySpark does not yet fully support pandas:FutureWarning",
+        },
         capture_output=True,
         text=True,
         timeout=600,

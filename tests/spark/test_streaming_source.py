@@ -1,8 +1,11 @@
 """A streaming DataFrame as a source: every row once, whatever fails on the way."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,7 @@ from penstock.spark import session
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
+ROOT = Path(__file__).parents[2]
 SCHEMA = "number INT, name STRING, at TIMESTAMP, parts ARRAY<INT>"
 
 
@@ -95,6 +99,30 @@ def test_rows_arrive_once_through_a_restart_and_what_was_read_is_deleted(spark, 
 
 def test_an_error_of_the_query_is_the_errors_of_the_source(spark, tmp_path):
     put(tmp_path, "0.json", range(3))
-    bad = frame(spark, tmp_path).selectExpr("raise_error('no such thing') AS x")
+    bad = frame(spark, tmp_path).selectExpr("CAST(raise_error('no such thing') AS STRING) AS x")
     with pytest.raises(ConnectorError, match=r"Spark Source .*no such thing"):
         list(environment().from_spark(bad, trigger={"availableNow": True}).execute_and_collect())
+
+
+CLOSED_EARLY = """
+from pyspark.sql import SparkSession
+from penstock.datastream import StreamExecutionEnvironment
+
+spark = SparkSession.builder.master("local[4]").config("spark.ui.enabled", "false").getOrCreate()
+frame = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+results = env.from_spark(frame).map(lambda row: row.value).execute_and_collect()
+print(next(results))
+results.close()
+"""
+
+
+def test_results_that_are_closed_early_end_spark_s_query_quietly(tmp_path):
+    program = tmp_path / "closed_early.py"
+    program.write_text(CLOSED_EARLY)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=500, cwd=ROOT
+    )
+    assert (done.returncode, done.stdout.strip().isdecimal()) == (0, True), done.stdout + done.stderr
+    assert "Exception" not in done.stderr
+    assert "ERROR" not in done.stderr

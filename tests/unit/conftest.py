@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.launch import known_options
 from penstock.testing import ManualClock, in_process
 
 
@@ -25,3 +26,9 @@ def run():
                 return list(results)
 
     return run
+
+
+@pytest.fixture
+def fresh_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets options be warned of that an earlier test has been warned of."""
+    monkeypatch.setattr(known_options, "_judged", set())

@@ -54,6 +54,21 @@ def test_metrics_of_ones_own():
     assert group.snapshot() == {"c": 0, "g": 2}
 
 
+def test_an_object_that_knows_its_value_is_a_gauge():
+    class Watermark:
+        current = -1
+
+        def get_value(self) -> int:
+            return self.current
+
+    group, watermark = MetricGroup(), Watermark()
+    group.gauge("watermark", watermark)
+    watermark.current = 5
+    assert group.snapshot() == {"watermark": 5}
+    with pytest.raises(TypeError, match=r"gauge 'g' needs a function or an object with get_value\(\), not 5"):
+        group.gauge("g", 5)
+
+
 def test_a_meter_forgets_what_lies_behind_its_span():
     now = [100.0]
     meter = Meter(10, clock=lambda: now[0])

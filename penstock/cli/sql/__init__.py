@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.connecting import Settings, configuration
 from penstock.cli.failures import CommandFailed, UsageFailed
+from penstock.libraries import named_missing
 
 
 def sql(
@@ -31,7 +32,8 @@ def sql(
     """Run SQL. Without -f and -e there is a prompt; statements end with a semicolon."""
     if file is not None and execute:
         raise UsageFailed("give either -f or -e")
-    from penstock.cli.sql.client import SqlClient
+    with named_missing("SQL", "table"):
+        from penstock.cli.sql.client import SqlClient
 
     if pyflink:
         from penstock import compat
@@ -62,6 +64,7 @@ def _text_of(path: Path) -> str:
 
 def sql_gateway(settings: Settings = None) -> None:
     """Serve Flink's SQL gateway REST interface: Flink's SQL client and JDBC driver can connect. Ctrl-C ends it."""
-    from penstock.gateway.serving import run
+    with named_missing("The SQL gateway", "server,table"):
+        from penstock.gateway.serving import run
 
     run({name: setting.value for name, setting in configuration(settings).items()})

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.failures import CommandFailed
+from penstock.cli.sql.options import MODE, ROWS, VERBOSE
 from penstock.cli.sql.script import statements
 from penstock.common.configuration import Configuration
+from penstock.common.types import Row
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.printing import show, show_all, text_of
+from penstock.table.printing import show, show_all, show_bounded, text_of
 from penstock.table.result_kind import ResultKind
 from penstock.table.stream_environment import StreamTableEnvironment
 from penstock.table.types import DataType
@@ -20,10 +22,7 @@ from penstock.table.types import DataType
 if TYPE_CHECKING:
     from penstock.table.table_result import TableResult
 
-MODE = "sql-client.execution.result-mode"
 MODES = ("tableau", "table", "changelog", "json")
-VERBOSE = "sql-client.verbose"
-ROWS = "sql-client.execution.max-table-result.rows"
 WAIT = "table.dml-sync"
 
 
@@ -89,17 +88,25 @@ class SqlClient:
             raise CommandFailed(f"{MODE} is one of {', '.join(MODES)}, not {mode}")
         with result.collect() as rows:
             if mode == "json":
-                _as_json(names, types, rows)
+                _as_json(names, types, rows, result.zone)
             elif mode == "table" and result._streaming and sys.stdout.isatty():
                 from penstock.cli.sql.screen import show_live
 
-                show_live(names, types, rows, int(self._option(ROWS, "1000")))
+                show_live(names, types, rows, int(self._option(ROWS, "1000")), result.zone)
             else:
-                query = result.get_job_client() is not None and not result.is_insert()
-                streaming = result._streaming and mode != "table"
-                count = show(names, types, rows, streaming) if query else show_all(names, types, rows)
+                count = self._print(result, rows, streaming=result._streaming and mode != "table")
                 if count and self._option(VERBOSE, "false") == "true":
                     _say(f"({time.monotonic() - began:.2f} s)")
+
+    @staticmethod
+    def _print(result: TableResult, rows: Iterable[Row], streaming: bool) -> int:
+        """Show rows in a frame, and return their number."""
+        names, types = result.get_resolved_schema().get_column_names(), result.get_resolved_schema().types()
+        if result.get_job_client() is None or result.is_insert():
+            return show_all(names, types, rows)
+        if not result._streaming:
+            return show_bounded(names, types, rows, widest=result.widest, zone=result.zone)
+        return show(names, types, rows, streaming, widest=result.widest, zone=result.zone)
 
     def _option(self, name: str, default: str) -> str:
         return self.environment.get_config().get(name, default)
@@ -123,15 +130,15 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _as_json(names: list[str], types: list[DataType], rows: Iterable[Any]) -> None:
+def _as_json(names: list[str], types: list[DataType], rows: Iterable[Any], zone: str) -> None:
     """A line for each change: its kind, and the row."""
     for row in rows:
-        values = {name: _plain(value, kind) for name, value, kind in zip(names, row, types, strict=True)}
+        values = {name: _plain(value, kind, zone) for name, value, kind in zip(names, row, types, strict=True)}
         _say(json.dumps({"op": str(row.get_row_kind()), **values}, ensure_ascii=False))
 
 
-def _plain(value: Any, kind: DataType) -> Any:
-    return value if isinstance(value, (int, float, str, bool, type(None))) else text_of(value, kind)
+def _plain(value: Any, kind: DataType, zone: str) -> Any:
+    return value if isinstance(value, (int, float, str, bool, type(None))) else text_of(value, kind, zone)
 
 
 def _shortened(statement: str) -> str:

@@ -40,7 +40,9 @@ class Materialised:
         return sum(self._rows.values())
 
 
-def show_live(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], limit: int) -> None:
+def show_live(
+    names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], limit: int, zone: str = "UTC"
+) -> None:
     """Show the table until its stream ends or Ctrl-C is pressed; what is left stays on the screen."""
     from rich.console import Console
     from rich.live import Live
@@ -49,7 +51,7 @@ def show_live(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Ro
     with Live(console=console, auto_refresh=False, refresh_per_second=8) as live:
         try:
             for row in rows:
-                values = tuple(text_of(value, kind) for value, kind in zip(row, types, strict=True))
+                values = tuple(text_of(value, kind, zone) for value, kind in zip(row, types, strict=True))
                 held.apply(values, row.get_row_kind() in ADDED)
                 live.update(_drawn(names, held, console.height - 6))
             live.update(_drawn(names, held, console.height - 6), refresh=True)

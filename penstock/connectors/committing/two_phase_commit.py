@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.serializer import DeclaredTypeSerializer, TypeSerializer
 from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.persisted import persisted
 from penstock.vocabulary.functions.contexts import RuntimeContext
@@ -44,6 +45,19 @@ class TwoPhaseCommitSinkFunction(Function):
     _transaction_timeout: int | None = None
     _ignores_failures_after_timeout = False
     _warning_ratio: float | None = None
+
+    def __init__(
+        self,
+        transaction_serializer: TypeSerializer[Any] | None = None,
+        context_serializer: TypeSerializer[Any] | None = None,
+    ) -> None:
+        """Take serialisers, as in Java, of which none is needed: transactions are pickled, and there is no context."""
+        for given in (transaction_serializer, context_serializer):
+            if given is not None and type(given) is not DeclaredTypeSerializer:
+                raise TypeError(
+                    f"{type(self).__name__}: transactions are pickled, so that no other serializer has an effect: "
+                    f"leave out {given!r}, or make it with create_serializer() of a type"
+                )
 
     @abstractmethod
     def begin_transaction(self) -> Any:

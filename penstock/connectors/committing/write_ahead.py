@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from penstock.common.serializer import DeclaredTypeSerializer
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.connectors.committing.prepared import MARKERS_KEPT
@@ -79,10 +80,18 @@ class GenericWriteAheadSink(Sink):
     """How often records are sent again at the end of a job, when there is no next checkpoint to wait for."""
 
     def __init__(
-        self, committer: CheckpointCommitter, type_info: TypeInformation | None = None, job_id: str | None = None
+        self,
+        committer: CheckpointCommitter,
+        type_info: TypeInformation | DeclaredTypeSerializer | None = None,
+        job_id: str | None = None,
     ) -> None:
-        """`job_id` is the name under which the committer remembers: by default, the id of the job."""
+        """`job_id` is the name under which the committer remembers: by default, the id of the job.
+
+        The type may also be given by its serialiser, as in Java.
+        """
         expected(CheckpointCommitter, committer)
+        if isinstance(type_info, DeclaredTypeSerializer):
+            type_info = type_info.type_info
         if type_info is not None and not isinstance(type_info, TypeInformation):
             raise TypeError(f"expected type information such as Types.INT(), not {type_info!r}")
         self.committer = committer

@@ -32,6 +32,17 @@ class Files(Storage):
         found = self._listed(self._found)
         return {self._name(path) if path != self.root else "": size for path, size in found.items()}
 
+    def is_folder(self) -> bool:
+        """Return whether there is a folder, also an empty one."""
+        return bool(self.fs.isdir(self.root))
+
+    def version(self, name: str) -> str | None:
+        """The time at which a file was modified, as a text that only serves comparison; None if the file is gone."""
+        try:
+            return str(self.fs.modified(self.path(name)))
+        except FileNotFoundError:
+            return None
+
     def _found(self) -> dict[str, int | None]:
         if self.fs.isfile(self.root):
             return {self.root: self.fs.size(self.root)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+import secrets
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +23,9 @@ from penstock.connectors.base import Committer, WriterContext
 from penstock.connectors.files.access import Files, naming
 from penstock.errors import ConnectorError, NotFound
 from penstock.persisted import persisted
+
+WRITER_DIGITS = 16
+"""Number of random digits at the start of the numbers of a writer's files. They make all names unique."""
 
 MARK = ".savepoint"
 """What the name of an empty file ends with that lies beside a hidden one: a savepoint needs it, do not delete it."""
@@ -167,12 +171,13 @@ class Names:
         self._subtask = context.runtime.get_index_of_this_subtask()
         self._subtasks = context.runtime.get_number_of_parallel_subtasks()
         self._prefix, self._suffix = prefix, suffix
-        self.writer = str(uuid.uuid4())
+        first = secrets.randbelow(9 * 10 ** (WRITER_DIGITS - 1)) + 10 ** (WRITER_DIGITS - 1)
+        self.writer = f"-{self._subtask}-{first}"
         self._numbers = count()
 
     def next(self) -> str:
-        """The name of another finished file."""
-        return f"{self._prefix}-{self.writer}-{next(self._numbers)}{self._suffix}"
+        """The name of another finished file: the subtask, and a number that begins with the writer's own digits."""
+        return f"{self._prefix}{self.writer}{next(self._numbers):03d}{self._suffix}"
 
     def hidden(self, name: str) -> str:
         """The name of a file that is going to have that name."""

@@ -42,10 +42,12 @@ class FileSplit:
     start: int
     end: int
     position: Any = None
+    version: str = ""
+    """When the file was modified, where a modified file is read again."""
 
     @property
     def split_id(self) -> str:
-        return f"{self.path}@{self.start}"
+        return f"{self.path}@{self.start}{self.version and '@'}{self.version}"
 
 
 class FileProcessingMode(Enum):
@@ -93,6 +95,8 @@ class FileSource(Source):
     paths: tuple[str, ...]
     discovery_interval: float | None = None
     """Seconds between two looks for new files; None to look only once."""
+    rereads: bool = False
+    """Whether a file that is modified while it is watched is read again, as a whole."""
     enumeration: FileEnumeratorProvider = FileEnumeratorProvider()
 
     @staticmethod
@@ -110,7 +114,7 @@ class FileSource(Source):
 
     def create_enumerator(self) -> SplitEnumerator:
         split_bytes = self.enumeration.split_bytes if self.format.splittable else None
-        return FileEnumerator(self.paths, split_bytes, self.discovery_interval)
+        return FileEnumerator(self.paths, split_bytes, self.discovery_interval, self.rereads)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         return SplitsInTurn(lambda split: FileSplitReader(split, self.format, context))
@@ -146,6 +150,10 @@ class FileSourceBuilder:
             )
         return self._with(discovery_interval=millis / 1000)
 
+    def reread_modified_files(self) -> FileSourceBuilder:
+        """Read a file again, from its beginning, when it has been modified while it is monitored."""
+        return self._with(rereads=True)
+
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
         """Say whether files are read in pieces, and how large those are."""
         if not isinstance(file_enumerator, FileEnumeratorProvider):
@@ -167,13 +175,26 @@ class FileSourceBuilder:
 
 
 class FileEnumerator(SplitEnumerator):
-    """Finds files and cuts them into pieces. Of every file that it has seen it remembers a digest of the URL."""
+    """Finds files and cuts them into pieces.
+
+    It remembers a digest of every file that it has seen: of its URL, and where modified files are read again, of the
+    time of its modification.
+    """
 
     choose: Callable[[list[str]], list[str]] = staticmethod(lambda urls: urls)
     """Says which of the files that are there are read."""
 
-    def __init__(self, paths: Sequence[str], split_bytes: int | None, discovery_interval: float | None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        split_bytes: int | None,
+        discovery_interval: float | None,
+        rereads: bool = False,
+    ) -> None:
         self.discovery_interval = discovery_interval
+        self._rereads = rereads
+        self.takes_empty_folders = False
+        """Whether a folder without files has no records; otherwise it is an error."""
         self._places = [Files(path) for path in paths]
         self._split_bytes = split_bytes
         self._restored = False
@@ -190,30 +211,37 @@ class FileEnumerator(SplitEnumerator):
         return [split for place, found in looks for split in self._new_splits(place, found)]
 
     def _new_splits(self, place: Files, found: dict[str, int | None]) -> Iterator[FileSplit]:
-        if not found and self.discovery_interval is None:
+        if not found and self.discovery_interval is None and not (self.takes_empty_folders and place.is_folder()):
             raise NotFound(f"there is no file at {place.url()}")
-        sizes = {place.url(name): found[name] for name in sorted(found)}
-        for url in self.choose(list(sizes)):
-            size = sizes[url]
+        names = {place.url(name): name for name in sorted(found)}
+        for url in self.choose(list(names)):
+            size = found[names[url]]
             # A file that comes to be may be empty at first; it has no records yet, and is looked at again.
-            if size != 0 and self._is_new(url):
-                yield from self._pieces(url, size)
+            version = place.version(names[url]) if self._rereads and size != 0 else ""
+            if size != 0 and version is not None and self._is_new(url, version):
+                yield from self._pieces(url, size, version)
 
-    def _is_new(self, url: str) -> bool:
-        digest = hashlib.blake2b(url.encode(), digest_size=_DIGEST_BYTES).digest()
+    def _is_new(self, url: str, version: str) -> bool:
+        digest = _digest(url + version)
         if digest in self._seen:
+            return False
+        if self._rereads and (unversioned := _digest(url)) in self._seen:
+            # Older savepoints have no times: the file was read, as it is now for all that is known.
+            self._seen.remove(unversioned)
+            self._seen.add(digest)
+            self._log = bytearray(b"".join(self._seen))
             return False
         self._seen.add(digest)
         self._log += digest
         return True
 
-    def _pieces(self, url: str, size: int | None) -> Iterator[FileSplit]:
+    def _pieces(self, url: str, size: int | None, version: str) -> Iterator[FileSplit]:
         if size is None or url.endswith(tuple(COMPRESSIONS)):
-            yield FileSplit(url, 0, _TO_THE_END)
+            yield FileSplit(url, 0, _TO_THE_END, version=version)
             return
         step = self._split_bytes or size
         for start in range(0, size, step):
-            yield FileSplit(url, start, min(start + step, size))
+            yield FileSplit(url, start, min(start + step, size), version=version)
 
     def snapshot_state(self) -> bytes:
         return bytes(self._log)
@@ -221,6 +249,10 @@ class FileEnumerator(SplitEnumerator):
     def restore_state(self, state: bytes) -> None:
         self._restored = True
         self._remember(state or b"")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 class FileSplitReader(SplitReader):

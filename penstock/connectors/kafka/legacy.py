@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.connectors.base import (
     Boundedness,
     Committer,
@@ -23,7 +25,19 @@ from penstock.connectors.base import (
     WriterContext,
 )
 from penstock.connectors.kafka.builders import KafkaSinkBuilder, KafkaSourceBuilder
-from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from penstock.connectors.kafka.legacy_schemas import (
+    FlinkFixedPartitioner,
+    FlinkKafkaPartitioner,
+    KeyedDeserializationSchema,
+    KeyedRecords,
+    KeyedSerializationSchema,
+    KeyOf,
+    OpenPartitioner,
+    SpecificOffsets,
+    TopicOf,
+    ValueOf,
+)
+from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from penstock.connectors.kafka.source import KafkaSource
 
@@ -32,21 +46,53 @@ class FlinkKafkaConsumer(Source):
     """Reads topics, by default from where the group was; use KafkaSource in new programs."""
 
     def __init__(
-        self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]
+        self,
+        topics: str | list[str] | re.Pattern[str],
+        deserialization_schema: DeserializationSchema | KeyedDeserializationSchema,
+        properties: Mapping[str, str],
     ) -> None:
+        """Read one topic, several, or all whose names match a compiled regular expression."""
         warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
         builder = KafkaSourceBuilder().set_properties(properties)
-        builder.set_topics(*([topics] if isinstance(topics, str) else topics))
-        self._source = builder.set_value_only_deserializer(deserialization_schema).build()
+        if isinstance(topics, re.Pattern):
+            builder.set_topic_pattern(f"(?i){topics.pattern}" if topics.flags & re.IGNORECASE else topics.pattern)
+        else:
+            builder.set_topics(*([topics] if isinstance(topics, str) else topics))
+        if isinstance(deserialization_schema, KeyedDeserializationSchema):
+            builder.set_deserializer(KeyedRecords(deserialization_schema))
+        else:
+            builder.set_value_only_deserializer(deserialization_schema)
+        self._source = builder.build()
         self.set_start_from_group_offsets()
 
     def set_start_from_group_offsets(self) -> FlinkKafkaConsumer:
         """Start where the group was; without that, where `auto.offset.reset` says, which is latest unless set."""
+        return self._start(self._group_offsets())
+
+    def _group_offsets(self) -> KafkaOffsetsInitializer:
         reset = _reset(self._source.properties.get("auto.offset.reset", "latest"))
         if self._source.group is not None:
-            return self._start(KafkaOffsetsInitializer.committed_offsets(reset))
+            return KafkaOffsetsInitializer.committed_offsets(reset)
         earliest = reset is KafkaOffsetResetStrategy.EARLIEST
-        return self._start(KafkaOffsetsInitializer.earliest() if earliest else KafkaOffsetsInitializer.latest())
+        return KafkaOffsetsInitializer.earliest() if earliest else KafkaOffsetsInitializer.latest()
+
+    def set_start_from_specific_offsets(
+        self, specific_startup_offsets: Mapping[KafkaTopicPartition, int]
+    ) -> FlinkKafkaConsumer:
+        """Start at these offsets, and in other partitions where the group was."""
+        checked = KafkaOffsetsInitializer.offsets(specific_startup_offsets)
+        otherwise = self._group_offsets()
+        return self._start(SpecificOffsets(checked.given, otherwise, otherwise.reset))  # type: ignore[attr-defined]
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> FlinkKafkaConsumer:
+        """Give each partition an event time: with a WatermarkStrategy, or with an assigner of Flink 1.x."""
+        strategy = watermark_strategy
+        if hasattr(watermark_strategy, "to_strategy"):
+            strategy = watermark_strategy.to_strategy()
+        if not isinstance(strategy, WatermarkStrategy):
+            raise TypeError(f"expected a WatermarkStrategy or an assigner of watermarks, not {watermark_strategy!r}")
+        self.watermark_strategy = strategy
+        return self
 
     def set_start_from_earliest(self) -> FlinkKafkaConsumer:
         return self._start(KafkaOffsetsInitializer.earliest())
@@ -113,17 +159,37 @@ class FlinkKafkaProducer(Sink):
     def __init__(
         self,
         topic: str,
-        serialization_schema: SerializationSchema,
-        producer_config: Mapping[str, str],
-        kafka_producer_pool_size: int = 5,
+        serialization_schema: SerializationSchema | KeyedSerializationSchema | str,
+        producer_config: Mapping[str, str] | SerializationSchema | KeyedSerializationSchema,
+        kafka_producer_pool_size: int | FlinkKafkaPartitioner | Semantic | None = 5,
         semantic: Semantic = Semantic.AT_LEAST_ONCE,
     ) -> None:
-        """`kafka_producer_pool_size` means nothing here: a transaction is only open while it is committed."""
+        """Take (topic, schema, properties) or, as in Java, (brokers, topic, schema).
+
+        In the latter form each subtask writes to one partition. A partitioner or a semantic can be the fourth
+        argument. `kafka_producer_pool_size` means nothing here: a transaction is only open while it is committed.
+        """
         warnings.warn("FlinkKafkaProducer is deprecated; use KafkaSink", DeprecationWarning, stacklevel=2)
+        self._partitioner: FlinkKafkaPartitioner | None = None
+        if isinstance(serialization_schema, str):
+            brokers, topic, serialization_schema = topic, serialization_schema, producer_config  # type: ignore[assignment]
+            producer_config, self._partitioner = {"bootstrap.servers": brokers}, FlinkFixedPartitioner()
+        if not isinstance(producer_config, Mapping):
+            raise TypeError(f"a FlinkKafkaProducer needs (topic, schema, properties), not {producer_config!r} as third")
+        if isinstance(kafka_producer_pool_size, FlinkKafkaPartitioner):
+            self._partitioner = kafka_producer_pool_size
+        elif isinstance(kafka_producer_pool_size, Semantic):
+            semantic = kafka_producer_pool_size
         if not isinstance(semantic, Semantic):
             raise TypeError(f"the semantic must be a Semantic, but is {semantic!r}")
-        schema = KafkaRecordSerializationSchema.builder().set_topic(topic)
-        schema.set_value_serialization_schema(serialization_schema).set_timestamp(None)
+        schema = KafkaRecordSerializationSchema.builder()
+        if isinstance(serialization_schema, KeyedSerializationSchema):
+            schema.set_topic_selector(TopicOf(serialization_schema, topic))
+            schema.set_key_serialization_schema(KeyOf(serialization_schema))
+            schema.set_value_serialization_schema(ValueOf(serialization_schema))
+        else:
+            schema.set_topic(topic).set_value_serialization_schema(serialization_schema)  # type: ignore[arg-type]
+        schema.set_timestamp(None)
         builder = KafkaSinkBuilder().set_record_serializer(schema.build())
         for name, value in producer_config.items():
             builder.set_property(name, value)
@@ -154,7 +220,13 @@ class FlinkKafkaProducer(Sink):
 
     # --- a Sink ---
     def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
-        return self._sink.create_writer(context, restored)
+        sink = self._sink
+        if self._partitioner is not None:
+            subtask, runtime = context.runtime.get_index_of_this_subtask(), context.runtime
+            self._partitioner.open(subtask, runtime.get_number_of_parallel_subtasks())
+            serializer = replace(sink.serializer, partitioner=OpenPartitioner(self._partitioner))
+            sink = replace(sink, serializer=serializer)
+        return sink.create_writer(context, restored)
 
     def create_committer(self) -> Committer | None:
         return self._sink.create_committer()

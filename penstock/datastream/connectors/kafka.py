@@ -13,13 +13,21 @@ from penstock.connectors.kafka.builders import (
     KafkaSourceBuilder,
 )
 from penstock.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
+from penstock.connectors.kafka.legacy_schemas import (
+    FlinkFixedPartitioner,
+    FlinkKafkaPartitioner,
+    KeyedDeserializationSchema,
+    KeyedSerializationSchema,
+)
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
 from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema, KafkaSource
 
 __all__ = [
     "DeliveryGuarantee",
+    "FlinkFixedPartitioner",
     "FlinkKafkaConsumer",
+    "FlinkKafkaPartitioner",
     "FlinkKafkaProducer",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
@@ -33,5 +41,7 @@ __all__ = [
     "KafkaSourceBuilder",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "KeyedDeserializationSchema",
+    "KeyedSerializationSchema",
     "Semantic",
 ]

@@ -66,7 +66,9 @@ def kind_of(failure: FailureView) -> str:
 
 
 def stack_trace_of(failure: FailureView) -> str:
-    text = "\n".join(part for part in (failure.message, failure.traceback) if part)
+    """Return message and traceback. Messages of some errors hold the traceback already, which is then told once."""
+    is_told = failure.traceback.strip() in failure.message
+    text = failure.message if is_told else "\n".join(part for part in (failure.message, failure.traceback) if part)
     return concealed(f"{failure.kind or 'Exception'}: {text}")
 
 

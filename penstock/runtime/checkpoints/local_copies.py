@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +16,9 @@ from penstock.state.snapshot_file import FileRef, SnapshotFile, checksum
 class LocalCopies:
     """The copies of one slot. They only save time: files that are missing or damaged here are read from the storage."""
 
-    def __init__(self, job_id: str, slot: int) -> None:
-        self._folder = Path(tempfile.gettempdir(), f"penstock-copies-{job_id}")
+    def __init__(self, job_id: str, slot: int, folders: Sequence[str] = ()) -> None:
+        base = folders[slot % len(folders)] if folders else tempfile.gettempdir()
+        self._folder = Path(base, f"penstock-copies-{job_id}")
         self._prefix = f"slot-{slot}-"
 
     def _path(self, url: str) -> Path:
@@ -26,7 +27,7 @@ class LocalCopies:
     def copying(self, url: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The same pieces, copied on their way to the storage. A full local disk is no reason to fail."""
         try:
-            self._folder.mkdir(exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
             copy = self._path(url).open("wb")
         except OSError:
             yield from pieces

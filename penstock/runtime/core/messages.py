@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.graph.plan import Plan
 from penstock.logs.settings import LogSettings
+from penstock.main_classes import Addresses
 from penstock.metrics.metric import Described
 from penstock.runtime.checkpoints.owner_token import Token
 from penstock.runtime.core.failures import Failure
@@ -39,6 +40,8 @@ class Deployment:
     plan: Plan
     operators: dict[int, bytes]
     partitionings: dict[int, bytes]
+    main_classes: Addresses = field(default_factory=dict)
+    """The classes of the program's main script that the operators need."""
     attempt: int = 0
     now: int = 0
     watermark_interval: int = 200
@@ -83,6 +86,8 @@ class CheckpointSettings:
     """Bytes; for a storage that is the driver's memory, more than this is an error."""
     asynchronous: bool = True
     local_copies: bool = False
+    local_folders: tuple[str, ...] = ()
+    """Folders for local copies, of which a slot uses one; without any, the system's temporary directory."""
     """Whether slots keep a copy on local disk, to recover from without the storage."""
 
 
@@ -191,3 +196,5 @@ class Report:
     failure: Failure | None = None
     lost: str = ""
     """Why this process cannot continue: it does not hold the slot's live state."""
+    unreachable: int | None = None
+    """The slot whose host acknowledges nothing, if that is why."""

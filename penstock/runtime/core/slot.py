@@ -19,7 +19,7 @@ from typing import Any
 from penstock.errors import JobDisplaced, PenstockError, StorageError
 from penstock.graph.partitioning import ByKey
 from penstock.graph.plan import Edge, Node
-from penstock.pickling import adopt_main_classes
+from penstock.main_classes import adopt_classes
 from penstock.runtime.batch.batch_operator import batched
 from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
 from penstock.runtime.checkpoints.local_copies import LocalCopies
@@ -103,8 +103,9 @@ class Slot:
         """Called while an epoch runs, between two steps: a chunk that was read, a frame that came. No function runs
         then, and clients may be answered (`look_within`)."""
         self._looks = 0
-        keeps_copies = deployment.checkpoints is not None and deployment.checkpoints.local_copies
-        self._copies = LocalCopies(deployment.job_id, index) if keeps_copies else None
+        own = deployment.checkpoints
+        keeps_copies = own is not None and own.local_copies
+        self._copies = LocalCopies(deployment.job_id, index, own.local_folders) if own and keeps_copies else None
         self._restore = SlotRestore(deployment.restore, self._copies) if deployment.restore is not None else None
         self.checkpoints = SlotCheckpoints(index, deployment, self._copies, self.bell)
 
@@ -113,7 +114,7 @@ class Slot:
         """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
         self._check_owner()
         loaded = {node.id: self._loaded(node) for node in self._nodes}
-        adopt_main_classes()
+        adopt_classes(self.deployment.main_classes)
         for node in reversed(self._nodes):
             self._open(node, loaded[node.id])
         if self._restore is not None:

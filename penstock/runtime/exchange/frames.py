@@ -1,7 +1,7 @@
 """Frames: consecutive elements of a channel travel between slots as one pickled list. Columns are in Arrow's format.
 
 Plain pickle is used for values of importable classes. Classes that a program defined in its main script are made
-importable in the slots (see `pickling.adopt_main_classes`); for values of classes defined inside functions a frame
+importable in the slots (see `main_classes.adopt_classes`); for values of classes defined inside functions a frame
 falls back to cloudpickle.
 """
 

@@ -14,6 +14,7 @@ from penstock.common.composite_types import RowTypeInfo
 from penstock.common.typeinfo import TypeInformation
 from penstock.errors import SchemaMismatch, TypeMismatch
 from penstock.formats.libraries import pandas, pyarrow
+from penstock.formats.pandas_frames import data_frame_of
 from penstock.runtime.core.columns import Columns, RecordBatch
 from penstock.runtime.core.elements import Chunk
 from penstock.runtime.core.failures import USER_ERRORS
@@ -47,7 +48,7 @@ class BatchForm:
     def given(self, columns: Columns) -> Any:
         """The batch in the form in which the function gets it."""
         batch = columns.batch if self.event_time is None else _with_column(columns, self.event_time)
-        return batch.to_pandas() if self.as_pandas else batch
+        return data_frame_of(batch) if self.as_pandas else batch
 
 
 def _with_column(columns: Columns, name: str) -> RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from typing import Any
 
@@ -101,22 +101,39 @@ class FlatMapOperator(PerRecordOperator):
 
 
 class SplitOperator(FunctionOperator):
-    """Sends each record to the outputs that an OutputSelector names."""
+    """Sends each record to the selections that read one of the outputs an OutputSelector names."""
 
     method = "select"
 
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self.selections: dict[str, frozenset[str]] = {}
+        """Names of outputs by the tag of the side output that reads them."""
+
+    def add_selection(self, names: Iterable[str]) -> str:
+        """Return the tag of the side output for records of any of these outputs."""
+        selection = frozenset(names)
+        tag = ", ".join(sorted(selection))
+        while self.selections.setdefault(tag, selection) != selection:
+            tag += "'"
+        return tag
+
     def records(self, values: Values, timestamps: Timestamps) -> None:
         select, feed = self.call(), iter(values)
-        sides: dict[str, tuple[Values, list[int | None]]] = {}
+        outputs: list[frozenset[str]] = []
         try:
-            for position, value in enumerate(feed):
-                for name in select(value):
-                    chosen = sides.setdefault(name, ([], []))
-                    chosen[0].append(value)
-                    chosen[1].append(None if timestamps is None else timestamps[position])
+            outputs.extend(_output_names(select(value)) for value in feed)
         except USER_ERRORS as error:
             raise self.failed(error, values, feed) from error
-        for name, (chosen_values, stamps) in sides.items():
-            if name in self.context.side_outputs:
-                self.context.side_outputs[name].chunk(Chunk(chosen_values, None if timestamps is None else stamps))
+        for tag, receiver in self.context.side_outputs.items():
+            names = self.selections.get(tag, frozenset())
+            chosen = [position for position, found in enumerate(outputs) if not names.isdisjoint(found)]
+            if chosen:
+                stamps = None if timestamps is None else [timestamps[position] for position in chosen]
+                receiver.chunk(Chunk([values[position] for position in chosen], stamps))
         self.emit(values, timestamps)
+
+
+def _output_names(answer: str | Iterable[str]) -> frozenset[str]:
+    """The names that an OutputSelector gave; a text is one name."""
+    return frozenset((answer,) if isinstance(answer, str) else answer)

@@ -15,6 +15,7 @@ from penstock.runtime.core.function_operator import FunctionOperator
 from penstock.runtime.core.operator import OperatorContext
 from penstock.state.key_groups import shortened
 from penstock.vocabulary.functions.element_functions import Function
+from penstock.vocabulary.functions.key_selectors import tuple_position
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
 _ABSENT = object()
@@ -97,6 +98,12 @@ class Field:
 
     position: int | str
 
+    def _position_in(self, record: Any) -> Any:
+        """The position in a plain tuple or list, whose fields may be named as in Scala ('_1') or Java ('f0')."""
+        if isinstance(self.position, str) and type(record) in (tuple, list):
+            return tuple_position(self.position)
+        return self.position
+
     def get(self, record: Any) -> Any:
         if isinstance(record, (tuple, list, Row, dict)):
             return self._item(record)
@@ -112,13 +119,13 @@ class Field:
         try:
             if isinstance(self.position, str) and hasattr(record, "_replace"):
                 return getattr(record, self.position)
-            return record[self.position]
+            return record[self._position_in(record)]
         except (IndexError, KeyError, TypeError, AttributeError, ValueError):
             raise RecordError(f"{shortened(record)} has no field {self.position!r}") from None
 
     def replaced(self, record: Any, value: Any) -> Any:
         """A copy of the record with this field changed."""
-        position = self.position
+        position = self._position_in(record)
         if isinstance(record, tuple):
             if hasattr(record, "_replace"):
                 name = position if isinstance(position, str) else record._fields[position]  # type: ignore[attr-defined]

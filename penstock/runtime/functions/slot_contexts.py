@@ -80,6 +80,9 @@ class SlotRuntimeContext(RuntimeContext):
     def get_aggregating_state(self, state_descriptor: StateDescriptor) -> Any:
         return self._state(state_descriptor)
 
+    def get_folding_state(self, state_descriptor: StateDescriptor) -> Any:
+        return self._state(state_descriptor)
+
     def _state(self, descriptor: StateDescriptor) -> Any:
         if self._keyed is None:
             raise KeyedStateRequired(f"keyed state '{descriptor.get_name()}' was asked for {self._without_keys}")

@@ -21,6 +21,7 @@ from penstock.savepoints.contents import (
     states_of,
     whole_value,
 )
+from penstock.spark.state_processor.sessions import session_of
 from penstock.spark.state_processor.tasks import Outfit, collected
 from penstock.state.schema import Schema, schema_text
 from penstock.state.snapshot_file import Kind, Name, SlotSnapshot
@@ -269,7 +270,10 @@ def _session() -> Any:
     """The running session, else a new one where PENSTOCK_MASTER says."""
     from penstock.spark.session import active_session, session
 
-    return active_session() or session(os.environ.get(_MASTER_VARIABLE) or "local[*]", "Penstock state processor", {})
+    active = active_session()
+    if active is not None:
+        return active
+    return session(os.environ.get(_MASTER_VARIABLE) or "local[*]", "Penstock state processor", {})
 
 
 def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
@@ -278,15 +282,13 @@ def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
 
     from penstock.spark.state_processor.columns import column
 
-    outfit = Outfit.of_this_process()
-    shares = spark.sparkContext.parallelize(slots, max(len(slots), 1))
-    cells = reduce(_all_merged, collected(shares, outfit, partial(_learned, view)), _declared(view))
+    outfit, seen = Outfit.of_this_process(), session_of(spark)
+    cells = reduce(_all_merged, collected(seen, slots, outfit, partial(_learned, view)), _declared(view))
     columns = [column(name, cell) for name, cell in zip(view.columns, cells, strict=True)]
     for field_, cell in zip(columns, cells, strict=True):
         if cell.shows_repr():
             log.warning("%s: no Spark type fits all of column '%s', which shows reprs as text", what, field_.name)
-    rows = shares.flatMap(partial(_plain_rows, outfit, view, cells))
-    return spark.createDataFrame(rows, StructType(columns), verifySchema=False)
+    return seen.frame(slots, partial(_plain_rows, outfit, view, cells), StructType(columns))
 
 
 def _declared(view: View) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,9 @@ import cloudpickle
 
 from penstock import compat
 from penstock.errors import PenstockError
-from penstock.pickling import adopt_main_classes
+from penstock.main_classes import adopt_all_classes
+from penstock.pickling import dumps_by_value
+from penstock.spark.state_processor.sessions import Session
 
 
 @dataclass(frozen=True)
@@ -39,20 +41,20 @@ class Outfit:
             compat.install()
         for made in self.classes:
             cloudpickle.loads(made)
-        adopt_main_classes()
+        adopt_all_classes()
 
 
 def _pickled(value: type) -> bytes | None:
     """None for a class that cannot be sent; the state may well hold none of it."""
     try:
-        return cloudpickle.dumps(value)  # type: ignore[no-any-return]
+        return dumps_by_value(value)
     except Exception:
         return None
 
 
-def collected(shares: Any, outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
-    """What a function makes of every element of an RDD. An error of Penstock's own comes back as what it is."""
-    return without_errors(shares.map(partial(_attempted, outfit, function)).collect())
+def collected(session: Session, items: Sequence[Any], outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
+    """Apply a function to every item, in tasks. An error of Penstock's own comes back as what it is."""
+    return without_errors(session.map(items, partial(_attempted, outfit, function)))
 
 
 def without_errors(results: list[Any]) -> list[Any]:

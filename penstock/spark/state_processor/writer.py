@@ -31,6 +31,7 @@ from penstock.savepoints.contents import (
 )
 from penstock.savepoints.rows import KeyedRows, KeyOf, Part, fitted, from_spark
 from penstock.savepoints.transform import Function, Transform
+from penstock.spark.state_processor.sessions import session_of
 from penstock.spark.state_processor.tasks import Outfit, collected, without_errors
 from penstock.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, shortened, subtask_for_group
 from penstock.state.schema import Schema, schema_of
@@ -241,8 +242,7 @@ class SavepointWriter:
         if spark is None:
             written = list(map(write, tasks))
         else:
-            shares = spark.sparkContext.parallelize(tasks, len(tasks))
-            written = collected(shares, Outfit.of_this_process(), write)
+            written = collected(session_of(spark), tasks, Outfit.of_this_process(), write)
         slots = [SlotSnapshot([*series[i], file], self._schemas(i)) for i, file in enumerate(written)]
         metadata = self._metadata(slots)
         _delete_all(storage, metadata.files())  # what tasks wrote that were tried again
@@ -348,10 +348,10 @@ def _delete_all(storage: Storage, needed: set[str]) -> None:
 def _write_frame(name: Name, added: _Frame, shape: Shape, folder: str) -> list[tuple[int, FileRef]]:
     """Bring the rows to the slots that own their keys, and let each write a file."""
     outfit, rows = Outfit.of_this_process(), added.rows
-    pairs = added.frame.rdd.mapPartitions(partial(_addressed, outfit, rows, shape))
-    owned = pairs.partitionBy(shape.parallelism, _itself)
-    written = owned.mapPartitionsWithIndex(partial(_write_parts, outfit, rows, name, folder))
-    return without_errors(written.collect())
+    address = partial(_addressed, outfit, rows, shape)
+    write = partial(_write_parts, outfit, rows, name, folder)
+    session = session_of(added.frame.sparkSession)
+    return without_errors(session.regroup(added.frame, address, write, shape.parallelism))
 
 
 def _addressed(
@@ -364,10 +364,6 @@ def _addressed(
             yield _slot_of(part, rows.layout, shape), part
     except PenstockError as error:
         yield 0, error
-
-
-def _itself(slot: int) -> int:
-    return slot
 
 
 def _write_parts(

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 from penstock.errors import ValidationException
 from penstock.table.connectors.contract import Connector, Declared, Options
+from penstock.table.connectors.legacy_options import current_options
 from penstock.table.plan.nodes import Columns
 
 __all__ = ["Connector", "Declared", "Options", "connector", "declared", "source_changes"]
@@ -39,7 +40,7 @@ def names() -> list[str]:
 
 def connector(table: str, options: Mapping[str, str]) -> Connector:
     """The connector of a table."""
-    name = options.get("connector")
+    name = current_options(table, options).get("connector")
     if not name:
         raise ValidationException(f"table {table} has no option 'connector'; there are: {', '.join(names())}")
     place = _BUILT_IN.get(name) or _others().get(name)
@@ -76,4 +77,6 @@ def declared(
     """A table for its connector."""
     places = {column.name: index for index, column in enumerate(columns)}
     key = tuple(places[part] for part in primary_key if part in places)
-    return Declared(name, Options(name, dict(options)), columns, metadata, key, partition_keys, batch)
+    return Declared(
+        name, Options(name, dict(current_options(name, options))), columns, metadata, key, partition_keys, batch
+    )

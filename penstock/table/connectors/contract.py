@@ -131,6 +131,8 @@ class Connector:
     """Whether it understands INSERT OVERWRITE, in BATCH mode."""
     writes_metadata = False
     """Whether metadata columns that are not VIRTUAL can be written."""
+    sends_watermarks = False
+    """Whether the stream of its source has watermarks, for tables that declare SOURCE_WATERMARK()."""
 
     def changes(self, options: Mapping[str, str]) -> tuple[bool, bool]:
         """Whether a source brings more than inserts, and whether these are upserts without UPDATE_BEFORE."""
@@ -142,6 +144,10 @@ class Connector:
 
     def takes_changes(self, table: Declared) -> bool:
         """Whether a sink understands more than inserts."""
+        return False
+
+    def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
+        """Whether a sink holds the last row of each primary key. It then gets +I, +U and -D, and no -U."""
         return False
 
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:

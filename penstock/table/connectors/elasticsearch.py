@@ -26,6 +26,9 @@ class Elasticsearch(Connector):
     def takes_changes(self, table: Declared) -> bool:
         return bool(table.key)
 
+    def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
+        return bool(table.key) and changelog
+
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         options = table.options
         builder = Elasticsearch7SinkBuilder().set_hosts(options.required("hosts").split(";"))

@@ -80,6 +80,7 @@ class TableFiles(FileSource):
         made = super().create_enumerator()
         assert isinstance(made, FileEnumerator)
         made.choose = self.chosen.of
+        made.takes_empty_folders = True
         return made
 
     def create_reader(self, context: ReaderContext) -> SourceReader:

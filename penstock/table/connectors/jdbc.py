@@ -50,6 +50,9 @@ class Jdbc(Connector):
     def takes_changes(self, table: Declared) -> bool:
         return bool(table.key)
 
+    def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
+        return bool(table.key)
+
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         options = table.options
         connection, name = _connection(options), options.required("table-name")

@@ -146,8 +146,12 @@ class UpsertKafka(Kafka):
         self._check(table)
         return super().source(env, table)
 
+    def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
+        return bool(table.key)
+
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         self._check(table)
+        # A savepoint finds the sink behind a filter.
         super().sink(stream.filter(_is_kept) if changelog else stream, table, changelog)
 
     @staticmethod

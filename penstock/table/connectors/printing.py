@@ -90,6 +90,9 @@ class Blackhole(Connector):
     def takes_changes(self, table: Declared) -> bool:
         return True
 
+    def is_upsert_sink(self, table: Declared, changelog: bool) -> bool:
+        return bool(table.key) and changelog
+
     def sink(self, stream: DataStream, table: Declared, changelog: bool) -> None:
         table.options.text("property-version")
         table.options.refuse_unknown()

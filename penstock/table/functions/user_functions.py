@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import TableException
+from penstock.formats.pandas_frames import series_of
 from penstock.table.arrow import array_of, arrow_type, values_of
 from penstock.table.functions.moment import Moment
 from penstock.table.plan.rex import Call, Rex, walk
+from penstock.table.types import DataType, RowType
+from penstock.table.udf import AsyncOptions
 
 Column = Callable[[pa.RecordBatch, Moment], pa.Array]
 
@@ -37,17 +41,56 @@ def _results(call: Call, values: Sequence[Sequence[Any]]) -> list[Any]:
     if not call.udf.asynchronous:
         return [_called(call, function, one) for one in values]
 
-    async def together() -> list[Any]:
-        return await asyncio.gather(*(_awaited(call, function, one) for one in values))
-
-    return asyncio.run(together())
+    return _loop().run_until_complete(_all_awaited(call, function, values))
 
 
-async def _awaited(call: Call, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+class _Thread(threading.local):
+    """The event loop of a thread. It stays, as a client that a function opened belongs to it."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+_thread = _Thread()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    if _thread.loop is None or _thread.loop.is_closed():
+        _thread.loop = asyncio.new_event_loop()
+    return _thread.loop
+
+
+async def _all_awaited(call: Call, function: Callable[..., Any], values: Sequence[Sequence[Any]]) -> list[Any]:
+    """The results in the order of the rows. The first failure ends all calls."""
+    room = asyncio.Semaphore(call.udf.async_options.capacity)
+    waiting = [asyncio.ensure_future(_awaited(call, function, one, room)) for one in values]
     try:
-        return await function(*values)
-    except Exception as error:
-        raise _failed(call, values, error) from error
+        return await asyncio.gather(*waiting)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _awaited(call: Call, function: Callable[..., Any], values: Sequence[Any], room: asyncio.Semaphore) -> Any:
+    options = call.udf.async_options
+    async with room:
+        try:
+            return await asyncio.wait_for(_repeated(call, function, values, options), options.timeout or None)
+        except TimeoutError as error:
+            late = TimeoutError(f"no result within {options.timeout} s, 'table.exec.async-scalar.timeout'")
+            raise _failed(call, values, late) from error
+
+
+async def _repeated(call: Call, function: Callable[..., Any], values: Sequence[Any], options: AsyncOptions) -> Any:
+    failures = 0
+    while True:
+        try:
+            return await function(*values)
+        except Exception as error:
+            failures += 1
+            if failures > options.repetitions:
+                raise _failed(call, values, error) from error
+        await asyncio.sleep(options.delay)
 
 
 def _called(call: Call, function: Callable[..., Any], values: Sequence[Any]) -> Any:
@@ -93,12 +136,39 @@ def _column(call: Call, values: list[Any]) -> pa.Array:
 def _vectorised(call: Call, function: Callable[..., Any], columns: list[pa.Array], rows: int) -> pa.Array:
     name, aim = call.udf.name, arrow_type(call.type)
     if call.udf.vectorised == "pandas":
-        columns = [column.to_pandas() for column in columns]
+        columns = [_pandas_of(column) for column in columns]
     try:
         result = function(*columns)
     except Exception as error:
         raise TableException(f"the function {name} failed: {type(error).__name__}: {error}") from error
-    array = result if isinstance(result, pa.Array) else pa.Array.from_pandas(result, type=aim)
+    array = result if isinstance(result, pa.Array) else _array_of_pandas(result, call.type)
     if len(array) != rows:
         raise TableException(f"the function {name} gave {len(array)} values for {rows} rows")
     return array if array.type == aim else array.cast(aim)
+
+
+def _pandas_of(column: pa.Array) -> Any:
+    """A column as a Series; one of rows as a DataFrame of their fields."""
+    if not pa.types.is_struct(column.type):
+        return series_of(column)
+    import pandas
+
+    fields = dict(zip((field.name for field in column.type), map(_pandas_of, column.flatten()), strict=True))
+    return pandas.DataFrame(fields)
+
+
+def _array_of_pandas(result: Any, declared: DataType) -> pa.Array:
+    """A Series, or for rows a DataFrame with their fields in order, as a column."""
+    import pandas
+
+    if isinstance(result, pandas.DataFrame) and isinstance(declared, RowType):
+        kinds = declared.field_types()
+        if len(kinds) != result.shape[1]:
+            raise TableException(
+                f"the DataFrame has {result.shape[1]} columns, and {declared.summary()} has {len(kinds)}"
+            )
+        parts = [_array_of_pandas(result.iloc[:, place], kind) for place, kind in enumerate(kinds)]
+        return pa.StructArray.from_arrays(parts, names=declared.names)
+    if isinstance(declared, RowType):
+        return array_of(list(result), declared)
+    return pa.Array.from_pandas(result, type=arrow_type(declared))

@@ -74,7 +74,7 @@ class Scan(Relation):
     metadata: tuple[tuple[int, str], ...] = ()
     """Columns that come from the connector and not from the record, with the key of the metadata."""
     every_version: bool = False
-    """Of upserts: whether each row of a key comes out, even if others of the same epoch replace it."""
+    """Of changes: whether each row of a key comes out, even if others of the same epoch replace it, and no -U."""
     pruning: Rex | None = None
     """A condition over the columns by which the table is partitioned: others need not be read, but may be."""
 
@@ -96,7 +96,7 @@ class StreamScan(Relation):
     primary_key: tuple[int, ...] = ()
     """The columns of the key that the schema declares."""
     every_version: bool = False
-    """Of upserts: whether each row of a key comes out, even if others of the same epoch replace it."""
+    """Of changes: whether each row of a key comes out, even if others of the same epoch replace it, and no -U."""
 
     def details(self) -> str:
         return f"stream=[{self.name}], fields=[{', '.join(self.names())}]"
@@ -322,6 +322,9 @@ class Join(Relation):
     """INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
     condition: Rex | None
     temporal: int | None = None
+    version_key: int | None = None
+    """The key, on the right side, of a temporal table function: a filter above the join may compare it with the left.
+    The optimiser moves that into the condition, and forgets the key."""
     null_aware: bool = False
     """For an ANTI join that stands for NOT IN: a NULL on either side keeps rows out."""
     ttl: tuple[int | None, int | None] = (None, None)
@@ -360,6 +363,8 @@ class Insert(Relation):
     table: Any = field(compare=False)
     overwrite: bool = False
     static_partition: tuple[tuple[str, Any], ...] = ()
+    conflict: str = ""
+    """Of ON CONFLICT DO …: NOTHING, ERROR or DEDUPLICATE."""
 
     def details(self) -> str:
         return ".".join(self.path)

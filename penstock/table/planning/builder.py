@@ -14,11 +14,13 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.core.operator import Operator
-from penstock.table.plan.nodes import Columns, Insert, Relation
+from penstock.table.plan.nodes import Columns, Insert, Relation, walk_plan
 from penstock.table.plan.rex import conjuncts
 from penstock.table.planning.calcs import is_repeatable
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.upsert_keys import upsert_keys
+from penstock.table.runtime.table_operator import KeyedTableOperator, TableOperator
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 Build = Callable[["Builder", Any], Physical]
@@ -117,6 +119,9 @@ class Builder:
         self, relation: Relation, name: str, operator: Operator, inputs: Sequence[Sequence[StreamRef]]
     ) -> DataStream:
         """A node that is not run unless something reads it. Its uid follows from the plan alone."""
+        if isinstance(operator, TableOperator | KeyedTableOperator):
+            operator.upsert_keys = _checked_keys(relation)
+            operator.forgets = bool(self.ttl) or any(map(_has_own_ttl, walk_plan(relation)))
         node = Transformation(name, operator, [tuple(refs) for refs in inputs])
         node.uid = self.uid(relation, name)
         node.description = relation.details() or None
@@ -129,6 +134,19 @@ class Builder:
         known = self.env._query_uids
         known[uid] = count = known.get(uid, 0) + 1
         return uid if count == 1 else f"{uid}-{count}"
+
+
+def _checked_keys(relation: Relation) -> tuple[tuple[int, ...], ...]:
+    """The keys by which changes take turns. Versions of a table follow each other without a deletion in between."""
+    if any(getattr(part, "every_version", False) for part in walk_plan(relation)):
+        return ()
+    return tuple(tuple(sorted(key)) for key in upsert_keys(relation))
+
+
+def _has_own_ttl(relation: Relation) -> bool:
+    """Whether a hint says how long its rows are kept."""
+    ttl = getattr(relation, "ttl", None)
+    return any(ttl) if isinstance(ttl, tuple) else bool(ttl)
 
 
 def shared_key(relation: Relation) -> Any:

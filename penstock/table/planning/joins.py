@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.table.arrow import arrow_schema
 from penstock.table.functions import resolve
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Join, Relation, SetOperation
@@ -11,6 +13,7 @@ from penstock.table.planning.join_conditions import JoinKeys, join_keys, time_bo
 from penstock.table.planning.lookups import lookup_join
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import union_all
+from penstock.table.planning.upsert_keys import upsert_keys
 from penstock.table.planning.versioned import version_time, with_every_version
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.append_join import AppendJoin
@@ -145,7 +148,13 @@ def join_spec(builder: Builder, relation: Join, keys: JoinKeys, inputs: tuple[Ph
         (arrow_schema(relation.left.columns), arrow_schema(relation.right.columns)),
         (inputs[0].changelog, inputs[1].changelog),
         builder.zone,
+        (_keep_updates(relation.left, keys.left), _keep_updates(relation.right, keys.right)),
     )
+
+
+def _keep_updates(side: Relation, keys: Sequence[int]) -> bool:
+    """Whether an update of a side never changes the columns that it is joined by."""
+    return any(key >= set(keys) for key in upsert_keys(side))
 
 
 def set_operation(builder: Builder, relation: SetOperation) -> Physical:

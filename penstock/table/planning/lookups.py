@@ -5,14 +5,17 @@ from __future__ import annotations
 from penstock.errors import TableException
 from penstock.table import connectors
 from penstock.table.arrow import arrow_schema
+from penstock.table.options import NON_DETERMINISTIC
 from penstock.table.plan.building import identity
-from penstock.table.plan.nodes import Join, Relation, Scan, Watermark
+from penstock.table.plan.nodes import PROCTIME, Join, Relation, Scan, Watermark
 from penstock.table.plan.rex import InputRef, conjunction
 from penstock.table.planning.builder import Builder, label_of
 from penstock.table.planning.join_conditions import JoinKeys
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.upsert_keys import smallest_key
 from penstock.table.runtime.lookup_join import LookedUp, LookupJoin
+from penstock.table.runtime.materialized_lookup import MaterializedLookupJoin
 
 
 def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
@@ -38,8 +41,19 @@ def lookup_join(builder: Builder, relation: Join, keys: JoinKeys) -> Physical:
         lookup, keys.left, relation.left.columns, right, conjunction(keys.rest), relation.kind == "LEFT", schema
     )
     operator.changelog, operator.zone = input.changelog, builder.zone
+    if input.changelog and builder.config.get(NON_DETERMINISTIC, "IGNORE").strip().upper() == "TRY_RESOLVE":
+        return _materialized(builder, relation, input, operator)
     stream = builder.then(input, relation, "Lookup Join", operator)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "LookupJoin"), (input,))
+
+
+def _materialized(builder: Builder, relation: Join, input: Physical, join: LookupJoin) -> Physical:
+    """A lookup join that takes back what it has sent, whatever the table says by then."""
+    left = relation.left
+    keys = smallest_key(left) or tuple(place for place, one in enumerate(left.columns) if one.time != PROCTIME)
+    operator = MaterializedLookupJoin(join, keys, builder.ttl)
+    stream = builder.keyed(input, keys, relation, "Materialized Lookup Join", operator)
+    return Physical(stream, relation.columns, True, label_of(relation, "LookupJoin"), (input,))
 
 
 def _looked_up(relation: Relation) -> tuple[Scan, LookedUp] | None:

@@ -31,8 +31,10 @@ from penstock.table.planning.ranks import ranked
 from penstock.table.planning.window_columns import END, START, windowed
 
 
-def optimised(relation: Relation, batch: bool) -> Relation:
-    """The plan that is run."""
+def optimised(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
+    """The plan that is run. `sort_limit` is the LIMIT of an ORDER BY without one, in BATCH mode; -1 for none."""
+    if batch and sort_limit >= 0:
+        relation = rewritten_plan(relation, lambda one: _limited(one, sort_limit))
     relation = rewritten_plan(relation, with_windows_below)
     for part in walk_plan(relation):
         if isinstance(part, WindowTable):
@@ -46,6 +48,11 @@ def optimised(relation: Relation, batch: bool) -> Relation:
             raise TableException(f"Window aggregate can only be defined over a time attribute column, not over {found}")
     smaller = pruned(with_filters_down(rewritten_plan(relation, _with_constants)))
     return rewritten_plan(smaller, lambda one: _changed(one, batch))
+
+
+def _limited(relation: Relation, limit: int) -> Relation:
+    unlimited = isinstance(relation, Sort) and relation.keys and relation.limit is None
+    return replace(relation, limit=limit) if isinstance(relation, Sort) and unlimited else relation
 
 
 def _with_constants(relation: Relation) -> Relation:

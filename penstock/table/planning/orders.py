@@ -9,6 +9,7 @@ from penstock.table.plan.rex import OverSpec
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.nodes import Deduplicate, TopN
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.upsert_keys import upsert_keys
 from penstock.table.planning.window_columns import END, START, windowed
 from penstock.table.runtime.deduplicate import KeepFirst, KeepLast
 from penstock.table.runtime.limit import Limit
@@ -27,7 +28,8 @@ def top_n(builder: Builder, relation: TopN) -> Physical:
     found = {roles[position] for position in relation.partition if position in roles}
     if windows is not None and {START, END} <= found and not input.changelog:
         return _window_top_n(builder, relation, input)
-    spec = TopNSpec(relation.order, relation.first, relation.last, relation.rank_column, input.changelog)
+    has_keys = any(key >= set(relation.partition) for key in upsert_keys(relation.input))
+    spec = TopNSpec(relation.order, relation.first, relation.last, relation.rank_column, input.changelog, has_keys)
     changelog = not builder.batch
     operator = TopNOperator(relation.partition, spec, arrow_schema(relation.columns, changelog), builder.ttl)
     stream = builder.keyed(input, relation.partition, relation, "Rank", operator)

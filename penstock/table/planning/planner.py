@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.table.options import SORT_LIMIT
 from penstock.table.plan.nodes import Insert, Relation
 from penstock.table.plan.nodes import explained as explained_relation
 from penstock.table.planning import aggregates, functions, joins, orders, scans, tables
+from penstock.table.planning.async_calls import AsyncCalls, async_options
 from penstock.table.planning.builder import Build, Builder, Options
 from penstock.table.planning.optimiser import optimised
 from penstock.table.planning.physical import Physical, explained
@@ -27,13 +29,16 @@ class Planner:
         self._builder = Builder(env, config, batch, builders())
         self._env = env
         self._batch = batch
+        self._async_calls = AsyncCalls(async_options(config))
         self._optimised: dict[int, tuple[Relation, Relation]] = {}
 
     def optimised(self, relation: Relation) -> Relation:
         """The plan that is run instead of a logical one."""
         known = self._optimised.get(id(relation))
         if known is None:
-            known = self._optimised[id(relation)] = (relation, optimised(relation, self._batch))
+            limit = int(self._builder.config.get(SORT_LIMIT, "-1"))
+            made = optimised(self._async_calls.bind_options(relation), self._batch, limit)
+            known = self._optimised[id(relation)] = (relation, made)
         return known[1]
 
     def stream(self, relation: Relation) -> Physical:

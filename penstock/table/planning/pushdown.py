@@ -17,7 +17,7 @@ from penstock.table.plan.nodes import (
     SetOperation,
     WindowTable,
 )
-from penstock.table.plan.rex import InputRef, Rex, conjunction, conjuncts, refs, rewritten, shifted
+from penstock.table.plan.rex import Call, InputRef, Rex, conjunction, conjuncts, refs, rewritten, shifted
 from penstock.table.planning.calcs import is_plain
 
 
@@ -111,7 +111,7 @@ def _into_join(join: Join, conditions: list[Rex]) -> Relation:
             left.append(condition)
         elif side == 1 and join.kind in {"INNER", "RIGHT"} and join.temporal is None:
             right.append(condition)
-        elif join.kind == "INNER" and join.temporal is None and is_plain(condition):
+        elif join.kind == "INNER" and is_plain(condition) and (join.temporal is None or _meets_key(condition, join)):
             own.append(condition)
         else:
             above.append(condition)
@@ -128,8 +128,19 @@ def _into_join(join: Join, conditions: list[Rex]) -> Relation:
         left=_pushed(join.left, left),
         right=_pushed(join.right, [shifted(one, -width) for one in right]),
         condition=conjunction(own),
+        version_key=None,
     )
     return _kept(below, above)
+
+
+def _meets_key(condition: Rex, join: Join) -> bool:
+    """Whether a condition makes the key of a temporal table function equal to a column of the left."""
+    if join.version_key is None or not isinstance(condition, Call) or condition.function != "=":
+        return False
+    width = len(join.left.columns)
+    key = width + join.version_key
+    columns = sorted(arg.index for arg in condition.args if isinstance(arg, InputRef))
+    return len(columns) == 2 and columns[0] < width and columns[1] == key
 
 
 def _side(condition: Rex, width: int) -> int | None:

@@ -6,7 +6,9 @@ from penstock.datastream.data_stream import DataStream
 from penstock.errors import TableException
 from penstock.graph.transformations import StreamRef, Transformation
 from penstock.runtime.sources.source_operator import SourceOperator
+from penstock.table import connectors
 from penstock.table.arrow import arrow_schema
+from penstock.table.options import CDC_DUPLICATES
 from penstock.table.plan.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark
 from penstock.table.plan.rex import Literal
 from penstock.table.planning.builder import Build, Builder, label_of
@@ -39,11 +41,28 @@ def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
             f"for table '{relation.name}' produces other changelog messages than just INSERT."
         )
     operator = FromValues(relation.columns, relation.metadata, relation.changelog)
+    key = normalised_key(builder, relation, relation.primary_key, relation.name)
+    operator.key, operator.versions = relation.primary_key, relation.every_version or key != relation.upsert_key
     source = Physical(relation.stream, relation.columns, False)
     stream = builder.then(source, relation, "Table From Stream", operator)
     label = label_of(relation, "DataStreamScan")
-    physical = Physical(stream, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    physical = Physical(stream, relation.columns, relation.changelog, label, (), key)
     return normalised(builder, relation, physical)
+
+
+def normalised_key(
+    builder: Builder, relation: Scan | StreamScan, key: tuple[int, ...], name: str
+) -> tuple[int, ...] | None:
+    """The key by which a source is normalised: of upserts, and where it may send a change several times."""
+    wanted = builder.config.get(CDC_DUPLICATES, "false").strip().lower() == "true"
+    if relation.upsert_key is not None or not relation.changelog or builder.batch or not wanted:
+        return relation.upsert_key
+    if not key:
+        raise TableException(
+            f"'{CDC_DUPLICATES}' is enabled, which requires that changelog sources define a PRIMARY KEY, and table "
+            f"'{name}' has none"
+        )
+    return key
 
 
 def normalised(builder: Builder, relation: Relation, input: Physical) -> Physical:
@@ -111,14 +130,16 @@ def watermark(builder: Builder, relation: Watermark) -> Physical:
 
 
 def _check_source_watermark(relation: Relation) -> None:
-    """Streams have watermarks of their own, connectors have not."""
+    """Refuse SOURCE_WATERMARK() for a connector without watermarks. Streams have watermarks of their own."""
     for below in relation.inputs():
         _check_source_watermark(below)
     if isinstance(relation, Scan):
+        path, options = ".".join(relation.path), relation.table.options
+        if connectors.connector(path, options).sends_watermarks:
+            return
         raise TableException(
-            f"table {'.'.join(relation.path)} declares SOURCE_WATERMARK(), and the connector "
-            f"'{relation.table.options.get('connector')}' sends no watermarks of its own: write an expression, such as "
-            "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+            f"table {path} declares SOURCE_WATERMARK(), and the connector '{options.get('connector')}' sends no "
+            "watermarks of its own: write an expression, such as WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
         )
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.errors import TableException, ValidationException
+from penstock.graph.transformations import Transformation
 from penstock.table import connectors
 from penstock.table.arrow import arrow_schema
-from penstock.table.options import NOT_NULL
 from penstock.table.plan.nodes import ROWTIME, Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
-from penstock.table.planning.scans import normalised
-from penstock.table.runtime.constraints import NotNull
+from penstock.table.planning.scans import normalised, normalised_key
+from penstock.table.planning.sink_keys import with_sink_key
+from penstock.table.runtime.constraints import LENGTHS, NESTED, NOT_NULL, ConstraintEnforcer, Rules
 from penstock.table.runtime.records import FromRecords
 from penstock.table.runtime.scans import ToRows
 
@@ -33,9 +35,11 @@ def scan(builder: Builder, relation: Scan) -> Physical:
     stream = connectors.connector(name, entry.options).source(builder.env, declared)
     source = Physical(stream, relation.columns, False)
     operator = FromRecords(relation.columns, (), relation.changelog)
+    key = normalised_key(builder, relation, declared.key, name)
+    operator.key, operator.versions = declared.key, relation.every_version or key != relation.upsert_key
     made = builder.then(source, relation, "Table Source", operator)
     label = label_of(relation, "TableSourceScan")
-    physical = Physical(made, relation.columns, relation.changelog, label, (), relation.upsert_key)
+    physical = Physical(made, relation.columns, relation.changelog, label, (), key)
     return normalised(builder, relation, physical)
 
 
@@ -60,13 +64,30 @@ def insert(builder: Builder, relation: Insert) -> Physical:
             f"Table sink '{name}' doesn't support consuming update and delete changes: its connector "
             f"'{connector.name}' takes inserts alone, and the query changes rows that it has given"
         )
-    input = _without_nulls(builder, relation, input)
-    stream = input.stream
+    input = with_sink_key(builder, relation, _enforce_constraints(builder, relation, input), connector, declared)
+    stream, upserts = input.stream, False
     if connector.wants_rows:
         operator = ToRows(relation.columns, input.changelog)
+        upserts = connector.is_upsert_sink(declared, input.changelog)
+        if input.changelog and upserts:
+            operator.key = declared.key
         stream = builder.then(input, relation, "Rows", operator)
+    known = len(builder.env._sinks)
     connector.sink(stream, declared, input.changelog)
+    if connector.wants_rows and (input.changelog or upserts):
+        _keep_in_order(builder.env._sinks[known:], stream._node)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
+
+
+def _keep_in_order(sinks: Sequence[Transformation], rows: Transformation) -> None:
+    """Let sinks have the parallelism of the query, so that changes of a row do not overtake each other."""
+    nodes = list(sinks)
+    while nodes:
+        node = nodes.pop()
+        if node is not rows:
+            if node.parallelism is None:
+                node.parallelism, node.non_parallel = rows.parallelism, node.non_parallel or rows.non_parallel
+            nodes += node.upstream()
 
 
 def _metadata(relation: Insert) -> tuple[tuple[int, str], ...]:
@@ -75,16 +96,29 @@ def _metadata(relation: Insert) -> tuple[tuple[int, str], ...]:
     return tuple((index, key) for index, column in enumerate(relation.columns) if (key := keys.get(column.name)))
 
 
-def _without_nulls(builder: Builder, relation: Insert, input: Physical) -> Physical:
-    """The rows, of which none has NULL where the table allows none."""
-    required = [index for index, column in enumerate(relation.columns) if not column.type._nullable]
-    if not required:
+def _enforce_constraints(builder: Builder, relation: Insert, input: Physical) -> Physical:
+    """The rows as far as they keep the constraints of the table."""
+    rules = _rules(builder)
+    if not any(rules.concern(column.type) for column in relation.columns):
         return input
     schema = arrow_schema(relation.columns, input.changelog)
-    drops = builder.config.get(NOT_NULL, "ERROR").strip().upper() == "DROP"
-    operator = NotNull(required, schema, input.changelog, drops)
+    kinds = [(column.name, column.type) for column in relation.columns]
+    operator = ConstraintEnforcer(kinds, schema, input.changelog, rules)
     stream = builder.then(input, relation, "Constraint Enforcer", operator)
     return replace(input, stream=stream)
+
+
+def _rules(builder: Builder) -> Rules:
+    def word(key: str, default: str) -> str:
+        return builder.config.get(key, default).strip().upper()
+
+    rules = Rules(word(NOT_NULL, "ERROR") == "DROP", word(LENGTHS, "IGNORE"), word(NESTED, "IGNORE"))
+    if rules.lengths == "TRIM_PAD" and rules.nested == "ROWS_AND_COLLECTIONS":
+        raise ValidationException(
+            f"'{LENGTHS}' = 'TRIM_PAD' cannot be combined with '{NESTED}' = 'ROWS_AND_COLLECTIONS', as values in "
+            "arrays and maps are not cut or padded: use ROWS, or ERROR for lengths"
+        )
+    return rules
 
 
 def _check_written(name: str, relation: Insert, connector: connectors.Connector) -> None:

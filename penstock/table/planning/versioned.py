@@ -35,7 +35,8 @@ def version_time(join: Join, keys: JoinKeys) -> int:
         )
     if not keys.right:
         raise ValidationException(
-            f"a temporal join needs an equality with the key of the versioned table, and {join.condition} has none"
+            "a temporal join needs an equality with the key of the versioned table, and "
+            f"{join.condition or 'this join'} has none"
         )
     declared = unique_keys(table)
     if not any(key <= set(keys.right) for key in declared):
@@ -56,8 +57,8 @@ def with_every_version(table: Relation) -> Relation:
 
 def _every_version(relation: Relation) -> Relation:
     last = isinstance(relation, Deduplicate) and relation.keep_last
-    upserts = isinstance(relation, Scan | StreamScan) and relation.upsert_key is not None
-    return replace(relation, every_version=True) if last or upserts else relation  # type: ignore[call-arg]
+    changes = isinstance(relation, Scan | StreamScan) and relation.changelog
+    return replace(relation, every_version=True) if last or changes else relation  # type: ignore[call-arg]
 
 
 def _check_unfiltered(table: Relation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.runtime.core.operator import OperatorContext
@@ -13,10 +14,11 @@ from penstock.table.runtime.batches import kinds_of, made
 from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.table_operator import TableOperator
+from penstock.table.runtime.updates import with_pairs
 
 
 class Calc(TableOperator):
-    """Keeps the rows for which a condition is TRUE, and computes expressions over them. Kinds of change stay."""
+    """Keeps rows for which a condition is TRUE, and computes expressions. An update stays one if both rows stay."""
 
     def __init__(self, exprs: Sequence[Rex], condition: Rex | None, schema: pa.Schema, changelog: bool) -> None:
         super().__init__(schema)
@@ -40,11 +42,15 @@ class Calc(TableOperator):
 
     def batch(self, batch: pa.RecordBatch) -> None:
         moment = moment_of(self, self.zone)
+        kinds = kinds_of(batch) if self.changelog else None
         if self._keeps is not None:
-            batch = batch.filter(truth(self._keeps(batch, moment)))
+            mask = truth(self._keeps(batch, moment))
+            batch = batch.filter(mask)
             if not batch.num_rows:
                 return
+            if kinds is not None:
+                kinds = with_pairs(kinds.filter(mask), np.flatnonzero(mask))
         arrays = [compute(batch, moment) for compute in self._columns]
-        if self.changelog:
-            arrays.append(kinds_of(batch))
+        if kinds is not None:
+            arrays.append(kinds)
         self.send(made(arrays, self.schema, batch.num_rows))

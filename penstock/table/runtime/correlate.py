@@ -18,6 +18,7 @@ from penstock.table.runtime.batches import kinds_of
 from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.runtime.function_context import function_context
 from penstock.table.runtime.table_operator import TableOperator
+from penstock.table.runtime.updates import with_pairs_of_rows
 from penstock.table.types import MultisetType, RowType
 
 Made = tuple[pa.Array, list[pa.Array]]
@@ -65,8 +66,8 @@ class Correlate(TableOperator):
             mask = truth(self._accepts(joined, moment))
             joined, positions = joined.filter(mask), positions.filter(mask)
         if self.outer:
-            joined = self._with_missing(batch, positions, joined, columns)
-        self.send(joined)
+            joined, positions = self._with_missing(batch, positions, joined, columns)
+        self.send(with_pairs_of_rows(joined, positions) if self.changelog else joined)
 
     def _width(self, batch: pa.RecordBatch) -> int:
         return int(batch.num_columns) - (1 if self.changelog else 0)
@@ -78,14 +79,16 @@ class Correlate(TableOperator):
 
     def _with_missing(
         self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch, columns: list[pa.Array]
-    ) -> pa.RecordBatch:
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        """The rows with those of which nothing is made in between, and what all of them are made of."""
         every = pa.array(range(batch.num_rows), pa.int64())
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions.cast(pa.int64()))))
         if not len(missing):
-            return joined
+            return joined, positions
         padded = self._joined(batch, missing, [pa.nulls(len(missing), column.type) for column in columns])
-        order = pc.array_sort_indices(pa.concat_arrays([positions.cast(pa.int64()), missing]))
-        return pa.concat_batches([joined, padded]).take(order)
+        both = pa.concat_arrays([positions.cast(pa.int64()), missing])
+        order = pc.array_sort_indices(both)
+        return pa.concat_batches([joined, padded]).take(order), both.take(order)
 
 
 def _ordinals(positions: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from penstock.table.runtime.matching import (
 )
 from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.table_operator import TwoInputTableOperator
+from penstock.table.runtime.updates import updates_side_by_side, with_pairs, without_pairs
 
 
 @dataclass
@@ -41,6 +42,8 @@ class JoinSpec:
     """The columns of the sides, without kinds of change."""
     changelogs: tuple[bool, bool] = (False, False)
     zone: str = "UTC"
+    keeps_updates: tuple[bool, bool] = (False, False)
+    """Whether both rows of an update of a side always have the same key, and so come side by side."""
 
     def outer(self, side: int) -> bool:
         """Whether rows of a side come out even if nothing matches them."""
@@ -49,6 +52,22 @@ class JoinSpec:
     @property
     def one_sided(self) -> bool:
         return self.kind in {"SEMI", "ANTI"}
+
+
+class Joined(NamedTuple):
+    """Rows that come out, and the rows of the input that they are made of."""
+
+    batch: pa.RecordBatch
+    positions: Numbers
+
+
+def in_order(parts: Sequence[Joined]) -> list[pa.RecordBatch]:
+    """What comes out, in the order of the rows of the input, so that the last change of a row comes last."""
+    made = [part.batch for part in parts if part.batch.num_rows]
+    if len(made) < 2:
+        return made
+    order = np.argsort(np.concatenate([part.positions for part in parts if part.batch.num_rows]), kind="stable")
+    return [taken(pa.concat_batches(made), order)]
 
 
 class Join(TwoInputTableOperator):
@@ -88,7 +107,6 @@ class Join(TwoInputTableOperator):
             return
         arrived, adding = keyed(batch, self.selectors[side]), self._adding(side, batch)
         matches = self._meet(side, arrived, adding)
-        self._send_own(side, batch, adding, matches > 0)
         self._keep(side, arrived, adding, matches)
 
     def _matchable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -97,7 +115,8 @@ class Join(TwoInputTableOperator):
         if mask is None:
             return batch
         never = batch.filter(pa.array(~mask))
-        self._send_own(side, never, self._adding(side, never), np.zeros(never.num_rows, np.bool_))
+        own = self._own(side, never, np.zeros(never.num_rows, np.bool_))
+        self._send_all([] if own is None else [own.batch])
         return batch.filter(pa.array(mask))
 
     def _adding(self, side: int, batch: pa.RecordBatch) -> Mask:
@@ -137,28 +156,32 @@ class Join(TwoInputTableOperator):
         groups = [list(rows.items()) if rows else None for rows in others]
         candidates, found = pairs_by_key(arrived.codes, groups)
         matches = np.zeros(len(adding), np.int64)
-        if not candidates:
-            return matches
-        counted = self._counts_matches(1 - side)
+        counted = bool(candidates) and self._counts_matches(1 - side)
+        at_once = not counted and (not self.spec.outer(side) or bool(adding.all()))
         repeats = np.fromiter((entry[0] for _, entry in candidates), np.int64, len(candidates))
-        more, joined = np.zeros(len(candidates), np.int64), list[pa.RecordBatch]()
+        more, touched = np.zeros(len(candidates), np.int64), np.zeros(len(candidates), np.bool_)
+        joined = list[Joined]()
         partners = Partners([row for row, _ in candidates], self.spec.schemas[1 - side])
         for pairs, batch in self._pairs(side, arrived.batch, found, partners):
             matches += np.bincount(pairs.positions, repeats[pairs.picks], len(matches)).astype(np.int64)
             if counted:
                 signs = np.where(adding[pairs.positions], 1, -1)
                 more += np.bincount(pairs.picks, signs, len(more)).astype(np.int64)
+                touched[pairs.picks] = True
             if not self.spec.one_sided:
                 joined.append(self._repeated(side, arrived.batch, pairs, batch, repeats))
-            if not counted:
-                self._send_all(joined)
+            if at_once:
+                self._send_all([one.batch for one in joined])
+                joined.clear()
         first, last = list[Held](), list[Held]()
         if counted:
+            changed = (more != 0) if self.spec.one_sided else touched
             owners = np.repeat(np.arange(len(groups)), [len(group or ()) for group in groups])
-            owned = [(arrived.keys[code], others[code]) for code in owners[more != 0].tolist()]
-            first, last = self._count(1 - side, owned, candidates, more)
+            owned = [(arrived.keys[code], others[code]) for code in owners[changed].tolist()]
+            first, last = self._count(1 - side, owned, candidates, more, changed)
+        own = self._own(side, arrived.batch, matches > 0)
         self._send_others(1 - side, first, found=True)
-        self._send_all(joined)
+        self._send_all(in_order(joined if own is None else [*joined, own]))
         self._send_others(1 - side, last, found=False)
         return matches
 
@@ -181,53 +204,63 @@ class Join(TwoInputTableOperator):
         owned: Sequence[tuple[Any, Rows | None]],
         candidates: Sequence[tuple[Held, Entry]],
         more: Numbers,
+        changed: Mask,
     ) -> tuple[list[Held], list[Held]]:
         """Note that rows of a side have so many matches more, or fewer; `owned` has the keys and rows that they are of.
 
-        Returns the rows that have their first match now, and those that have none any more.
+        Returns the rows that find their first match in the batch, and those that have none at its end. A row whose
+        matches come and go within the batch is both: its padded row goes before they come, and comes back after them.
         """
         first, last, entry_of = list[Held](), list[Held](), self._sides[side].entry
-        for (_, own), index in zip(owned, np.flatnonzero(more).tolist(), strict=True):
+        for (_, own), index in zip(owned, np.flatnonzero(changed).tolist(), strict=True):
             row, (count, before, *_) = candidates[index]
             after = before + int(more[index])
             assert own is not None
             own[row] = entry_of(count, after)
-            if before <= 0 < after:
-                first += [row] * count
-            elif after <= 0 < before:
-                last += [row] * count
-        changed = dict(owned)
-        self._sides[side].write(list(changed), list(changed.values()))
+            passing = before == after <= 0
+            first += [row] * (count if passing or before <= 0 < after else 0)
+            last += [row] * (count if passing or after <= 0 < before else 0)
+        keys = dict(owned)
+        self._sides[side].write(list(keys), list(keys.values()))
         return first, last
 
     # --- output ---
     def _repeated(
         self, side: int, batch: pa.RecordBatch, pairs: Pairs, joined: pa.RecordBatch, repeats: Numbers
-    ) -> pa.RecordBatch:
+    ) -> Joined:
         """Pairs with their kinds, as often as the row of the other side is there."""
         times = repeats[pairs.picks]
         order = np.repeat(np.arange(len(times)), times)
-        kinds = self._kinds(side, taken(batch, pairs.positions))
-        return self._with_kinds(taken(joined, order).columns, kinds.take(pa.array(order)))
+        turn = np.arange(len(order)) - np.repeat(np.cumsum(times) - times, times)
+        kinds = self._kinds(side, batch).take(pa.array(pairs.positions[order]))
+        if self._keeps_updates(side):
+            sorting, kinds = updates_side_by_side(kinds_of(batch), pairs.positions[order], pairs.picks[order], turn)
+            order = order[sorting]
+        return Joined(self._with_kinds(taken(joined, order).columns, kinds), pairs.positions[order])
+
+    def _keeps_updates(self, side: int) -> bool:
+        return self.spec.kind == "INNER" and self.spec.changelogs[side] and self.spec.keeps_updates[side]
 
     def _kinds(self, side: int, batch: pa.RecordBatch) -> pa.Array:
-        """What rows of a side do to what comes out: an update of an inner join stays one."""
+        """What rows of a side do to what comes out: an update of an inner join stays one if its key cannot change."""
         if not self.spec.changelogs[side]:
             return _kind(INSERT, batch.num_rows)
         if self.spec.kind == "INNER" or self.spec.one_sided:
-            return kinds_of(batch)
+            return kinds_of(batch) if self.spec.keeps_updates[side] else without_pairs(kinds_of(batch))
         return pa.array(np.where(self._adding(side, batch), INSERT, DELETE), pa.int8())
 
-    def _send_own(self, side: int, batch: pa.RecordBatch, adding: Mask, met: Mask) -> None:
+    def _own(self, side: int, batch: pa.RecordBatch, met: Mask) -> Joined | None:
         """Rows that come out for themselves: those without a match of an outer join, and those of a SEMI or ANTI."""
         if self.spec.one_sided and side == 0:
-            chosen = batch.filter(pa.array(met == (self.spec.kind == "SEMI")))
+            mask = met == (self.spec.kind == "SEMI")
         elif self.spec.outer(side) and not met.all():
-            chosen = batch.filter(pa.array(~met))
+            mask = ~met
         else:
-            return
+            return None
+        chosen, positions = batch.filter(pa.array(mask)), np.flatnonzero(mask)
         own = chosen.columns[: len(self.spec.schemas[side])]
-        self._send_all([self._with_kinds(self._padded(side, own, chosen.num_rows), self._kinds(side, chosen))])
+        kinds = with_pairs(self._kinds(side, chosen), positions)
+        return Joined(self._with_kinds(self._padded(side, own, chosen.num_rows), kinds), positions)
 
     def _send_others(self, side: int, rows: list[Held], found: bool) -> None:
         """Rows of the other side that have found their first match, or lost their last one."""

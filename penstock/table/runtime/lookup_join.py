@@ -19,6 +19,7 @@ from penstock.table.runtime.batches import kinds_of, made
 from penstock.table.runtime.expressions import evaluator, evaluators, moment_of, truth
 from penstock.table.runtime.matching import Keyed, Pairs, keyed, pairs_by_key
 from penstock.table.runtime.table_operator import TableOperator
+from penstock.table.runtime.updates import with_pairs_of_rows
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 
@@ -68,6 +69,11 @@ class LookupJoin(TableOperator):
             self.lookup.close()
 
     def batch(self, batch: pa.RecordBatch) -> None:
+        joined, positions = self.joined(batch)
+        self.send(with_pairs_of_rows(joined, positions) if self.changelog else joined)
+
+    def joined(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        """The rows that come out, and for each of them the row of the batch that asked."""
         positions, found = self._found(batch)
         positions, columns = self._computed(positions, found)
         joined = self._joined(batch, positions, columns)
@@ -75,8 +81,8 @@ class LookupJoin(TableOperator):
             mask = truth(self._accepts(joined, moment_of(self, self.zone)))
             joined, positions = joined.filter(mask), positions.filter(mask)
         if self.outer:
-            joined = self._with_missing(batch, positions, joined)
-        self.send(joined)
+            joined, positions = self._with_missing(batch, positions, joined)
+        return joined, positions
 
     def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
         """The rows that were found, each with the position of the row that asked for it."""
@@ -112,13 +118,17 @@ class LookupJoin(TableOperator):
         rest = [kinds_of(left)] if self.changelog else []
         return pa.RecordBatch.from_arrays([*left.columns[: len(self.left)], *columns, *rest], schema=self.schema)
 
-    def _with_missing(self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_missing(
+        self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, pa.Array]:
+        """The rows with those that nothing belongs to in between, and the rows that all of them are made of."""
         every = pa.array(range(batch.num_rows), pa.int64())
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions)))
         kinds = [self.schema.field(len(self.left) + index).type for index in range(len(self.right.exprs))]
         padded = self._joined(batch, missing, [pa.nulls(len(missing), kind) for kind in kinds])
-        order = pc.array_sort_indices(pa.concat_arrays([positions, missing]))
-        return pa.concat_batches([joined, padded]).take(order)
+        both = pa.concat_arrays([positions, missing])
+        order = pc.array_sort_indices(both)
+        return pa.concat_batches([joined, padded]).take(order), both.take(order)
 
 
 def _plain(row: Any, columns: Columns) -> tuple[Any, ...]:

@@ -27,12 +27,13 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
     """Rows wait for the watermark, and are then processed in order of their time.
 
     State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)], and
-    with RANGE and a start, a list of alarms. It does not expire while rows wait. A key has a timer for the first of
-    them.
+    with RANGE and a start, a list of alarms and the watermark when they were set last. It does not expire while rows
+    wait. A key has a timer for the first of them.
 
     What is late follows Flink. Without a start, it is what the watermark has passed; else, what is not behind the last
-    output of its key. With RANGE, Flink also sets alarms for cleaning up, and one that finds rows of a later alarm
-    counts as output. Alarms are looked at when rows come, as only then they matter.
+    output of its key. With RANGE, Flink also sets alarms for cleaning up. One that finds rows of a later alarm
+    counts as output; the last one clears the state, and then no row is late. Alarms are looked at when rows come, as
+    only then they matter.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         self._late.inc(len(arrived) - len(in_time))
         if self._has_alarms():
             self._set_alarms(state[4], in_time)
+            state[5] = self.current_watermark
         if in_time:
             first = min(map(itemgetter(0), in_time))
             if not state[1] or first < min(map(itemgetter(0), state[1])):
@@ -102,14 +104,17 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
             state[1] += in_time
 
     def _ring(self, state: list[Any]) -> None:
-        """Go through the alarms that the watermark has passed."""
-        if len(state) == 4:  # in savepoints of an earlier version
-            state.append([])
+        """Go through the alarms that the watermark has passed since they were set. The last one clears the state."""
+        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved less
         alarms: list[int] = state[4]
+        if self.current_watermark <= state[5]:
+            return
         while alarms and alarms[0] <= self.current_watermark:
             rung = alarms.pop(0)
             if alarms:
                 state[0] = max(state[0], rung)
+            else:
+                state[0], state[2], state[3] = MIN_TIMESTAMP, [fold.new() for fold in self.folds], []
 
     def _set_alarms(self, alarms: list[int], rows: list[Waiting]) -> None:
         """A row sets one half its frame after it has left every frame, unless there is one after it has left."""

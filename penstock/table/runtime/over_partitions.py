@@ -136,19 +136,22 @@ class ChangingOver(HoldingTableOperator):
         return list(zip(*results, strict=True))
 
     def _tell(self, before: list[Any], now: list[Any]) -> None:
-        """Rows that were there and are there again with other values are updates."""
+        """Rows that were there and are there again with other values are updates. Rows go before others come."""
         old: dict[Held, list[Any]] = {}
         for row, values in before:
             old.setdefault(row, []).append(values)
+        come = list[tuple[tuple[int, Held], ...]]()
         for row, values in now:
             known = old.get(row)
             if not known:
-                self.gather(INSERT, row + values)
+                come.append(((INSERT, row + values),))
                 continue
             was = known.pop(known.index(values) if values in known else 0)
             if was != values:
-                self.gather(UPDATE_BEFORE, row + was)
-                self.gather(UPDATE_AFTER, row + values)
+                come.append(((UPDATE_BEFORE, row + was), (UPDATE_AFTER, row + values)))
         for row, left in old.items():
             for values in left:
                 self.gather(DELETE, row + values)
+        for changes in come:
+            for kind, changed in changes:
+                self.gather(kind, changed)

@@ -49,6 +49,13 @@ class Emitted(NamedTuple):
     kinds: Numbers
     ranks: Numbers
 
+    def deletions_first(self) -> Emitted:
+        """The same without updates: what goes, then what comes."""
+        adding = np.isin(self.kinds, (INSERT, UPDATE_AFTER))
+        order = np.argsort(adding, kind="stable")
+        kinds = np.where(adding, INSERT, DELETE)
+        return Emitted(self.positions[order], kinds[order], self.ranks[order])
+
 
 class Order:
     """An order of rows, whether they are columns or tuples."""

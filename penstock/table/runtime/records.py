@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import Chunk
 from penstock.table.runtime.scans import FromValues
 
@@ -12,6 +13,6 @@ class FromRecords(FromValues):
     def chunk(self, chunk: Chunk) -> None:
         columns = chunk.columns
         if columns is not None and columns.batch.schema.equals(self._schema):
-            self.emit_chunk(chunk)
+            self.emit_chunk(Chunk.of(Columns(self._with_pairs(columns.batch))) if self.changelog else chunk)
         else:
             super().chunk(chunk)

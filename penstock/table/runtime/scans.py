@@ -20,7 +20,8 @@ from penstock.table import types as t
 from penstock.table.arrow import array_of, arrow_schema, values_of
 from penstock.table.plan.nodes import ROWTIME
 from penstock.table.plan.nodes import Columns as PlanColumns
-from penstock.table.runtime.batches import made
+from penstock.table.runtime.batches import UPDATE_BEFORE, kinds_of, made
+from penstock.table.runtime.updates import upserts, with_pairs_of_keys
 
 _KINDS = tuple(RowKind)
 _SAME_IN_STREAMS = (
@@ -84,12 +85,18 @@ class FromValues(Operator):
         self.columns = columns
         self.metadata = dict(metadata)
         self.changelog = changelog
+        self.key: tuple[int, ...] = ()
+        """The columns of the primary key, if there is one."""
+        self.versions = False
+        """Whether rows are versions of a table, of which a -U says nothing."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
         self._schema = arrow_schema(self.columns, self.changelog)
         self._fields = [index for index in range(len(self.columns)) if index not in self.metadata]
         self._names = [self.columns[index].name for index in self._fields]
+
+        self._single_raw = len(self._fields) == 1 and isinstance(self.columns[self._fields[0]].type, t.RawType)
 
     def chunk(self, chunk: Chunk) -> None:
         try:
@@ -118,7 +125,17 @@ class FromValues(Operator):
             batch = self._batch(values, timestamps)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
-        self.emit_chunk(Chunk.of(Columns(batch)))
+        batch = self._with_pairs(batch)
+        if batch.num_rows:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+    def _with_pairs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of an update stand side by side; a source may send them in any way."""
+        if not self.changelog:
+            return batch
+        if self.versions:
+            return batch.filter(pc.not_equal(kinds_of(batch), UPDATE_BEFORE))
+        return with_pairs_of_keys(batch, self.key)
 
     def _batch(self, values: Values, timestamps: Timestamps) -> pa.RecordBatch:
         found = iter(zip(*self._rows(values), strict=True))
@@ -137,7 +154,7 @@ class FromValues(Operator):
     def _rows(self, values: Values) -> Iterator[Sequence[Any]]:
         names, width = self._names, len(self._names)
         for value in values:
-            if isinstance(value, Row):
+            if isinstance(value, Row) and not self._single_raw:
                 known = value.get_field_names()
                 by_name = known is not None and set(known) >= set(names)
                 row: Sequence[Any] = value.get_fields_by_names(names) if by_name else list(value)
@@ -150,7 +167,7 @@ class FromValues(Operator):
             yield row
 
     def _single_nested(self) -> bool:
-        return len(self._fields) == 1 and isinstance(self.columns[self._fields[0]].type, t.ArrayType)
+        return len(self._fields) == 1 and isinstance(self.columns[self._fields[0]].type, t.ArrayType | t.RawType)
 
     def _metadata(self, index: int, timestamps: Timestamps, count: int) -> pa.Array:
         key, declared = self.metadata[index], self.columns[index].type
@@ -190,11 +207,17 @@ class ToRows(Operator):
         self.columns = columns
         self.changelog = changelog
         self.stamped = stamped
+        self.key: tuple[int, ...] = ()
+        """The key of a table that holds one row of each, and gets +I, +U and -D."""
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None
         batch = chunk.columns.batch
         try:
+            if self.key:
+                batch = upserts(batch, self.key)
+            if not batch.num_rows:
+                return
             if self._stays_columns():
                 self.emit_chunk(Chunk.of(self._as_columns(batch)))
             else:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.table.runtime.table_operator import TableOperator
+from penstock.table.runtime.updates import with_pairs_of_rows
 from penstock.table.runtime.windows import WindowSpec, instant_of, local_millis, moments
 
 Times = np.ndarray[Any, Any]
@@ -102,7 +103,9 @@ class SliceTableOperator(TableOperator):
             times = np.full(batch.num_rows, self.context.clock.now, "int64")
         else:
             if batch.column(self.time).null_count:
-                batch = batch.filter(batch.column(self.time).is_valid())
+                valid = batch.column(self.time).is_valid()
+                batch = batch.filter(valid)
+                batch = with_pairs_of_rows(batch, np.flatnonzero(valid)) if self.changelog else batch
             times = local_millis(batch.column(self.time), self.zone).to_numpy(zero_copy_only=False)
         ends = self.end_of(times)
         width = len(self.schema) - 3 - (1 if self.changelog else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,11 +19,34 @@ from penstock.runtime.core.timers import Timers
 from penstock.state.tables import Layout, Table
 from penstock.table.arrow import KIND
 from penstock.table.runtime.batches import INSERT, UPDATE_AFTER, Held, batch_of, joined
+from penstock.table.runtime.updates import ChangelogCheck
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 
 MOST_HELD = 1 << 17
 """So many rows are held back until they are processed, within an epoch."""
+
+
+CHECK = "PENSTOCK_CHECK_CHANGELOGS"
+"""Environment variable: if it is set, operators check every changelog that they send. For tests."""
+ACROSS = "across"
+"""Its value if rows are remembered across batches; with any other, each batch is checked alone."""
+
+
+def checked(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
+    """What hands chunks of an operator to its output: after a check of the changelog, where that is wanted."""
+    send, columns = operator.output.chunk, operator.schema.names
+    if CHECK not in os.environ or columns[-1:] != [KIND]:
+        return send
+
+    check = ChangelogCheck(operator.upsert_keys, remembers=os.environ[CHECK] == ACROSS and not operator.forgets)
+
+    def check_and_send(chunk: Chunk) -> None:
+        assert chunk.columns is not None
+        check.check(chunk.columns.batch)
+        send(chunk)
+
+    return check_and_send
 
 
 class Backlog:
@@ -51,10 +75,18 @@ class TableOperator(Operator, ABC):
 
     schema: pa.Schema
     """The form of what it sends: the columns, and the kinds if it is a changelog."""
+    upsert_keys: tuple[tuple[int, ...], ...] = ()
+    """Sets of columns, each of which makes a row unique at any time."""
+    forgets = False
+    """Whether state of the query expires, so that rows may come again that never went."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__()
         self.schema = schema
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self.emit_chunk = checked(self)
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None
@@ -117,6 +149,10 @@ class KeyedTableOperator(FunctionOperator):
     """
 
     timers: Timers
+    upsert_keys: tuple[tuple[int, ...], ...] = ()
+    """Sets of columns, each of which makes a row unique at any time."""
+    forgets = False
+    """Whether state of the query expires, so that rows may come again that never went."""
     only_final = False
     """Whether changes are added up, and only what is left is sent at the end: BATCH mode has no changelogs."""
 
@@ -127,6 +163,7 @@ class KeyedTableOperator(FunctionOperator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
+        self.emit_chunk = checked(self)
         assert self.keyed is not None
         self.timers = Timers(context.clock, self.keyed)
         self.gathered: list[Held] = []

@@ -19,6 +19,7 @@ from penstock.table.runtime.pairs import Condition, both_sides
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import TwoInputTableOperator
+from penstock.table.runtime.updates import without_pairs
 
 Waiting = tuple[int, Held, int]
 """(time, row, kind)."""
@@ -123,7 +124,7 @@ class TemporalJoin(TwoInputTableOperator):
             both = pa.RecordBatch.from_arrays(left + right, schema=both_sides(*self.spec.schemas))
             found = pc.and_(found, self._condition.mask(both, self))
             right = [pc.if_else(found, column, pa.nulls(len(pairs), column.type)) for column in right]
-        kinds = [column_of([entry[2] for entry, _ in pairs], pa.int8())] if self.changelog else []
+        kinds = [without_pairs(column_of([entry[2] for entry, _ in pairs], pa.int8()))] if self.changelog else []
         joined = pa.RecordBatch.from_arrays([*left, *right, *kinds], schema=self.schema)
         self.send(joined if self.spec.outer(0) else joined.filter(found))
 

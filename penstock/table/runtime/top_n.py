@@ -36,6 +36,8 @@ class TopNSpec:
     rank_column: bool
     signed: bool
     """Whether rows can be taken back."""
+    rows_have_keys: bool = False
+    """Whether rows have a key of their own, which they keep when their rank changes."""
 
 
 class TopN(HoldingTableOperator):
@@ -93,6 +95,8 @@ class TopN(HoldingTableOperator):
     def _send(self, contest: Contest) -> None:
         spec = self.spec
         out = contest.ranks_changed(spec.first) if spec.rank_column else contest.came_and_went(spec.first)
+        if spec.rank_column and spec.rows_have_keys:
+            out = out.deletions_first()
         arrays = contest.columns_at(out.positions, self._input)
         if spec.rank_column:
             arrays.append(pa.array(out.ranks, pa.int64()))
@@ -171,7 +175,10 @@ class TopN(HoldingTableOperator):
             self.gather(INSERT, row)
 
     def _emit_ranks(self, before: list[Held], now: list[Held]) -> None:
-        """Every rank whose row is another one has changed."""
+        """Every rank whose row is another one has changed. Rows with a key go before any comes."""
+        if self.spec.rows_have_keys:
+            self._emit_rows_of_ranks(before, now)
+            return
         for index in range(max(len(before), len(now))):
             rank = self.spec.first + index
             old = before[index] if index < len(before) else None
@@ -182,3 +189,15 @@ class TopN(HoldingTableOperator):
                 self.gather(DELETE if new is None else UPDATE_BEFORE, (*old, rank))
             if new is not None:
                 self.gather(INSERT if old is None else UPDATE_AFTER, (*new, rank))
+
+    def _emit_rows_of_ranks(self, before: list[Held], now: list[Held]) -> None:
+        first = self.spec.first
+        gone = [(*row, rank) for rank, row in enumerate(before, first)]
+        come = [(*row, rank) for rank, row in enumerate(now, first)]
+        staying = set(gone) & set(come)
+        for row in gone:
+            if row not in staying:
+                self.gather(DELETE, row)
+        for row in come:
+            if row not in staying:
+                self.gather(INSERT, row)

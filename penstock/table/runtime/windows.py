@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 
 from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.operator import OperatorContext
-from penstock.table.runtime.batches import Held, held_rows
+from penstock.table.runtime.batches import DELETE, UPDATE_BEFORE, Held, held_rows
 from penstock.table.runtime.scans import millis_of
 from penstock.table.runtime.state import store
 from penstock.table.runtime.table_operator import KeyedTableOperator, TableOperator
+from penstock.table.runtime.updates import with_pairs_of_rows
 
 MICROS = 1000
 
@@ -85,20 +86,26 @@ class WindowTableOperator(TableOperator):
         self.zone = zone
 
     def batch(self, batch: pa.RecordBatch) -> None:
+        kept = None
         if self.time is None:
             times = np.full(batch.num_rows, self.context.clock.now, "int64")
         else:
             if batch.column(self.time).null_count:
-                batch = batch.filter(batch.column(self.time).is_valid())
+                valid = batch.column(self.time).is_valid()
+                batch, kept = batch.filter(valid), np.flatnonzero(valid)
             times = local_millis(batch.column(self.time), self.zone).to_numpy(zero_copy_only=False)
         pairs = self.spec.bounds(times)
         if len(pairs) == 1 and (pairs[0][1] > times).all():
-            self._send(batch, *pairs[0])
+            self._send(self._with_pairs(batch, kept), *pairs[0])
             return
         starts, ends = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
         inside = ends > times[:, None]
         rows, _ = np.nonzero(inside)
-        self._send(batch.take(pa.array(rows)), starts[inside], ends[inside])
+        made_of = rows if kept is None else np.asarray(kept)[rows]
+        self._send(self._with_pairs(batch.take(pa.array(rows)), made_of), starts[inside], ends[inside])
+
+    def _with_pairs(self, batch: pa.RecordBatch, made_of: Any) -> pa.RecordBatch:
+        return with_pairs_of_rows(batch, made_of) if self.changelog and made_of is not None else batch
 
     def _send(self, batch: pa.RecordBatch, starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> None:
         width = len(self.schema) - 3 - (1 if self.changelog else 0)
@@ -183,5 +190,7 @@ class SessionTableOperator(KeyedTableOperator):
         start, end, rows = session
         bounds = (start * MICROS, end * MICROS, (end - 1) * MICROS)
         for row in rows:
-            values, kind = (row[:-1], row[-1:]) if self.changelog else (row, ())
+            values, kind = (
+                (row[:-1], (DELETE if row[-1] == UPDATE_BEFORE else row[-1],)) if self.changelog else (row, ())
+            )
             self.gathered.append((*values, *bounds, *kind))

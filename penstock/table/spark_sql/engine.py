@@ -29,7 +29,7 @@ from penstock.spark.cached_files import shipped
 from penstock.spark.frame_job import FrameJob
 from penstock.spark.session import session
 from penstock.spark.shared_frames import SharedFrames
-from penstock.spark.sql_session import REFUSALS, physical_plan, query_session
+from penstock.spark.sql_session import REFUSALS, check_translation, is_on_one_machine, physical_plan, query_session
 from penstock.spark.staged_frames import StagedFrame
 from penstock.table.arrow import arrow_schema, values_of
 from penstock.table.options import STAGING
@@ -47,8 +47,7 @@ from penstock.table.spark_sql.sharing import common
 from penstock.table.spark_sql.tasks import Surroundings, failure_in
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 MOST_SAID = 2000
 """Spark tells of an error with the stacks of two languages; so much of it is passed on."""
@@ -85,11 +84,11 @@ class SparkEngine:
     def _builder(self) -> FrameBuilder:
         """Relations that several queries share become one DataFrame."""
         settings = self._env._settings
-        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark)
+        settings.prepare_process()
+        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark_settings())
         kinds = with_natives({**LEAVES, **NATIVES}, builders())
-        return FrameBuilder(
-            self._env, self._config, query_session(spark), kinds, self._surroundings(spark.sparkContext)
-        )
+        queries = query_session(spark)
+        return FrameBuilder(self._env, self._config, queries, kinds, self._surroundings(queries))
 
     def translated(self, relation: Relation, staged: bool) -> Translated:
         """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL.
@@ -97,15 +96,17 @@ class SparkEngine:
         `staged`: whether its rows go through files, on their way into a sink.
         """
         if staged:
-            self._check_files(relation, self._builder.session.sparkContext)
+            self._check_files(relation, self._builder.session)
         try:
-            return Translated(self, relation, frame_of(self._builder.build(relation).stream))
+            frame = frame_of(self._builder.build(relation).stream)
+            check_translation(frame.data)
+            return Translated(self, relation, frame)
         except REFUSALS as error:
             said = str(error).splitlines()[0]
             log.warning("Spark refuses a query as it was translated: %s", said)
             raise Untranslatable(f"Spark refuses it as it was translated: {said}") from error
 
-    def _surroundings(self, context: SparkContext) -> Surroundings:
+    def _surroundings(self, spark: SparkSession) -> Surroundings:
         settings, dependencies, given = self._env._settings, self._env._dependencies, submission.defaults()
         archive = given.archive
         deployment = Deployment(
@@ -115,8 +116,8 @@ class SparkEngine:
             {},
             search_path=[*dependencies.search_path(), *(folder for folder in sys.path if folder)],
             pyflink=compat.is_installed(),
-            cached_files=shipped(context, dict(dependencies.cached)),
-            archive=None if archive is None else shipped(context, {"program": archive})["program"],
+            cached_files=shipped(spark, dict(dependencies.cached)),
+            archive=None if archive is None else shipped(spark, {"program": archive})["program"],
             working_directory=dependencies.working_directory(),
         )
         parameters = dict(settings.config.get_global_job_parameters())
@@ -145,12 +146,12 @@ class SparkEngine:
         node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
         return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
 
-    def _check_files(self, relation: Relation, context: SparkContext) -> None:
+    def _check_files(self, relation: Relation, spark: SparkSession) -> None:
         """Refuse rows that cannot be put into files, or files that cannot be reached."""
         schema = arrow_schema(relation.columns)
         if not relation.columns or any(carried(field.type) != field.type for field in schema):
             raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
-        if not self._config.get(STAGING, "") and not context.master.startswith("local"):
+        if not self._config.get(STAGING, "") and not is_on_one_machine(spark):
             raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
 
 

@@ -130,7 +130,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
     assert isinstance(source, SourceOperator)
     if not source.source.bounded:
         raise Untranslatable(f"the table {name}, which has no end")
-    count = builder.session.sparkContext.defaultParallelism * _SPLITS_A_CORE if source.source.parallel else 1
+    count = sql_session.default_parallelism(builder.session) * _SPLITS_A_CORE if source.source.parallel else 1
     schema = arrow_schema(relation.columns)
     names = new_names(len(schema))
     task = SourceTask(

@@ -71,17 +71,48 @@ class _Replacing:
             product = replace(relation, condition=None)
             assert relation.condition is not None
             return self._filter(Filter(product.columns, product, relation.condition))
-        if isinstance(relation, Join) and relation.kind == "LEFT" and relation.temporal is None:
-            return self._left_join(relation)
-        raise TableException("queries inside of the condition of an outer join are not supported; write them in WHERE")
+        if isinstance(relation, Join) and relation.temporal is None:
+            return self._outer_join(relation)
+        raise TableException("a query stands where none is supported; write it in WHERE or in the select list")
 
-    def _left_join(self, relation: Join) -> Relation:
+    def _outer_join(self, relation: Join) -> Relation:
+        width = len(relation.left.columns)
+        mine = [rex for rex in conjuncts(relation.condition) if _has_query(rex)]
+        if any(map(_reads_around, mine)):
+            raise TableException(
+                "a query in the condition of an outer join must not refer to the tables that are joined; write it in "
+                "WHERE"
+            )
+        if relation.kind == "LEFT" and all(index >= width for rex in mine for index in refs(rex)):
+            return self._left_join(relation, mine)
+        return self._with_sides(relation, mine)
+
+    def _with_sides(self, relation: Join, mine: Sequence[Rex]) -> Relation:
+        """Conditions with queries become columns of the side that they speak of."""
+        width = len(relation.left.columns)
+        of_left = [rex for rex in mine if all(index < width for index in refs(rex))]
+        of_right = [rex for rex in mine if rex not in of_left]
+        if any(index < width for rex in of_right for index in refs(rex)):
+            raise TableException(
+                "a query in the condition of an outer join must not be compared with columns of both sides; write the "
+                "comparison with one of them into a query in FROM"
+            )
+        left, left_tests = self._values(relation.left, of_left)
+        right, right_tests = self._values(relation.right, [shifted(rex, -width) for rex in of_right])
+        more = len(left.columns) - width
+        moved = {rex: left_tests[index] for index, rex in enumerate(of_left)}
+        moved |= {rex: shifted(right_tests[index], len(left.columns)) for index, rex in enumerate(of_right)}
+        parts = [moved[rex] if rex in moved else _behind(rex, width, more) for rex in conjuncts(relation.condition)]
+        inner = (*relation.columns[:width], *_padded(left.columns[width:], relation.kind in {"RIGHT", "FULL"}))
+        outer = (*relation.columns[width:], *_padded(right.columns[len(relation.right.columns) :], True))
+        joined = replace(relation, columns=(*inner, *outer), left=left, right=right, condition=conjunction(parts))
+        kept = [*range(width), *range(width + more, width + more + len(relation.columns) - width)]
+        return Project(relation.columns, joined, tuple(joined.ref(index) for index in kept))
+
+    def _left_join(self, relation: Join, mine: Sequence[Rex]) -> Relation:
         """Conditions that speak of the right side alone choose its rows before the join."""
         width = len(relation.left.columns)
         parts = conjuncts(relation.condition)
-        mine = [rex for rex in parts if _has_query(rex)]
-        if any(index < width for rex in mine for index in refs(rex)) or any(map(_reads_around, mine)):
-            raise TableException("a query inside of the condition of a LEFT JOIN must not speak of the left side")
         kept = conjunction([shifted(rex, -width) for rex in mine])
         assert kept is not None
         right = self._filter(Filter(relation.right.columns, relation.right, kept))
@@ -139,9 +170,8 @@ class _Replacing:
     # --- values ---
     def _values(self, plan: Relation, exprs: Sequence[Rex]) -> tuple[Relation, tuple[Rex, ...]]:
         """The relation with the values of all queries as further columns, and the expressions over it."""
-        queries = list(dict.fromkeys(part for rex in exprs for part in walk(rex) if isinstance(part, Subquery)))
         found: dict[Rex, Rex] = {}
-        for query in queries:
+        for query in _queries(exprs):
             args = tuple(rewritten(arg, found.get) for arg in query.args)
             plan, value = self._value(plan, query, args)
             found[query] = value
@@ -291,12 +321,37 @@ def _reads_around(rex: Rex) -> bool:
     return any(isinstance(part, Subquery) and is_correlated_plan(part.plan) for part in walk(rex))
 
 
+def _queries(exprs: Sequence[Rex]) -> list[Subquery]:
+    """The queries in some expressions, each once. A query among the values that another one looks for comes first."""
+    queries: dict[Subquery, None] = {}
+    for rex in exprs:
+        for part in walk(rex):
+            if isinstance(part, Subquery):
+                queries.update(dict.fromkeys([*_queries(part.args), part]))
+    return list(queries)
+
+
 def _has_query(rex: Rex) -> bool:
     return any(isinstance(part, Subquery) for part in walk(rex))
 
 
 def _join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
     return Join(_joined(left.columns, right.columns, kind), left, right, kind, condition)
+
+
+def _behind(rex: Rex, width: int, more: int) -> Rex:
+    """A condition of a join whose left side has `more` columns behind its first `width`."""
+
+    def change(one: Rex) -> Rex | None:
+        late = isinstance(one, InputRef) and one.index >= width
+        return InputRef(one.type, one.index + more) if isinstance(one, InputRef) and late else None
+
+    return rewritten(rex, change)
+
+
+def _padded(columns: Columns, missing: bool) -> Columns:
+    """The columns of a side of a join, which may be missing."""
+    return tuple(replace(one, type=one.type.nullable()) if missing else one for one in columns)
 
 
 def _joined(left: Columns, right: Columns, kind: str) -> Columns:

@@ -32,6 +32,18 @@ _COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">"
 _SUMS = {"+", "-"}
 _PRODUCTS = {"*", "/", "%", "||"}
 _WITHOUT_BRACKETS = {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
+_VARIABLES = {
+    "CURRENT_CATALOG",
+    "CURRENT_DEFAULT_TRANSFORM_GROUP",
+    "CURRENT_PATH",
+    "CURRENT_ROLE",
+    "CURRENT_SCHEMA",
+    "CURRENT_USER",
+    "SESSION_USER",
+    "SYSTEM_USER",
+    "USER",
+}
+"""Reserved words that stand for a column of their name in an expression, as Flink has no such functions."""
 _STRUCTURE = """
 ALL AND ANY AS BETWEEN BY CREATE CROSS DISTINCT DROP ELSE END EXCEPT FETCH FOR FROM FULL GROUP HAVING IN INNER INTERSECT
 INTO IS JOIN LIKE LIMIT NATURAL NOT OFFSET ON OR ORDER OVER SELECT SET SIMILAR SOME TABLE THEN UNION USING VALUES WHEN
@@ -285,6 +297,8 @@ class ExpressionParser(TypeParser):
             return self.function(at)
         if self.token.upper in _WITHOUT_BRACKETS:
             return Invoke(at, self.advance().upper, ())
+        if self.token.upper in _VARIABLES:
+            return Name(at, (self.advance().text,))
         return self._name(at)
 
     def _name(self, at: Position) -> Node:

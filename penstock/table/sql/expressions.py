@@ -142,6 +142,8 @@ class ExpressionBinder:
 
     def _built_in(self, node: Invoke, name: str) -> Rex:
         self._plain(node)
+        if not self.session.has_core:
+            raise invalid(node.at, f"there is no function {node.name}: the module core is not used; LOAD or USE it")
         args = self.all(node.args)
         try:
             return self.resolve(node.at, name, args)

@@ -223,6 +223,10 @@ class FromClause:
     def _correlated(self, node: Joined, left: Relation, scope: Scope, right: Right) -> tuple[Relation, Scope]:
         if node.kind not in {"INNER", "CROSS", "LEFT"}:
             raise unsupported(node.at, f"a table function cannot be on the right side of a {node.kind} join")
+        if isinstance(right.source, FunctionTable):
+            own = self._own_function(right.source)
+            if own is not None and own.kind == "temporal":
+                return self._versions(node, left, scope, right, own)
         call, ordinality = self._call(right.source, scope)
         row = call.type
         assert isinstance(row, RowType)
@@ -237,14 +241,30 @@ class FromClause:
         plan = Correlate((*left.columns, *added), left, call, outer, condition, ordinality)
         return plan, scope.beside(other, width).retyped(plan.columns)
 
+    def _own_function(self, source: FunctionTable) -> Any | None:
+        """The function of the user that is called; None if it is none."""
+        return self.queries.session.function(".".join((*source.call.path, source.call.name)))
+
+    def _versions(self, node: Joined, left: Relation, scope: Scope, right: Right, own: Any) -> tuple[Relation, Scope]:
+        """A temporal table function: a join with the versions at the time that is its argument."""
+        source = right.source
+        assert isinstance(source, FunctionTable)
+        call = source.call
+        args = self.queries.expressions(scope.inside(self.outer), "in FROM clause").all(call.args)
+        time = args[0] if len(args) == 1 else None
+        if not isinstance(time, InputRef) or left.columns[time.index].time is None:
+            raise invalid(call.at, f"{call.name} takes a time attribute of the left table, as in {call.name}(o.ts)")
+        joined, both = self._join(node, (left, scope), self._named(own.relation, right, source), time.index)
+        assert isinstance(joined, Join)
+        return replace(joined, version_key=own.key), both
+
     def _call(self, source: Source, scope: Scope) -> tuple[Call, bool]:
         binder = self.queries.expressions(scope.inside(self.outer), "in FROM clause")
         if isinstance(source, Unnest):
             value = binder.bind(source.value)
             return Call(_elements(value.type, source), "UNNEST", (value,)), source.ordinality
         assert isinstance(source, FunctionTable)
-        node = source.call
-        own = self.queries.session.function(".".join((*node.path, node.name)))
+        node, own = source.call, self._own_function(source)
         if own is None:
             made = binder.resolve(node.at, node.name.upper(), binder.all(node.args))
             if not isinstance(made, Call) or not isinstance(made.type, RowType):
@@ -264,7 +284,7 @@ def _unaliased(source: Source) -> Right:
 def _is_correlated(clause: FromClause, source: Source) -> bool:
     """Whether it is a function of the rows on its left."""
     if isinstance(source, FunctionTable):
-        own = clause.queries.session.function(".".join((*source.call.path, source.call.name)))
+        own = clause._own_function(source)
         return own is not None or source.call.name.upper() not in window_functions.PARAMETERS
     return isinstance(source, Unnest)
 

@@ -19,6 +19,7 @@ from penstock.table.sql.syntax import (
     Invoke,
     Item,
     Joined,
+    Nested,
     Node,
     Ordered,
     Query,
@@ -349,17 +350,15 @@ class QueryParser(MatchParser):
             if self.sees_symbol("(") or self.sees_hint():
                 self.fail('"," or ")"')
             return TableArg(at, source, self._partition())
-        if self.sees_symbol("(") and self.sees_query():
-            self.expect_symbol("(")
-            query = self.query()
-            self.expect_symbol(")")
-            return TableArg(at, Derived(at, query), self._partition())
         if self.sees("MODEL") and self.ahead().kind in {WORD, QUOTED}:
             self.refuse("models are")
         if self.sees("DESCRIPTOR") and self.ahead().text == "(":
             self.advance()
             return Descriptor(at, self.names())
-        return self.expression()
+        value = self.expression()
+        if isinstance(value, Nested) and value.kind == "SCALAR" and self.sees("PARTITION", "BY"):
+            return TableArg(at, Derived(at, value.query), self._partition())
+        return value
 
     def _partition(self) -> tuple[Node, ...]:
         if not self.accept("PARTITION", "BY"):

@@ -73,10 +73,16 @@ class Scope:
                 raise invalid(name.at, f"Column '{column}' is ambiguous")
             if fitting:
                 return _fields(fitting[0].value, rest, name)
+            field = _nested_field([one.value for one in table], column, rest, name)
+            if field is not None:
+                return field
         fitting = [one for one in self.columns if one.name == name.parts[0] and not one.merged]
         if len(fitting) > 1:
             raise invalid(name.at, f"Column '{name.parts[0]}' is ambiguous; write its table in front of it")
-        if not fitting or (len(name.parts) > 1 and not isinstance(fitting[0].value.type, RowType)):
+        if not fitting:
+            values = [one.value for one in self.columns if not one.merged]
+            return _nested_field(values, name.parts[0], name.parts[1:], name)
+        if len(name.parts) > 1 and not isinstance(fitting[0].value.type, RowType):
             return None
         return _fields(fitting[0].value, name.parts[1:], name)
 
@@ -118,6 +124,27 @@ class Scope:
 
 def _named(table: tuple[str, ...], prefix: Sequence[str]) -> bool:
     return bool(table) and tuple(table[-len(prefix) :]) == tuple(prefix)
+
+
+def _nested_field(values: Sequence[Rex], field: str, rest: Sequence[str], name: Name) -> Rex | None:
+    """The field of this name in rows that are columns, or in rows within them; the least deep one counts."""
+    rows = [value for value in values if isinstance(value.type, RowType)]
+    while rows:
+        inside = [
+            (one, field_of(row, index))
+            for row in rows
+            if isinstance(row.type, RowType)
+            for index, one in enumerate(row.type.field_names())
+        ]
+        fitting = [value for one, value in inside if one == field and (not rest or isinstance(value.type, RowType))]
+        if len(fitting) > 1:
+            raise invalid(
+                name.at, f"Column '{field}' is ambiguous; write the row of which it is a field in front of it"
+            )
+        if fitting:
+            return _fields(fitting[0], rest, name)
+        rows = [value for _, value in inside if isinstance(value.type, RowType)]
+    return None
 
 
 def _fields(value: Rex, names: Sequence[str], name: Name) -> Rex:

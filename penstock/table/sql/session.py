@@ -13,7 +13,13 @@ from penstock.table.types import DataType
 class Session(Protocol):
     """The catalogs, functions and settings that a statement sees."""
 
-    batch: bool
+    @property
+    def batch(self) -> bool: ...
+
+    @property
+    def has_core(self) -> bool:
+        """Whether the functions of SQL can be called by their names."""
+        ...
 
     def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
         """The plan of a table or view, with computed columns and watermark on top; None if there is none.

@@ -67,8 +67,16 @@ class StatementParser(AlterParser):
         columns: tuple[str, ...] = ()
         if self.sees_symbol("(") and not self.sees_query():
             columns = tuple(name[-1] for name in self._paths())
-        made = st.InsertInto(path, self.query(), columns, partition, overwrite, options, at=at)
+        query = self.query()
+        conflict = self._on_conflict() if self.sees("ON") else ""
+        made = st.InsertInto(path, query, columns, partition, overwrite, options, conflict, at=at)
         return replace(made, text=self.text_since(start))
+
+    def _on_conflict(self) -> str:
+        """What is done with rows of different keys of the query that have one key of the table."""
+        self.expect("ON", "CONFLICT", "DO")
+        found = next((word for word in ("NOTHING", "ERROR", "DEDUPLICATE") if self.accept(word)), None)
+        return found or self.fail("NOTHING, ERROR or DEDUPLICATE")
 
     def _paths(self) -> list[st.Path]:
         self.expect_symbol("(")

@@ -53,6 +53,8 @@ class InsertInto(Statement):
     overwrite: bool = False
     options: Options = ()
     """Of a hint behind the table."""
+    conflict: str = ""
+    """Of ON CONFLICT DO …: NOTHING, ERROR or DEDUPLICATE; empty without it."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.table.plan.nodes import PROCTIME, ROWTIME, Column, Relation, WindowTable
 from penstock.table.plan.rex import InputRef, Literal, Rex
 from penstock.table.sql.problems import invalid, suggestion, unsupported
-from penstock.table.sql.syntax import Constant, Descriptor, Invoke, Node, TableArg
+from penstock.table.sql.syntax import Constant, Derived, Descriptor, Invoke, Nested, Node, TableArg
 from penstock.table.sql.tokens import Position
 from penstock.table.types import (
     DataType,
@@ -122,6 +122,8 @@ def interval_of(rex: Rex, at: Position) -> int:
 
 def table_argument(call: Invoke, args: dict[str, Node]) -> TableArg:
     data = args["DATA"]
+    if isinstance(data, Nested) and data.kind == "SCALAR":
+        return TableArg(data.at, Derived(data.at, data.query))
     if not isinstance(data, TableArg):
         raise invalid(data.at, f"{call.name.upper()} takes TABLE and a name, or a query in brackets, as first argument")
     return data

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from penstock.vocabulary.state.descriptors import (
         AggregatingState,
         AggregatingStateDescriptor,
+        FoldingState,
+        FoldingStateDescriptor,
         ListState,
         ListStateDescriptor,
         MapState,
@@ -73,6 +75,10 @@ class KeyedStateStore(ABC):
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """Return the state that keeps an accumulator of what was added for each key."""
+
+    @abstractmethod
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+        """Return the state that keeps a fold of what was added for each key, as in Flink 1.x."""
 
 
 class DistributedCache:

@@ -7,12 +7,25 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import ContextError
+from penstock.vocabulary.functions.collectors import accept_collectors
 
 if TYPE_CHECKING:
+    from penstock.common.type_information import TypeInformation
     from penstock.vocabulary.functions.contexts import RuntimeContext
 
 Outputs: TypeAlias = Iterable[Any] | None
-"""What a function that may emit any number of elements hands back: a generator, a list, or None for nothing."""
+"""The result of a function that may emit any number of elements: a generator, a list, or None for nothing.
+
+A method that is declared with this type can take a `Collector` as one more parameter instead.
+"""
+
+
+class ResultTypeQueryable(ABC):
+    """A function that declares the type of its results itself; a type that its builder method is given counts more."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the results."""
 
 
 class Function(ABC):  # noqa: B024 - which method must be written, only the subclasses know
@@ -22,7 +35,13 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
     recovery, `close` once after the last, also when the job fails.
     """
 
+    _holds_function = True
+    """An object of such a class is no plain function, even if it can be called; neither is the class."""
     _runtime_context: RuntimeContext | None = None
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        accept_collectors(cls)
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
         """Prepare for elements: bind state, open connections."""
@@ -103,6 +122,14 @@ class ReduceFunction(Function):
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
         """Return the combination of what was reduced so far, `value1`, and the element that came next, `value2`."""
+
+
+class FoldFunction(Function):
+    """Adds an element to an accumulator, as in Flink 1.x."""
+
+    @abstractmethod
+    def fold(self, accumulator: Any, value: Any) -> Any:
+        """Return the accumulator with the element."""
 
 
 class AggregateFunction(Function):

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
 
+from penstock.arguments import invalid_argument, is_function
 from penstock.common.types import Row
-from penstock.errors import RecordError
+from penstock.errors import InvalidArgument, RecordError
 from penstock.vocabulary.functions.element_functions import KeySelector
+
+Key: TypeAlias = KeySelector | Callable[[Any], Any] | int | str | Sequence[Any]
+"""The key of a record, as a program may give it: a function, a field's position, name or path, or several of these."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FieldKey:
-    """A field by position or name, or a path such as 'address.city' through tuples, rows, dicts and objects."""
+    """A field by position or name, or a path such as 'address.city' through tuples, rows, dicts and objects.
+
+    The fields of a tuple are '_1', '_2', … as in Scala, or 'f0', 'f1', … as in Java. '*' is the whole record, and '_'
+    or '*' at the end of a path is a whole tuple.
+    """
 
     path: tuple[int | str, ...]
 
@@ -68,20 +78,41 @@ def _single(key: Any) -> Callable[[Any], Any]:
     if isinstance(key, KeySelector):
         return key.get_key
     if isinstance(key, bool):
-        raise TypeError(f"key_by does not take {key!r}")
+        raise _not_a_key(key)
     if isinstance(key, int):
         return FieldKey((key,))
     if isinstance(key, str):
         return FieldKey(tuple(int(step) if step.isdigit() else step for step in key.split(".")))
-    if callable(key):
+    if is_function(key):
         return key  # type: ignore[no-any-return]
-    raise TypeError(
-        f"key_by takes a function, a KeySelector, a field position, name or path, or several of these; not {key!r}"
-    )
+    raise _not_a_key(key)
+
+
+def _not_a_key(key: Any) -> InvalidArgument:
+    allowed = "a function, a KeySelector, a field position, name or path, or several of these"
+    return invalid_argument("key_by", "key_selector", key, allowed, (KeySelector,))
+
+
+_TUPLE_FIELD = re.compile(r"_([1-9][0-9]*)|f(0|[1-9][0-9]*)|([0-9]+)")
+
+
+@cache
+def tuple_position(name: str) -> int | None:
+    """The position that the name of a tuple's field stands for: '_1' (Scala), 'f0' (Java) and '0' are the first."""
+    matched = _TUPLE_FIELD.fullmatch(name)
+    if matched is None:
+        return None
+    scala, java, plain = matched.groups()
+    return int(scala) - 1 if scala else int(java or plain)
 
 
 def _step(value: Any, step: int | str) -> Any:
     try:
+        is_plain = type(value) in (tuple, list)
+        if step == "*" or (step == "_" and is_plain):
+            return frozen(value)
+        if is_plain and isinstance(step, str):
+            return value[tuple_position(step)]
         if isinstance(step, int):
             if dataclasses.is_dataclass(value):
                 return getattr(value, dataclasses.fields(value)[step].name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from penstock.arguments import check_arguments
 from penstock.common.time import Duration, to_millis
 from penstock.vocabulary.settings.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from penstock.vocabulary.settings.checkpointing_mode import CheckpointingMode
@@ -27,6 +28,7 @@ ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention
 """The Flink 1.x spelling."""
 
 
+@check_arguments
 class CheckpointConfig(Settings):
     """The checkpoint settings of a job. Checkpointing is off until an interval is set.
 
@@ -36,6 +38,8 @@ class CheckpointConfig(Settings):
     >>> CheckpointConfig().set_checkpoint_interval(1000).is_checkpointing_enabled()
     True
     """
+
+    ExternalizedCheckpointCleanup = ExternalizedCheckpointCleanup
 
     DEFAULT_MODE = CheckpointingMode.EXACTLY_ONCE
     DEFAULT_TIMEOUT = 10 * 60 * 1000
@@ -141,6 +145,10 @@ class CheckpointConfig(Settings):
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
         """The Flink 1.x spelling of `set_externalized_checkpoint_retention`."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
+        """Do nothing: as in Flink since 1.15, a job recovers from checkpoints and never from savepoints by itself."""
+        return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Return whether checkpoints are meant to be started from by hand."""

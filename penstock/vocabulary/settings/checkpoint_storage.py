@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.arguments import check_arguments
 from penstock.vocabulary.settings.values import Settings, at_least
 
 FLINKS_FILE_STATE_THRESHOLD = 20 * 1024
@@ -12,6 +13,7 @@ class CheckpointStorage(Settings):
     """Base of the places where checkpoints can be written."""
 
 
+@check_arguments
 class JobManagerCheckpointStorage(CheckpointStorage):
     """Keeps checkpoints in the memory of the driver: for tests and small state, gone when the driver is.
 
@@ -39,6 +41,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self._max_state_size
 
 
+@check_arguments
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Writes checkpoints under a path or URL that fsspec understands."""
 
@@ -84,6 +87,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return threshold
 
 
+@check_arguments
 class CustomCheckpointStorage(CheckpointStorage):
     """Names a storage that is not one of Penstock's by the import path of its class."""
 

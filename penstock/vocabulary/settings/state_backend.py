@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from copy import copy
 from enum import Enum
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
+from penstock.arguments import check_arguments
+from penstock.common.configuration import Configuration
 from penstock.vocabulary.settings.checkpoint_storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -26,6 +28,14 @@ class StateBackend(Settings):
     savepoint_path: str | None = None
     asynchronous_snapshots: bool = True
 
+    def configure(self, configuration: Configuration, class_loader: Any = None) -> Self:
+        """Return a copy with the places and the way of snapshots that a configuration gives."""
+        changed = copy(self)
+        folder = configuration.get_string("state.savepoints.dir", "") or None
+        changed.savepoint_path = self.savepoint_path if folder is None else folder
+        changed.asynchronous_snapshots = configuration.get_boolean("state.backend.async", self.asynchronous_snapshots)
+        return changed
+
 
 class HashMapStateBackend(StateBackend):
     """Keeps state as live Python objects in the memory of the slots."""
@@ -40,6 +50,7 @@ class PredefinedOptions(Enum):
     FLASH_SSD_OPTIMIZED = 3
 
 
+@check_arguments
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state in RocksDB on the local disks of the slots, for state larger than memory."""
 
@@ -111,6 +122,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return completed
 
 
+@check_arguments
 class CustomStateBackend(StateBackend):
     """Names a backend that is not one of Penstock's by the import path of its class."""
 
@@ -118,32 +130,44 @@ class CustomStateBackend(StateBackend):
         self.class_name = class_name
 
 
+@check_arguments
 class MemoryStateBackend(HashMapStateBackend):
     """The Flink 1.x spelling of state in memory with checkpoints in the memory of the driver."""
 
     def __init__(
         self,
-        checkpoint_path: str | None = None,
-        savepoint_path: str | None = None,
+        checkpoint_path: str | int | bool | None = None,
+        savepoint_path: str | bool | None = None,
         max_state_size: int | None = None,
         using_asynchronous_snapshots: bool | None = None,
     ) -> None:
+        """Java's constructors are taken, too: (size), (asynchronous) and (size, asynchronous)."""
+        if isinstance(savepoint_path, bool):
+            savepoint_path, using_asynchronous_snapshots = None, savepoint_path
+        if isinstance(checkpoint_path, bool):
+            checkpoint_path, using_asynchronous_snapshots = None, checkpoint_path
+        elif isinstance(checkpoint_path, int):
+            checkpoint_path, max_state_size = None, checkpoint_path
         self.checkpoint_storage = JobManagerCheckpointStorage(checkpoint_path, max_state_size)
         self.savepoint_path = savepoint_path
         self.asynchronous_snapshots = using_asynchronous_snapshots is not False
 
 
+@check_arguments
 class FsStateBackend(HashMapStateBackend):
     """The Flink 1.x spelling of state in memory with checkpoints in a file system."""
 
     def __init__(
         self,
         checkpoint_directory_uri: str,
-        default_savepoint_directory_uri: str | None = None,
+        default_savepoint_directory_uri: str | bool | None = None,
         file_state_size_threshold: int | None = None,
         write_buffer_size: int | None = None,
         using_asynchronous_snapshots: bool | None = None,
     ) -> None:
+        """Java's constructor (uri, asynchronous) is taken, too."""
+        if isinstance(default_savepoint_directory_uri, bool):
+            default_savepoint_directory_uri, using_asynchronous_snapshots = None, default_savepoint_directory_uri
         self.checkpoint_storage = FileSystemCheckpointStorage(
             checkpoint_directory_uri, file_state_size_threshold, write_buffer_size
         )
@@ -151,23 +175,30 @@ class FsStateBackend(HashMapStateBackend):
         self.asynchronous_snapshots = using_asynchronous_snapshots is not False
 
 
+@check_arguments
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
     """The Flink 1.x spelling of state in RocksDB with checkpoints where a URL or another 1.x backend puts them."""
 
     def __init__(
         self,
-        checkpoint_data_uri: str | None = None,
+        checkpoint_data_uri: str | StateBackend | None = None,
         enable_incremental_checkpointing: bool | None = None,
         checkpoint_stream_backend: StateBackend | None = None,
     ) -> None:
+        """Java's constructor (backend, incremental) is taken, too."""
+        if isinstance(checkpoint_data_uri, StateBackend) and checkpoint_stream_backend is None:
+            checkpoint_data_uri, checkpoint_stream_backend = None, checkpoint_data_uri
         super().__init__(enable_incremental_checkpointing)
-        if checkpoint_data_uri is not None and checkpoint_stream_backend is None:
+        if isinstance(checkpoint_data_uri, str) and checkpoint_stream_backend is None:
             self.checkpoint_storage = FileSystemCheckpointStorage(checkpoint_data_uri)
         elif checkpoint_stream_backend is not None and checkpoint_data_uri is None:
             self.checkpoint_storage = checkpoint_stream_backend.checkpoint_storage
             self.savepoint_path = checkpoint_stream_backend.savepoint_path
         else:
             raise ValueError("RocksDBStateBackend needs either checkpoint_data_uri or checkpoint_stream_backend")
+
+    def enable_ttl_compaction_filter(self) -> None:
+        """Do nothing: RocksDB drops expired entries whenever a state's time to live says so."""
 
 
 def _local_path(path: str) -> str:

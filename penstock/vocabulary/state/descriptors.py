@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.vocabulary.functions.element_functions import AggregateFunction, ReduceFunction
-from penstock.vocabulary.settings.values import instance_of
+from penstock.vocabulary.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
+from penstock.vocabulary.functions.folding import FoldAggregate
 from penstock.vocabulary.state.time_to_live import StateTtlConfig
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "AggregatingStateDescriptor",
     "AppendingState",
     "BroadcastState",
+    "FoldingState",
+    "FoldingStateDescriptor",
     "ListState",
     "ListStateDescriptor",
     "MapState",
@@ -87,6 +90,10 @@ class AggregatingState(MergingState[IN, OUT]):
     """Keeps an accumulator of what was added; `get` returns its result."""
 
 
+class FoldingState(AppendingState[IN, OUT]):
+    """Flink 1.x: keeps a fold of what was added; use AggregatingState in new programs."""
+
+
 class ListState(MergingState[T, Iterable[T]]):
     """Keeps a list in the order in which it was filled."""
 
@@ -120,6 +127,14 @@ class _ReadableMap(State, Generic[K, V]):
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
         """Return all pairs of key and value."""
+
+    def entries(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value, as `items` does."""
+        return self.items()
+
+    def immutable_entries(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value, as `items` does."""
+        return self.items()
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
@@ -193,6 +208,7 @@ class OperatorStateStore(ABC):
         """Return a list of items of which every subtask gets all when it is restored."""
 
 
+@check_arguments
 class StateDescriptor:
     """Names a state within its operator and tells what it holds.
 
@@ -203,8 +219,8 @@ class StateDescriptor:
     _queryable_state_name: str | None = None
 
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"the name of a state must be a string that is not empty, not {name!r}")
+        if not name:
+            raise ValueError("the name of a state must not be empty")
         self.name = name
         self.type_info = type_info
         self.ttl_config: StateTtlConfig | None = None
@@ -215,17 +231,15 @@ class StateDescriptor:
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Let what this state keeps expire."""
-        self.ttl_config = instance_of("ttl_config", ttl_config, StateTtlConfig)
+        self.ttl_config = ttl_config
 
     def set_queryable(self, queryable_state_name: str) -> None:
         """Let clients outside the job look this state up under a name, which must be unique in the job.
 
         Call it before the function asks for the state.
         """
-        if not isinstance(queryable_state_name, str) or not queryable_state_name:
-            raise ValueError(
-                f"the name of a queryable state must be a string that is not empty, not {queryable_state_name!r}"
-            )
+        if not queryable_state_name:
+            raise ValueError("the name of a queryable state must not be empty")
         if self._queryable_state_name not in (None, queryable_state_name):
             raise ValueError(f"state '{self.name}' is already queryable as '{self._queryable_state_name}'")
         self._queryable_state_name = queryable_state_name
@@ -253,6 +267,7 @@ class StateDescriptor:
         return f"{type(self).__name__}({self.name!r}, {self.type_info!r})"
 
 
+@check_arguments
 class ValueStateDescriptor(StateDescriptor):
     """Describes a ValueState. The default is what a key without a value reads."""
 
@@ -264,6 +279,7 @@ class ValueStateDescriptor(StateDescriptor):
         return *super()._compared(), self.default_value
 
 
+@check_arguments
 class ListStateDescriptor(StateDescriptor):
     """Describes a ListState by the type of its elements."""
 
@@ -272,6 +288,7 @@ class ListStateDescriptor(StateDescriptor):
         self.elem_type_info = elem_type_info
 
 
+@check_arguments
 class MapStateDescriptor(StateDescriptor):
     """Describes a MapState, or a broadcast state, by the types of its keys and values."""
 
@@ -299,18 +316,12 @@ class _CallableReduceFunction(ReduceFunction):
         return self._function(value1, value2)
 
 
+@check_arguments
 class ReducingStateDescriptor(StateDescriptor):
     """Describes a ReducingState. The function is a ReduceFunction or a callable of two values."""
 
     def __init__(self, name: str, reduce_function: Reduction, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
-        if isinstance(reduce_function, type) or not (
-            isinstance(reduce_function, ReduceFunction) or callable(reduce_function)
-        ):
-            raise TypeError(
-                f"reducing state {name!r} needs an instance of ReduceFunction or a callable of two values, "
-                f"not {reduce_function!r}"
-            )
         self._reduce_function = (
             reduce_function if isinstance(reduce_function, ReduceFunction) else _CallableReduceFunction(reduce_function)
         )
@@ -320,6 +331,7 @@ class ReducingStateDescriptor(StateDescriptor):
         return self._reduce_function
 
 
+@check_arguments
 class AggregatingStateDescriptor(StateDescriptor):
     """Describes an AggregatingState. The type is that of the accumulator, for that is what is kept."""
 
@@ -327,10 +339,22 @@ class AggregatingStateDescriptor(StateDescriptor):
         self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
     ) -> None:
         super().__init__(name, state_type_info)
-        if not isinstance(agg_function, AggregateFunction):
-            raise TypeError(f"aggregating state {name!r} needs an instance of AggregateFunction, not {agg_function!r}")
         self._agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
         """Return the function."""
         return self._agg_function
+
+
+@check_arguments
+class FoldingStateDescriptor(AggregatingStateDescriptor):
+    """Describes a FoldingState by its first accumulator and a FoldFunction or a function of (accumulator, value)."""
+
+    def __init__(
+        self,
+        name: str,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(name, FoldAggregate(initial_value, fold_function), type_info)

@@ -6,12 +6,14 @@ import datetime
 from enum import Enum
 from typing import TypeAlias
 
+from penstock.arguments import check_arguments
 from penstock.common.time import Duration, Time, to_millis
 from penstock.vocabulary.settings.values import Settings, at_least, instance_of
 
 Ttl: TypeAlias = Time | Duration | datetime.timedelta | int
 
 
+@check_arguments
 class CleanupStrategies(Settings):
     """When expired entries are removed, beyond the moment one of them is read."""
 
@@ -28,6 +30,7 @@ class CleanupStrategies(Settings):
     class EmptyCleanupStrategy(CleanupStrategy):
         """A strategy without settings."""
 
+    @check_arguments
     class IncrementalCleanupStrategy(CleanupStrategy):
         """Look at a few entries whenever the state is used."""
 
@@ -43,6 +46,7 @@ class CleanupStrategies(Settings):
             """Return whether each record counts as a use, even if it does not touch the state."""
             return self._run_cleanup_for_every_record
 
+    @check_arguments
     class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
         """Drop expired entries when RocksDB compacts its files."""
 
@@ -110,6 +114,7 @@ class TtlTimeCharacteristic(Enum):
     ProcessingTime = 0
 
 
+@check_arguments
 class StateTtlConfig(Settings):
     """The time to live of a state. In lists and maps each element has a life of its own.
 
@@ -169,6 +174,7 @@ class StateTtlConfig(Settings):
         """Return when expired entries are removed."""
         return self._cleanup_strategies
 
+    @check_arguments
     class Builder:
         """Collects the choices for one StateTtlConfig."""
 
@@ -236,7 +242,7 @@ class StateTtlConfig(Settings):
             return self
 
         def cleanup_in_rocksdb_compact_filter(
-            self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
+            self, query_time_after_num_entries: int = 1000, periodic_compaction_time: Duration | None = None
         ) -> StateTtlConfig.Builder:
             """Drop expired entries when RocksDB compacts; files are compacted at the latest at the given age."""
             self._strategies[CleanupStrategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (

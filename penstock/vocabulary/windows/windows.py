@@ -55,6 +55,14 @@ class TimeWindow(Window, tuple[int, int]):
         """The millisecond after the last."""
         return self[1]
 
+    def get_start(self) -> int:
+        """Return the first millisecond, as `start` does."""
+        return self[0]
+
+    def get_end(self) -> int:
+        """Return the millisecond after the last, as `end` does."""
+        return self[1]
+
     def __getnewargs__(self) -> tuple[int, int]:
         return self[0], self[1]
 

@@ -304,7 +304,7 @@ def test_what_another_try_would_not_change_is_not_tried_again(tmp_path):
 
 @pytest.mark.parametrize("wrong", [None, "a source", 3])
 def test_only_sources_are_sources(wrong):
-    with pytest.raises(TypeError, match="from_source takes a Source"):
+    with pytest.raises(TypeError, match=r"from_source: the argument source must be a Source"):
         environment().from_source(wrong, WatermarkStrategy.no_watermarks(), "Wrong")
     with pytest.raises(TypeError, match="WatermarkStrategy"):
         environment().from_source(Logs({}), None, "Logs")

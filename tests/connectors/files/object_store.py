@@ -68,6 +68,9 @@ class _Upload(io.BytesIO):
         super().__init__()
         self._files, self._path = files, path
 
+    def __del__(self):
+        """Leave the file unwritten: lost slots are collected at any time, and dead processes write nothing."""
+
     def close(self):
         if not self.closed:
             self._files[self._path] = self.getvalue()

@@ -19,7 +19,7 @@ from penstock.errors import ConnectorError, NotFound
 from tests.connectors.files.driving import KINDS, SinkJob, Times, base_of, everything, hidden, lines, shown
 
 TEXT = Encoder.simple_string_encoder()
-NAME = r"part-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+"
+NAME = r"part-[01]-[1-9]\d{15}\d{3,}"
 
 
 @pytest.fixture(params=KINDS)
@@ -73,7 +73,7 @@ class TestWhatReadersSee:
         assert list(shown(base).values()) == [b"a\nb\n"]
         assert hidden(base) == []
 
-    def test_the_name_has_the_writer_and_a_number(self, base):
+    def test_the_name_has_the_subtask_and_a_number(self, base):
         config = OutputFileConfig.builder().with_part_prefix("events").with_part_suffix(".txt").build()
         job = SinkJob(rows(base, rolling_policy=ON_CHECKPOINT, output_file_config=config))
         for value in "ab":
@@ -81,7 +81,18 @@ class TestWhatReadersSee:
             job.checkpoint_and_complete()
         first, second = sorted(shown(base))
         assert re.fullmatch(NAME.replace("part", "events") + r"\.txt", first)
-        assert (first.endswith("-0.txt"), second) == (True, first.removesuffix("0.txt") + "1.txt")
+        assert first.startswith("events-0-")
+        assert (first.endswith("000.txt"), second) == (True, first.removesuffix("0.txt") + "1.txt")
+
+    def test_no_two_writers_use_the_same_number(self, base):
+        for _ in range(3):
+            job = SinkJob(rows(base, rolling_policy=ON_CHECKPOINT), parallelism=2)
+            job.write("a", subtask=0)
+            job.write("b", subtask=1)
+            job.checkpoint_and_complete()
+        names = sorted(shown(base))
+        assert len({name.rpartition("-")[2] for name in names}) == 6
+        assert [name[:7] for name in names] == ["part-0-"] * 3 + ["part-1-"] * 3
 
     def test_the_hidden_name_has_the_final_one_and_the_subtask(self, flushed):
         job = SinkJob(rows(flushed), parallelism=2)

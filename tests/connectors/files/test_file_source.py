@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import pickle
 
 import fsspec
@@ -326,6 +327,36 @@ class TestWatching:
         assert self.names(enumerator) == ["a"]
         put(base, b="2", sub__c="3")
         assert self.names(enumerator) == ["b", "c"]
+        assert self.names(enumerator) == []
+
+    def test_a_modified_file_is_read_again_where_that_is_wanted(self, tmp_path):
+        made = FileSource.for_record_stream_format(LINES, str(tmp_path)).monitor_continuously(50)
+        only_new, enumerator = self.watching(str(tmp_path)), made.reread_modified_files().build().create_enumerator()
+        file = tmp_path / "a"
+        file.write_text("1\n")
+        os.utime(file, (1, 1))
+        (first,) = enumerator.discover()
+        assert (self.names(enumerator), self.names(only_new)) == ([], ["a"])
+        file.write_text("1\n2\n")
+        (again,) = enumerator.discover()
+        assert (again.start, again.end, again.path) == (0, 4, first.path)
+        assert again.split_id != first.split_id
+        assert (self.names(enumerator), self.names(only_new)) == ([], [])
+        successor = made.build().create_enumerator()
+        successor.restore_state(enumerator.snapshot_state())
+        assert self.names(successor) == []
+
+    def test_files_of_an_older_savepoint_are_read_again_only_once_modified(self, tmp_path):
+        made = FileSource.for_record_stream_format(LINES, str(tmp_path)).monitor_continuously(50)
+        file, older = tmp_path / "a", self.watching(str(tmp_path))
+        file.write_text("1\n")
+        os.utime(file, (1, 1))
+        assert self.names(older) == ["a"]
+        enumerator = made.reread_modified_files().build().create_enumerator()
+        enumerator.restore_state(older.snapshot_state())
+        assert self.names(enumerator) == []
+        file.write_text("2\n")
+        assert self.names(enumerator) == ["a"]
         assert self.names(enumerator) == []
 
     def test_a_successor_knows_what_was_found(self, base):

@@ -1,5 +1,6 @@
 """Files in whole jobs, in this process: from source to sink, over failures and restarts with other parallelism."""
 
+import os
 from collections import Counter
 
 import pytest
@@ -144,6 +145,28 @@ def test_a_folder_that_another_job_writes_into_is_watched(tmp_path):
         finally:
             client.cancel().result(60)
     assert Counter(lines(out)) == wanted
+
+
+def test_read_file_reads_a_modified_file_again(tmp_path):
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    folder.mkdir()
+    (folder / "a").write_text("1\n2\n")
+    os.utime(folder / "a", (1, 1))
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.enable_checkpointing(20)
+        watched = env.read_file(
+            StreamFormat.text_line_format(), str(folder), FileProcessingMode.PROCESS_CONTINUOUSLY, 20
+        )
+        watched.sink_to(writing(out).with_rolling_policy(ON_CHECKPOINT).build())
+        client = env.execute_async()
+        try:
+            until(lambda: Counter(lines(out)) == Counter("12"))
+            (folder / ".a").write_text("1\n2\n3\n")
+            (folder / ".a").replace(folder / "a")
+            until(lambda: Counter(lines(out)) == Counter("12123"))
+        finally:
+            client.cancel().result(60)
 
 
 def test_watching_goes_on_from_a_savepoint(tmp_path):

@@ -1,4 +1,4 @@
-"""The kinds of storage that can be had here: local files, fsspec's memory, and a real S3 server."""
+"""The kinds of storage that can be had here: local files, fsspec's memory, a real S3 server and a real HDFS."""
 
 import uuid
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ import fsspec
 import pytest
 
 from tests.services.fixtures import started
+from tests.services.hadoop import Hadoop
 from tests.services.s3 import S3
 
 
@@ -31,6 +32,26 @@ def bucket(s3: S3) -> Iterator[str]:
     s3.remove_bucket(name)
 
 
+@pytest.fixture(scope="session")
+def hadoop() -> Iterator[Hadoop]:
+    """HDFS alone."""
+    yield from started(Hadoop())
+
+
+@pytest.fixture
+def hdfs(hadoop: Hadoop) -> Iterator[str]:
+    """The URL of an empty folder of HDFS, over its own protocol."""
+    path = f"/tmp/{uuid.uuid4().hex[:8]}"
+    yield hadoop.url + path
+    hadoop.dfs.getFileSystem().delete(hadoop.jvm.org.apache.hadoop.fs.Path(path), True)
+
+
+@pytest.fixture
+def webhdfs(hadoop: Hadoop, hdfs: str) -> str:
+    """The same folder over HTTP."""
+    return hdfs.replace(hadoop.url, f"web{hadoop.url.rpartition(':')[0]}:{hadoop.http.rpartition(':')[2]}")
+
+
 @pytest.fixture
 def memory() -> Iterator[str]:
     fs = fsspec.filesystem("memory")
@@ -39,20 +60,29 @@ def memory() -> Iterator[str]:
     fs.pseudo_dirs[:] = [""]
 
 
-ON_S3 = pytest.param("s3", marks=pytest.mark.service)
+SERVERS = [
+    pytest.param("s3", marks=pytest.mark.service),
+    pytest.param("hdfs", marks=pytest.mark.service),
+    # It does the same as "hdfs" on another way; `make test-yarn` takes it too.
+    pytest.param("webhdfs", marks=[pytest.mark.service, pytest.mark.soak]),
+]
 
 
-@pytest.fixture(params=["local", "memory", ON_S3])
+@pytest.fixture(params=["local", "memory", *SERVERS])
 def place(request, tmp_path) -> str:
     """The URL of a folder that does not exist yet."""
     if request.param == "local":
         return f"file://{tmp_path}/folder"
     if request.param == "memory":
         return request.getfixturevalue("memory")
-    return f"{request.getfixturevalue('bucket')}/folder"
+    return on_server(request)
 
 
-@pytest.fixture(params=["local", ON_S3])
+@pytest.fixture(params=["local", *SERVERS])
 def shared_place(request, tmp_path) -> str:
     """The same on storages that several processes can see."""
-    return f"file://{tmp_path}/folder" if request.param == "local" else f"{request.getfixturevalue('bucket')}/folder"
+    return f"file://{tmp_path}/folder" if request.param == "local" else on_server(request)
+
+
+def on_server(request) -> str:
+    return f"{request.getfixturevalue('bucket' if request.param == 's3' else request.param)}/folder"

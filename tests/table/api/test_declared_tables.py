@@ -6,7 +6,8 @@ from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import TableException, ValidationException
-from penstock.table import DataTypes, Schema, StreamTableEnvironment
+from penstock.table import DataTypes, Schema, StreamTableEnvironment, connectors
+from penstock.table.connectors import Connector
 from penstock.table.expressions import col
 from penstock.testing import in_process
 
@@ -72,6 +73,29 @@ def test_a_connector_has_no_watermarks_of_its_own(t_env):
     )
     with pytest.raises(TableException, match=r"made declares SOURCE_WATERMARK\(\), and the connector 'datagen'"):
         rows(t_env, "SELECT * FROM made")
+
+
+class Stamped(Connector):
+    """A connector of a program, whose source has watermarks."""
+
+    name = "stamped"
+    sends_watermarks = True
+
+    def source(self, env, table):
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OfRecord())
+        fields = Types.ROW_NAMED(["at", "k", "v"], [Types.LONG(), Types.STRING(), Types.INT()])
+        records = [(1000, "a", 1), (12000, "c", 4), (2000, "a", 5), (25000, "a", 6)]
+        stamped = env.from_collection(records).assign_timestamps_and_watermarks(strategy)
+        return stamped.map(lambda record: Row(at=record[0], k=record[1], v=record[2]), fields)
+
+
+def test_a_connector_can_have_watermarks_of_its_own(t_env, monkeypatch):
+    monkeypatch.setitem(connectors._BUILT_IN, "stamped", f"{__name__}:Stamped")
+    t_env.execute_sql(
+        "CREATE TABLE records (`at` BIGINT, k STRING, v INT, ts AS TO_TIMESTAMP_LTZ(`at`, 3), "
+        "WATERMARK FOR ts AS SOURCE_WATERMARK()) WITH ('connector' = 'stamped')"
+    )
+    assert rows(t_env, TOTALS) == [(ALL_TOTALS[0][0], "a", 6), *ALL_TOTALS[2:]]
 
 
 def test_it_has_no_value(t_env):

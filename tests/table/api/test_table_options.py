@@ -91,3 +91,33 @@ def test_a_savepoint_to_start_from_is_taken_back(t_env):
         t_env.execute_sql("SELECT 1")
     t_env.execute_sql("RESET 'execution.state-recovery.path'")
     assert [tuple(row) for row in t_env.execute_sql("SELECT 1").collect()] == [(1,)]
+
+
+def test_the_names_of_the_first_catalog_and_database():
+    configuration = Configuration()
+    configuration.set_string("table.builtin-catalog-name", "c")
+    configuration.set_string("table.builtin-database-name", "d")
+    with in_process():
+        t_env = TableEnvironment.create(configuration)
+        assert (t_env.get_current_catalog(), t_env.get_current_database()) == ("c", "d")
+
+
+@pytest.mark.parametrize(("mode", "rows"), [("batch", [1, 2]), ("streaming", None)])
+def test_an_order_without_a_limit_has_a_default_one_in_batch_mode(mode, rows):
+    with in_process():
+        t_env = TableEnvironment.create(getattr(EnvironmentSettings, f"in_{mode}_mode")())
+        t_env.get_config().set("table.exec.sort.default-limit", "2")
+        values = "(VALUES (3), (1), (2)) AS t(x)"
+        if rows is None:
+            assert len(list(t_env.execute_sql(f"SELECT x FROM {values}").collect())) == 3
+            return
+        assert [row[0] for row in t_env.execute_sql(f"SELECT x FROM {values} ORDER BY x").collect()] == rows
+        limited = f"SELECT x FROM {values} ORDER BY x DESC LIMIT 1"
+        assert [row[0] for row in t_env.execute_sql(limited).collect()] == [3]
+        assert len(list(t_env.execute_sql(f"SELECT x FROM {values}").collect())) == 3
+
+
+def test_the_width_of_a_column(t_env, capsys):
+    t_env.get_config().set("table.display.max-column-width", "7")
+    t_env.execute_sql("SELECT 'abcdefghij' AS x").print()
+    assert "| +I | abcd... |" in capsys.readouterr().out

@@ -23,6 +23,7 @@ class NoTables:
     """A session that knows nothing but the functions of SQL."""
 
     batch = True
+    has_core = True
 
     def relation(self, path: tuple[str, ...], options: Any = ()) -> None:
         return None

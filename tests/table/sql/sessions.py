@@ -13,6 +13,7 @@ class Tables:
 
     def __init__(self, batch: bool = False, **tables: str) -> None:
         self.batch = batch
+        self.has_core = True
         self.functions: dict[str, Any] = {}
         self.tables = {name: table(name, columns) for name, columns in tables.items()}
         self.hinted: list[tuple[tuple[str, str], ...]] = []

@@ -137,7 +137,7 @@ def test_in_batch_mode_the_last_pattern_counts():
 
 
 def test_wrong_arguments():
-    with pytest.raises(TypeError, match=r"CEP\.dynamic_pattern takes a DataStream"):
+    with pytest.raises(TypeError, match=r"CEP\.dynamic_pattern: the argument updates must be a DataStream"):
         OperatorHarness(lambda stream: CEP.dynamic_pattern(stream, Pattern.begin("a"), ["a"]).select(dict))
-    with pytest.raises(TypeError, match=r"CEP\.dynamic_pattern takes a Pattern"):
+    with pytest.raises(TypeError, match=r"CEP\.dynamic_pattern: the argument pattern must be a Pattern"):
         OperatorHarness(lambda stream: CEP.dynamic_pattern(stream, "a", stream).select(dict))

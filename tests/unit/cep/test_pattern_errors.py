@@ -12,6 +12,7 @@ from penstock.cep import (
     Pattern,
     PatternProcessFunction,
     SimpleCondition,
+    TimedOutPartialMatchHandler,
     WithinType,
 )
 from penstock.cep.compiler import compiled
@@ -159,12 +160,44 @@ def test_wrong_arguments_of_streams():
 
     with pytest.raises(TypeError, match="select takes a function, or a tag"):
         OperatorHarness(select_two)
-    with pytest.raises(TypeError, match=r"CEP\.pattern takes a Pattern"):
+    with pytest.raises(TypeError, match=r"CEP\.pattern: the argument pattern must be a Pattern"):
         OperatorHarness(lambda stream: CEP.pattern(stream, "a").select(len))
-    with pytest.raises(TypeError, match="takes a PatternProcessFunction"):
+    with pytest.raises(TypeError, match="must be a PatternProcessFunction"):
         OperatorHarness(lambda stream: CEP.pattern(stream, begin("a")).process(len))
-    with pytest.raises(TypeError, match="takes a OutputTag"):
+    with pytest.raises(TypeError, match="must be a OutputTag"):
         OperatorHarness(lambda stream: CEP.pattern(stream, begin("a")).select("tag", len, len))
+
+
+class Timed(PatternProcessFunction, TimedOutPartialMatchHandler):
+    def process_match(self, match, ctx):
+        yield match
+
+    def process_timed_out_match(self, match, ctx):
+        raise ValueError("too late")
+
+
+@pytest.mark.parametrize(
+    ("in_processing_time", "words"),
+    [(True, "timer at 111 of key 'k'"), (False, "waiting events of key 'k'")],
+)
+def test_a_failure_that_time_brings_names_its_timer_or_the_key_whose_events_waited(in_processing_time, words):
+    pattern = begin("a").next("b").within(Duration.of_millis(100))
+
+    def build(stream):
+        found = CEP.pattern(stream.key_by(lambda _: "k"), pattern)
+        return (found.in_processing_time() if in_processing_time else found).process(Timed())
+
+    works = OperatorHarness(build)
+    works.advance_processing_time(10)
+    works.push(1, timestamp=10)
+    with pytest.raises(JobFailed) as caught:
+        if in_processing_time:
+            works.advance_processing_time(500)
+        else:
+            works.push(2, timestamp=300)
+            works.watermark(500)
+    assert "ValueError: too late" in str(caught.value)
+    assert words in str(caught.value)
 
 
 class TestStateThatGrows:

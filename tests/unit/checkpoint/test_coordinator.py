@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock import pickling
 from penstock.checkpoint import coordinator as pure
-from penstock.checkpoint.archive import Archive, Covered, Discard, Publish, Reply, SavepointRequest, reply
+from penstock.checkpoint.archive import Archive, Covered, Discard, Publish, Reply, SavepointRequest, Tidy, reply
 from penstock.checkpoint.coordinator import CheckpointRules
 from penstock.checkpoint.metadata import FILE, Metadata
 from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
@@ -539,6 +539,15 @@ class TestWhatIsKept:
         made.receive(answers(3, "store://chk-3/f"), 330)
         assert [m.number for m in made.kept] == [3] and store.files == {"store://chk-3/f"}
 
+    def test_one_that_begins_and_one_that_is_complete_are_logged(self, caplog):
+        made = coordinator()
+        with caplog.at_level("INFO", "penstock.checkpoint"):
+            made.order(100, 41, {})
+            made.receive(answers(1, "store://chk-1/f"), 130)
+        triggered, completed = [record.getMessage() for record in caplog.records]
+        assert triggered == "checkpoint 1 triggered"
+        assert completed.startswith("checkpoint 1 completed after 30 ms: ")
+
     def test_what_a_complete_one_says(self):
         made = coordinator()
         epochs = []
@@ -786,3 +795,24 @@ def test_what_was_about_to_be_published_when_the_job_failed_is_given_up():
     made.start(220)
     assert not any(isinstance(order, Publish) for order in made.agenda) and made.kept == []
     assert Discard(1, ["store://chk-1/f"] * SLOTS) in made.agenda
+
+
+def test_the_view_counts_checkpoints_that_failed():
+    made = coordinator(tolerable_failures=5)
+    for number in (1, 2):
+        order = made.order(number * 100, 0, {})
+        made.receive([answer(order.number, 1, failure=DECLINED)], number * 100 + 7)
+    made.order(300, 0, {})
+    made.receive(answers(3), 310)
+    view = made.view()
+    assert (view.failed_in_all, view.completed_in_all, view.in_progress) == (2, 1, ())
+    assert [(record.number, record.ended) for record in view.failed] == [(1, 107), (2, 207)]
+    assert all("no room in the inn" in record.failure for record in view.failed)
+
+
+@pytest.mark.parametrize(("everything", "since"), [(True, 0), (False, 5)])
+def test_a_folder_that_is_the_jobs_own_is_tidied_from_its_first_checkpoint(everything, since):
+    made = pure.Coordinator(PLAN, "job", CheckpointRules(interval=100), Shelves().folder, 5)
+    made.adopt((), everything=everything)
+    made.release(keep=False, finished=True)
+    assert list(made.agenda) == [Tidy([], since, True)]

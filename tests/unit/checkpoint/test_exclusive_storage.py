@@ -1,4 +1,4 @@
-"""A job warns when its checkpoints are on a storage that lets two drivers create one file at the same moment."""
+"""A storage that lets two drivers create one file at the same moment: a job warns, and a lease on it is refused."""
 
 import logging
 import uuid
@@ -8,6 +8,11 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import ConfigurationError
+from penstock.server.elections import election_of
+from penstock.server.options import ServerSettings
+from penstock.server.storage_lease import LeaseElection
+from penstock.storage import Storage
 from penstock.testing import in_process
 
 
@@ -71,3 +76,20 @@ def test_memory_is_not_tested(warnings):
     run_job(f"watched://{uuid.uuid4().hex}")
     assert made and not [path for path in made if ".trial" in path]
     assert warnings() == []
+
+
+def elect(url, tmp_path):
+    given = {"high-availability.type": "storage", "high-availability.storageDir": url}
+    settings = ServerSettings.of(tmp_path, given)
+    return election_of(settings, Storage(settings.storage), {"id": "one", "address": "http://one:8081"})
+
+
+def test_a_lease_on_a_storage_whose_rename_replaces_is_refused(shelf, tmp_path):
+    with pytest.raises(ConfigurationError, match=r"storageDir, '\w+://place/folder/.*', lets two servers.*zookeeper"):
+        elect(shelf.url, tmp_path)
+    assert not shelf.files
+
+
+def test_a_lease_needs_a_storage_that_refuses_the_second_creator(bucket, tmp_path):
+    for url in (bucket.url, tmp_path.as_uri()):
+        assert isinstance(elect(url, tmp_path), LeaseElection)

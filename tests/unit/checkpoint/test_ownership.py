@@ -135,6 +135,20 @@ time.sleep(600)
             driver(takeover=False)
         assert driver(takeover=True).number == 2
 
+    @pytest.mark.parametrize("is_dead", [True, False])
+    def test_the_application_of_a_dead_one_is_to_be_ended(self, process, driver, folder, is_dead):
+        """One that lives and is displaced may have other jobs in its application, and ends it by itself."""
+        Storage(f"{folder}/owner").write("00000001.application", [b"application 7"])
+        if is_dead:
+            process.kill()
+            process.wait()
+        next_one = driver(takeover=True)
+        assert list(next_one.earlier) == ([b"application 7"] if is_dead else [])
+        next_one.note_application(b"application 8")
+        next_one.begin([])
+        assert Storage(f"{folder}/owner").read("00000002.application") == b"application 8"
+        assert "00000001.application" not in names(folder)
+
     @pytest.mark.parametrize("reaped", [True, False])
     def test_from_a_dead_one_it_is_taken_at_once(self, process, driver, reaped):
         process.kill()
@@ -189,9 +203,33 @@ class TestOtherMachines:
     def pulse(self, storage, at):
         storage.write("00000001.pulse", [json.dumps({"at": at}).encode()])
 
+    def make_old(self, storage, name):
+        """Let a file have been written longer ago than the limit, by the clock of the storage."""
+        past = time.time() - LIMIT / 1000 - 1
+        os.utime(storage.path(name), (past, past))
+
     def test_one_that_was_silent_for_long_is_dead(self, elsewhere, driver, clock):
-        self.pulse(elsewhere, clock.now - LIMIT / 1000 - 1)
+        self.pulse(elsewhere, clock.now)
+        self.make_old(elsewhere, "00000001.pulse")
         assert driver(takeover=False).number == 2 and clock.slept == 0
+
+    def test_one_that_gave_no_sign_for_long_is_dead(self, elsewhere, driver, clock):
+        self.make_old(elsewhere, "00000001")
+        assert driver(takeover=False).number == 2 and clock.slept == 0
+
+    @pytest.mark.parametrize("ahead", [3600, -3600])
+    def test_a_clock_that_is_wrong_by_an_hour_displaces_nobody(self, elsewhere, driver, clock, ahead):
+        self.pulse(elsewhere, clock.now)
+        clock.now += ahead
+        clock.meanwhile = lambda: self.pulse(elsewhere, clock.now - ahead) if clock.slept > 9 else None
+        with pytest.raises(JobRunning, match="on far"):
+            driver(takeover=False)
+
+    def test_a_storage_without_times_is_asked_for_a_sign(self, elsewhere, driver, clock, monkeypatch):
+        monkeypatch.setattr(Storage, "age", lambda self, name: None)
+        self.pulse(elsewhere, clock.now)
+        self.make_old(elsewhere, "00000001.pulse")
+        assert driver(takeover=False).number == 2 and clock.slept >= LIMIT / 1000
 
     def test_one_that_falls_silent_is_dead_after_its_limit(self, elsewhere, driver, clock, caplog):
         self.pulse(elsewhere, clock.now)

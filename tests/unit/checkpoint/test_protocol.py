@@ -147,3 +147,37 @@ class TestOwners:
         assert not protocol.is_finished(None) and not protocol.is_finished(Start(3))
         assert not protocol.is_finished(Start(3, ending=Ending(False)))
         assert protocol.is_finished(Start(3, ending=Ending(True)))
+
+
+class TestMissing:
+    def at(self, owner, number):
+        made = metadata(number, ())
+        made.owner = owner
+        return made
+
+    def test_nothing_was_published(self):
+        assert protocol.missing([], None) is None
+        assert protocol.missing([], Start(3)) is None
+
+    def test_the_newest_is_there(self):
+        assert protocol.missing([self.at(3, 7)], Start(3, newest=7)) is None
+
+    def test_one_that_was_published_and_not_noted_any_more(self):
+        assert protocol.missing([self.at(3, 8)], Start(3, newest=7)) is None
+        assert protocol.missing([self.at(3, 8)], Start(3, frozenset({(2, 7)}))) is None
+
+    def test_the_newest_is_gone(self):
+        assert protocol.missing([self.at(3, 6)], Start(3, newest=7)) == (3, 7)
+        assert protocol.missing([self.at(2, 5)], Start(3, frozenset({(2, 5)}), newest=7)) == (3, 7)
+
+    def test_all_that_it_started_from_is_gone(self):
+        start = Start(3, frozenset({(2, 5), (2, 6)}))
+        assert protocol.missing([self.at(2, 5)], start) == (2, 6)
+        assert protocol.missing([], start) == (2, 6)
+
+    def test_what_goes_on_purpose_is_not_missing(self):
+        ended = Ending(False, frozenset())
+        assert protocol.missing([], Start(3, ending=ended, newest=7)) is None
+        kept = Ending(False, frozenset({(3, 7)}))
+        assert protocol.missing([], Start(3, ending=kept, newest=7)) == (3, 7)
+        assert protocol.missing([], Start(3, ending=Ending(False), newest=7)) == (3, 7)

@@ -25,7 +25,7 @@ def plain_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No configuration but the test's own, and a wide terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("PENSTOCK_CONF_DIR", "FLINK_CONF_DIR", "PENSTOCK_TOKEN", "PENSTOCK_MASTER"):
+    for name in ("PENSTOCK_CONF_DIR", "FLINK_CONF_DIR", "PENSTOCK_TOKEN", "PENSTOCK_MASTER", "PENSTOCK_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 

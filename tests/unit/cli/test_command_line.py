@@ -94,3 +94,39 @@ def test_help_comes_without_the_engine() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "modify" in done.stdout and "server" in done.stdout
+
+
+WITHOUT = """
+import sys
+for name in sys.argv.pop(1).split(","):
+    sys.modules[name] = None  # as if it were not installed
+from penstock.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "says"),
+    [
+        ("pyarrow", ["sql", "-e", "SELECT 1"], 'SQL needs pyarrow: pip install "penstock[table]"'),
+        ("sqlglot", ["sql", "-e", "SELECT 1"], 'SQL needs sqlglot: pip install "penstock[table]"'),
+        ("fastapi", ["server", "start"], 'REST needs FastAPI and uvicorn: pip install "penstock[server]"'),
+        ("fastapi", ["sql-gateway"], 'The SQL gateway needs fastapi: pip install "penstock[server,table]"'),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_named(missing: str, arguments: list[str], says: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, missing, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PENSTOCK_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr) == (1, f"MissingDependency: {says}\n")
+
+
+def test_a_program_that_lacks_an_extra_learns_its_name() -> None:
+    program = "import sys; sys.modules['pyarrow'] = None; from penstock.table import DataTypes, TableEnvironment"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    expected = 'penstock.errors.MissingDependency: The Table API with SQL needs pyarrow: pip install "penstock[table]"'
+    assert done.stderr.splitlines()[-1] == expected

@@ -54,7 +54,8 @@ def test_one_option(settings: None) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("parallelism.default", "parallelism.default is not set, and has no default"),
+        ("pipeline.name", "pipeline.name is not set, and has no default"),
+        ("mesos.master", "mesos.master has no effect: Spark has no support of Mesos any more"),
         ("rest.prt", "there is no option 'rest.prt'; did you mean 'rest.port'?"),
         ("quite.another.thing", "there is no option 'quite.another.thing'"),
     ],
@@ -69,7 +70,7 @@ def test_nothing_is_set() -> None:
     assert json.loads(penstock("config", "--json").stdout) == []
 
 
-def test_mistyped_names_are_warned_of_and_foreign_ones_in_a_file_are_not() -> None:
+def test_names_without_effect_are_warned_of(fresh_warnings: None) -> None:
     Path("penstock-conf.yaml").write_text("taskmanager.memory.process.size: 1g\npipeline.nam: x\n")
     file = Path.cwd() / "penstock-conf.yaml"
     done = penstock("config", "-D", "paralelism.default=2", "-D", "quite.another=1")
@@ -77,8 +78,15 @@ def test_mistyped_names_are_warned_of_and_foreign_ones_in_a_file_are_not() -> No
     assert done.stderr.splitlines() == [
         f"warning: there is no option 'pipeline.nam' ({file}); did you mean 'pipeline.name'?",
         "warning: there is no option 'paralelism.default' (command line); did you mean 'parallelism.default'?",
-        "warning: no part of Penstock reads an option 'quite.another'",
+        "warning: no part of Penstock reads an option 'quite.another' (command line)",
     ]
+
+
+def test_options_of_queries_and_of_the_gateway_are_known() -> None:
+    assert penstock("config", "table.exec.state.ttl").stdout == "table.exec.state.ttl: 0 s  (default)\n"
+    assert penstock("config", "sql-gateway.endpoint.rest.port").stdout.endswith(": 8083  (default)\n")
+    Path("penstock-conf.yaml").write_text("akka.ask.timeout: 1 s\n")
+    assert "no effect" in penstock("config").stdout
 
 
 def test_a_broken_file_is_a_usage_error() -> None:

@@ -167,6 +167,12 @@ class TestInfo:
         nodes = json.loads(said("info", "--json", "-c", "main", "job.py"))["nodes"]
         assert [node["pact"] for node in nodes] == ["Data Source", "Operator", "Data Sink"]
 
+    def test_what_the_program_prints_is_no_part_of_the_plan(self) -> None:
+        written("job.py", "print('before')\n" + program())
+        done = penstock("info", "--json", "-c", "main", "job.py")
+        assert json.loads(done.stdout)["nodes"]
+        assert done.stderr == "before\n"
+
     def test_a_program_that_catches_everything_is_stopped_nevertheless(self) -> None:
         text = program().replace(
             '    env.execute("a job")', '    try:\n        env.execute("a job")\n    except Exception:\n        pass'
@@ -175,7 +181,7 @@ class TestInfo:
         assert said("info", "job.py").startswith("a job: ")
 
     def test_a_program_without_a_job(self) -> None:
-        written("job.py", "print('hello')\n")
+        written("job.py", "hello = 1\n")
         assert refused("info", "job.py").startswith("NothingToExecute: ")
 
 

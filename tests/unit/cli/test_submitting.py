@@ -30,7 +30,7 @@ def order(server: RecordedServer) -> dict[str, object]:
 def test_detached_uploads_orders_and_goes(ready: RecordedServer, penstock) -> None:
     done = penstock("run", "-d", "job.py")
     assert (done.code, done.out, done.err) == (0, f"job {JOB} has been submitted\n", "")
-    assert ready.lines() == ["POST /jars/upload", f"POST /jars/{UPLOAD}/run"]
+    assert ready.lines() == ["POST /jars/upload", f"POST /jars/{UPLOAD}/run", f"DELETE /jars/{UPLOAD}"]
     assert b'filename="job.py"' in ready.asked[0].body and b"never run here" in ready.asked[0].body
     assert order(ready) == {}
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.common import ConfigOptions, Configuration, ExecutionConfig
 from penstock.common.configuration import parse_duration
-from penstock.errors import ConfigurationError, InvalidParallelism
+from penstock.errors import ConfigurationError, InvalidArgument, InvalidParallelism
 
 
 def test_values_keep_their_type_and_convert_when_asked():
@@ -27,7 +27,7 @@ def test_a_value_of_the_wrong_kind_names_its_key():
         Configuration.from_dict({"retries": "many"}).get_integer("retries", 1)
     with pytest.raises(ConfigurationError):
         Configuration.from_dict({"on": "yes"}).get_boolean("on", False)
-    with pytest.raises(ValueError):
+    with pytest.raises(InvalidArgument, match="the argument value must be a string, not None"):
         Configuration().set_string("k", None)
 
 
@@ -88,13 +88,21 @@ def test_execution_settings_chain_and_compare():
     assert ExecutionConfig().get_parallelism() == ExecutionConfig.PARALLELISM_DEFAULT
 
 
-@pytest.mark.parametrize("parallelism", [0, -3, 1.5, "2", True])
-def test_impossible_parallelism(parallelism):
-    with pytest.raises(InvalidParallelism):
+@pytest.mark.parametrize(
+    ("parallelism", "error"),
+    [
+        (0, InvalidParallelism),
+        (-3, InvalidParallelism),
+        (1.5, InvalidArgument),
+        ("2", InvalidArgument),
+        (True, InvalidArgument),
+    ],
+)
+def test_impossible_parallelism(parallelism, error):
+    with pytest.raises(error):
         ExecutionConfig().set_parallelism(parallelism)
-    if parallelism is not True:
-        with pytest.raises(InvalidParallelism):
-            ExecutionConfig().set_max_parallelism(parallelism)
+    with pytest.raises(error):
+        ExecutionConfig().set_max_parallelism(parallelism)
 
 
 def test_parallelism_and_its_maximum_watch_each_other():

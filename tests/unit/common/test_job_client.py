@@ -111,5 +111,5 @@ def test_restart_settings_that_make_no_sense(build):
 
 
 def test_restart_settings_of_another_kind():
-    with pytest.raises(TypeError, match="delay_between_attempts_interval"):
+    with pytest.raises(TypeError, match="delay_between_attempts must be a whole number, a timedelta"):
         Restart.fixed_delay_restart(1, "5 s")

@@ -330,11 +330,24 @@ def test_row_types_describe_their_fields():
         NAMED.get_field_index("z")
 
 
+def test_python_types_with_one_meaning_are_types():
+    assert Types.TUPLE([int, str, float]) == Types.TUPLE([Types.LONG(), Types.STRING(), Types.DOUBLE()])
+    assert Types.LIST(bool) == Types.LIST(Types.BOOLEAN())
+    assert Types.MAP(str, list[bytes]) == Types.MAP(Types.STRING(), Types.LIST(Types.PRIMITIVE_ARRAY(Types.BYTE())))
+    assert Types.ROW_NAMED(("a", "b"), (datetime.date, Decimal | None)) == Types.ROW_NAMED(
+        ["a", "b"], [Types.SQL_DATE(), Types.BIG_DEC()]
+    )
+    assert Types.LIST(tuple[datetime.time, datetime.datetime]) == Types.LIST(
+        Types.TUPLE([Types.SQL_TIME(), Types.SQL_TIMESTAMP()])
+    )
+    assert Types.LIST(dict[str, object]) == Types.LIST(Types.MAP(Types.STRING(), Types.PICKLED_BYTE_ARRAY()))
+
+
 def test_parts_must_be_types():
     for build in (
         lambda: Types.TUPLE([Types.INT]),
-        lambda: Types.LIST(int),
-        lambda: Types.MAP(Types.INT(), str),
+        lambda: Types.LIST(list),
+        lambda: Types.MAP(Types.INT(), "str"),
         lambda: Types.PRIMITIVE_ARRAY(PAIR),
         lambda: Types.DATACLASS(int),
         lambda: Types.ENUM(int),

@@ -90,7 +90,7 @@ def test_generators_of_ones_own(supplier):
 
 
 def test_a_generator_instance_is_refused_because_subtasks_would_share_it():
-    with pytest.raises(TypeError, match="every subtask needs its own"):
+    with pytest.raises(TypeError, match="must be the class WatermarkGenerator or one derived from it or a function"):
         WatermarkStrategy.for_generator(EveryRecord())
     with pytest.raises(TypeError):
         WatermarkStrategy.for_generator(3)

@@ -24,10 +24,12 @@ def test_a_tag_keeps_its_type_when_pickled():
     assert tag.type_info == Types.STRING()
 
 
-@pytest.mark.parametrize("wrong", ["", None, 5])
-def test_a_tag_needs_an_id(wrong):
+def test_a_tag_needs_an_id():
     with pytest.raises(ValueError, match="OutputTag"):
-        OutputTag(wrong)
+        OutputTag("")
+    for wrong in (None, 5):
+        with pytest.raises(TypeError, match="OutputTag: the argument tag_id must be a string, not"):
+            OutputTag(wrong)
 
 
 REQUIRED = {

@@ -32,7 +32,7 @@ from penstock.launch.environment_settings import (
     savepoint_directory,
     state_backend,
 )
-from penstock.launch.options import OPTIONS, parse_memory_size
+from penstock.launch.options import OPTIONS, Recovery, parse_memory_size
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 JOB_ID = "0123456789abcdef" * 2
@@ -80,7 +80,7 @@ CASES = [
     ),
     (
         "pipeline.operator-chaining.enabled",
-        ["pipeline.operator-chaining"],
+        ["pipeline.operator-chaining", "python.operator-chaining.enabled"],
         {"false": False, "TRUE": True},
         the("chaining"),
         ["yes", "1"],
@@ -98,6 +98,28 @@ CASES = [
         {"true": True, "false": False},
         lambda s: s.config.is_object_reuse_enabled(),
         ["on"],
+    ),
+    (
+        "jobmanager.scheduler",
+        [],
+        {"default": "default", "Adaptive": "adaptive"},
+        lambda s: s.scheduler,
+        ["magic"],
+    ),
+    ("scheduler-mode", [], {"reactive": "reactive"}, lambda s: s.scheduler_mode, ["proactive"]),
+    (
+        "jobmanager.adaptive-scheduler.submission.resource-wait-timeout",
+        ["jobmanager.adaptive-scheduler.resource-wait-timeout"],
+        {"7 s": 7000},
+        lambda s: s.adaptivity.resource_wait_timeout,
+        ["0 s"],
+    ),
+    (
+        "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
+        ["jobmanager.adaptive-scheduler.resource-stabilization-timeout"],
+        {"7 s": 7000},
+        lambda s: s.adaptivity.resource_stabilization_timeout,
+        ["0 s"],
     ),
     ("slot.request.timeout", [], {"7 s": 7000}, lambda s: s.patience.slot_request_timeout, ["0 s", "soon"]),
     ("heartbeat.interval", [], {"7 s": 7000}, lambda s: s.patience.heartbeat_interval, ["0 s"]),
@@ -126,6 +148,7 @@ CASES = [
         the("buffer_timeout"),
         ["-2", "soon"],
     ),
+    ("execution.buffer-timeout.enabled", [], {"false": False, "TRUE": True}, the("gathers"), ["yes"]),
     ("penstock.epoch.max-records", [], {"10": 10}, the("max_records"), ["0", "many"]),
     ("penstock.epoch.max-time", [], {"2 s": 2000, "0": 1}, the("max_millis"), ["long"]),
     ("spark.master", [], {"local[2]": "local[2]"}, the("master"), [""]),
@@ -255,6 +278,7 @@ CASES = [
         the("state_backend"),
         ["forst", "org.example.Backend"],
     ),
+    ("state.backend.async", [], {"false": False, "TRUE": True}, the("asynchronous_snapshots"), ["yes"]),
     (
         "state.backend.rocksdb.localdir",
         [],
@@ -351,7 +375,13 @@ CASES = [
         the("claim"),
         ["STEAL"],
     ),
-    ("execution.recover", [], {"latest": True, "none": False}, the("recover_latest"), ["first"]),
+    (
+        "execution.recover",
+        [],
+        {"latest": Recovery.LATEST, "none": Recovery.NONE, "older": Recovery.OLDER},
+        the("recovery"),
+        ["first"],
+    ),
     ("execution.takeover", [], {"true": True, "false": False}, the("takeover"), ["perhaps"]),
 ]
 
@@ -418,7 +448,7 @@ def test_a_later_configuration_wins_in_any_spelling():
 
 
 def test_options_of_other_parts_of_flink_are_left_alone():
-    assert read({"taskmanager.numberOfTaskSlots": "4", "execution.attached": "x"}) == EnvironmentSettings()
+    assert read({"blob.server.port": "4", "execution.attached": "x"}) == EnvironmentSettings()
     assert read({"spark.ui.enabled": "true"}).spark == {"spark.ui.enabled": "true"}
 
 
@@ -567,7 +597,7 @@ def test_checkpoint_settings_beyond_pyflinks():
     with pytest.raises(ValueError, match="max_retained_checkpoints must be at least 1, not 0"):
         config.set_max_retained_checkpoints(0)
     for setter in (config.set_incremental_checkpoints, config.set_local_recovery):
-        with pytest.raises(TypeError, match="must be a bool"):
+        with pytest.raises(TypeError, match="must be True or False"):
             setter("true")
 
 

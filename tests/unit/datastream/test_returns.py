@@ -21,5 +21,5 @@ def test_returns_checks_and_coerces():
 
 
 def test_returns_takes_a_type():
-    with pytest.raises(TypeError, match="returns takes a TypeInformation"):
-        StreamExecutionEnvironment().from_elements(1).map(str).returns(str)
+    with pytest.raises(TypeError, match="returns: the argument type_info must be a TypeInformation"):
+        StreamExecutionEnvironment().from_elements(1).map(str).returns("str")

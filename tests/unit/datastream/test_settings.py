@@ -89,7 +89,7 @@ class TestCheckpointConfig:
 
     def test_choices_must_be_of_their_enum(self):
         with pytest.raises(TypeError, match="CheckpointingMode"):
-            CheckpointConfig().set_checkpointing_mode("EXACTLY_ONCE")
+            CheckpointConfig().set_checkpointing_mode("EXACTLY ONCE")
         with pytest.raises(TypeError, match="ExternalizedCheckpointRetention"):
             CheckpointConfig().set_externalized_checkpoint_retention(True)
         with pytest.raises(TypeError, match="CheckpointStorage"):

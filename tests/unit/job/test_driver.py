@@ -31,6 +31,9 @@ class FakeCluster:
         self.release_report = release or Report(0, -1)
         self.on_run = None
 
+    def application(self):
+        return None
+
     def deploy(self, deployment):
         self.calls.append("deploy")
         self.deployment = deployment

@@ -1,5 +1,6 @@
 """Settings from files, the environment and the command line: how they are written, which wins, where each came from."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,8 @@ class TestWhatHolds:
         found = load_configuration([], tmp_path, {})
         held = found.find("rest.port")
         assert held is not None and (held.value, held.origin) == ("8081", DEFAULT)
-        assert found.find("parallelism.default") is None
+        assert found.value("parallelism.default") == str(len(os.sched_getaffinity(0)))
+        assert found.find("pipeline.name") is None
         assert found.find("no.such.thing") is None
 
     def test_everything_that_holds_is_listed_once_and_in_order(self, tmp_path: Path) -> None:
@@ -248,12 +250,28 @@ class TestWhatHolds:
         assert names == sorted(set(names))
         assert "state.backend" in names and "state.backend.type" not in names and "zzz" in names
 
-    def test_unknown_names_get_a_suggestion_where_one_is_close(self, tmp_path: Path) -> None:
-        options = ["paralelism.default=2", "taskmanager.memory.size=1g", "spark.x=1", "rest.port=1"]
-        assert load_configuration(options, tmp_path, {}).unknown() == {
-            "paralelism.default": "parallelism.default",
-            "taskmanager.memory.size": None,
-        }
+    def test_names_without_effect_are_warned_of_once(self, tmp_path: Path, fresh_warnings: None) -> None:
+        options = ["paralelism.default=2", "akka.ask.timeout=1 s", "my.own=1", "spark.x=1", "rest.port=1"]
+        (typo, without_effect, unknown) = load_configuration(options, tmp_path, {}).new_warnings()
+        assert typo == "there is no option 'paralelism.default' (command line); did you mean 'parallelism.default'?"
+        assert without_effect.startswith("option 'akka.ask.timeout' (command line) has no effect: there is no Akka")
+        assert unknown == "no part of Penstock reads an option 'my.own' (command line)"
+        assert load_configuration([*options, "my.other=2"], tmp_path, {}).new_warnings() == [
+            "no part of Penstock reads an option 'my.other' (command line)"
+        ]
+
+    def test_options_of_other_parts_are_known(self, tmp_path: Path, fresh_warnings: None) -> None:
+        options = [
+            "table.exec.mini-batch.size=10",
+            "sql-gateway.endpoint.rest.port=8083",
+            "sql-gateway.session.max-num=3",
+            "sql-client.verbose=true",
+            "taskmanager.numberOfTaskSlots=4",
+            "metrics.reporter.prom.port=9250",
+        ]
+        assert load_configuration(options, tmp_path, {}).new_warnings() == []
+        (irrelevant,) = load_configuration(["table.exec.sort.max-num-file-handles=9"], tmp_path, {}).new_warnings()
+        assert "each of its values gives the same rows" in irrelevant
 
     @pytest.mark.parametrize("option", ["nothing", "=1"])
     def test_an_option_without_name_or_value_is_refused(self, tmp_path: Path, option: str) -> None:

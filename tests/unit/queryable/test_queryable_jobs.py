@@ -122,9 +122,9 @@ def test_the_descriptor_that_was_given_stays_as_it_is(env):
 def test_a_stream_does_not_become_a_map(env):
     with pytest.raises(UnsupportedOperation, match="cannot fill a map state"):
         keyed(env).as_queryable_state("q", MapStateDescriptor("m"))
-    with pytest.raises(ValueError, match="string that is not empty"):
+    with pytest.raises(ValueError, match="the name of a queryable state must not be empty"):
         keyed(env).as_queryable_state("")
-    with pytest.raises(TypeError, match="a state descriptor, not 3"):
+    with pytest.raises(TypeError, match=r"the argument state_descriptor must be a StateDescriptor or None, not 3"):
         keyed(env).as_queryable_state("q", 3)
 
 
@@ -137,7 +137,7 @@ def test_names_of_descriptors():
     assert descriptor.is_queryable() and descriptor.get_queryable_state_name() == "q"
     with pytest.raises(ValueError, match="state 'v' is already queryable as 'q'"):
         descriptor.set_queryable("other")
-    with pytest.raises(ValueError, match="string that is not empty"):
+    with pytest.raises(ValueError, match="the name of a queryable state must not be empty"):
         ValueStateDescriptor("v").set_queryable("")
 
 

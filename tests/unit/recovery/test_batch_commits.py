@@ -22,11 +22,12 @@ ERRORS: dict = {}
 """By what is done: how often it fails before it works."""
 IDS = count()
 RIVALS: list = []
+FLUSHES: list = []
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
-    for shared in (OUTSIDE, VISIBLE, ERRORS, RIVALS):
+    for shared in (OUTSIDE, VISIBLE, ERRORS, RIVALS, FLUSHES):
         shared.clear()
 
 
@@ -54,6 +55,9 @@ class Writer(SinkWriter):
 
     def write(self, value, context):
         self.values.append(value)
+
+    def flush(self, end_of_input):
+        FLUSHES.append(end_of_input)
 
     def prepare_commit(self):
         OUTSIDE[self.id] = "prepared"
@@ -175,3 +179,13 @@ def test_nothing_is_undone_where_every_task_was_run_once():
     parts.commit([ended(0, 100), ended(1, 101)])
     parts.close()
     assert OUTSIDE == {100: "committed", 101: "committed"} and ERRORS["abort"] == 1
+
+
+def test_the_writer_beside_the_drivers_committer_is_at_its_end():
+    """Some writers finish on the driver what those of the tasks have left, and do so when the input has ended."""
+    parts = parts_of_a_job(1)
+    begun(parts, 100)
+    FLUSHES.clear()
+    parts.commit([ended(0, 100)])
+    assert FLUSHES == [True]
+    parts.close()

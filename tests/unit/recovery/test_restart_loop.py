@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.checkpoint.store import read_snapshot
 from penstock.common import JobStatus
-from penstock.datastream import RuntimeExecutionMode
-from penstock.datastream.functions import KeyedProcessFunction, MapFunction
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.functions import CheckpointedFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import (
     CheckpointFailed,
@@ -23,7 +23,8 @@ from penstock.errors import (
     SlotLost,
     SnapshotError,
 )
-from penstock.job.restarts import DEFAULT_WITH_CHECKPOINTS
+from penstock.job.restarts import DEFAULT_WITH_CHECKPOINTS, MOST_UNSTORED_ATTEMPTS, UnstoredAttempts
+from penstock.launch.submission import plan_of
 from penstock.testing import ManualClock, fail, pause, scripted
 from penstock.testing.cluster import InProcessCluster
 
@@ -396,3 +397,44 @@ class TestWhatIsSeenFromOutside:
         FAILURES[3] = boom(3)
         run(program, restarts(3))
         until(lambda: threading.active_count() <= before)
+
+
+class Unstorable(MapFunction, CheckpointedFunction):
+    """Has no state to give, ever."""
+
+    def open(self, runtime_context):
+        ATTEMPTS.append(runtime_context.get_attempt_number())
+
+    def map(self, value):
+        return value
+
+    def initialize_state(self, context):
+        pass
+
+    def snapshot_state(self, context):
+        raise OSError("there is no state to give")
+
+
+class TestCheckpointsThatAlwaysFail:
+    def test_end_a_bounded_job_with_the_reason(self, run, restarts):
+        with pytest.raises(CheckpointFailed, match="there is no state to give") as failed:
+            run(lambda env: env.from_collection([1, 2]).map(Unstorable()), restarts(1000))
+        assert list(range(MOST_UNSTORED_ATTEMPTS)) == ATTEMPTS
+        assert "another try would not help" in "".join(failed.value.__notes__)
+
+    def test_do_not_end_a_job_that_has_stored_one_or_has_no_end(self):
+        def attempts(build, stored):
+            environment = StreamExecutionEnvironment()
+            build(environment).print()
+            counted = UnstoredAttempts(plan_of(environment, None))
+            return [counted.is_hopeless(CheckpointFailed("full"), has_stored) for has_stored in stored]
+
+        def bounded(env):
+            return env.from_collection([1])
+
+        def unbounded(env):
+            return env.generate(lambda i: i, rate=1)
+
+        assert attempts(bounded, [False] * 4) == [False, False, True, True]
+        assert attempts(bounded, [False, False, True, False, False, False]) == [False] * 5 + [True]
+        assert attempts(unbounded, [False] * 9) == [False] * 9

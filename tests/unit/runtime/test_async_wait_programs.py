@@ -95,11 +95,11 @@ def refused(error, match, function=None, timeout=1000, capacity=1, **retry):
 
 def test_settings_are_checked_when_the_program_is_written():
     refused(ValueError, "timeout of a request must be above 0 ms, not 0", timeout=Time.seconds(0))
-    refused(TypeError, "expected a Duration, a Time", timeout="5 s")
+    refused(TypeError, "timeout must be a Duration, a Time, a timedelta or a whole number", timeout="5 s")
     refused(ValueError, "capacity must be at least 1, not 0", capacity=0)
     refused(TypeError, "capacity must be a whole number, not 1.5", capacity=1.5)
-    refused(TypeError, "takes a AsyncRetryStrategy, not None", strategy=None)
-    with pytest.raises(TypeError, match="takes a DataStream, not"):
+    refused(TypeError, "must be an AsyncRetryStrategy, not None", strategy=None)
+    with pytest.raises(TypeError, match="must be a DataStream, not"):
         AsyncDataStream.ordered_wait([1], Doubled(), 1000)
 
 
@@ -117,7 +117,7 @@ def test_functions_are_checked_when_the_program_is_written():
             return [value]
 
     refused(TypeError, "write Doubled()", function=Doubled)
-    refused(TypeError, "takes a AsyncFunction, not <function", function=lambda value: [value])
+    refused(TypeError, "must be an AsyncFunction, not <function", function=lambda value: [value])
     refused(TypeError, "declare it with 'async def'", function=Plain())
     refused(TypeError, "not 3 parameters", function=Greedy())
     refused(TypeError, "timeout of AsyncTimeout must be a plain method", function=AsyncTimeout())

@@ -198,7 +198,7 @@ def test_bad_input(run, build, message):
 
 @pytest.mark.parametrize("declared", [Types.INT(), Types.TUPLE([Types.INT()]), "row"])
 def test_results_are_rows(env, declared):
-    with pytest.raises(TypeError, match=r"output_type is a Types\.ROW_NAMED"):
+    with pytest.raises(TypeError, match=r"output_type must be a RowTypeInfo such as Types\.ROW_NAMED"):
         in_columns(env).map_batches(lambda batch: batch, declared)
 
 

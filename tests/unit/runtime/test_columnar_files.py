@@ -176,5 +176,5 @@ def test_a_moment_that_is_missing_names_its_record(run, tmp_path):
 
 @pytest.mark.parametrize("field", [True, None, 1.5])
 def test_a_field_is_a_position_or_a_name(field):
-    with pytest.raises(TypeError, match="by its position or name"):
+    with pytest.raises(TypeError, match="the argument field must be a whole number or a string, not"):
         WatermarkStrategy.no_watermarks().with_timestamp_field(field)

@@ -313,7 +313,7 @@ def test_a_parallel_source_runs_in_every_subtask_and_others_in_one():
 
 
 def test_add_source_wants_a_source_function(env):
-    with pytest.raises(TypeError, match=r"add_source takes a SourceFunction"):
+    with pytest.raises(TypeError, match=r"add_source: .* must be a SourceFunction or a Source, not"):
         env.add_source(lambda ctx: None)
 
 

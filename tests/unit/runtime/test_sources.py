@@ -67,7 +67,7 @@ def test_number_sequence_source(run):
 
 
 def test_from_source_wants_a_source_it_knows(env):
-    with pytest.raises(TypeError, match=r"takes a Source, not 3"):
+    with pytest.raises(TypeError, match=r"must be a Source or a NumberSequenceSource, not 3"):
         env.from_source(3, WatermarkStrategy.no_watermarks(), "n")
     with pytest.raises(TypeError, match=r"no_watermarks"):
         env.from_source(NumberSequenceSource(1, 3), None, "n")

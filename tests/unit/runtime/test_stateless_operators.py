@@ -98,11 +98,24 @@ def test_a_split_stream_is_also_the_whole_stream():
         assert harness.values() == [1, 2]
 
 
-def test_select_of_several_names_gives_a_record_once_for_each():
+def test_select_of_several_names_gives_a_record_once_and_in_order():
     with OperatorHarness(lambda s: s.split(Parity()).select("even", "big")) as harness:
-        harness.push(4)
-        harness.push(2)
-        assert sorted(harness.values()) == [2, 4, 4]
+        harness.push_all([4, 1, 5, 2])
+        assert harness.values() == [4, 5, 2]
+
+
+def test_an_output_that_is_named_twice_gives_a_record_once():
+    with OperatorHarness(lambda s: s.split(lambda value: ["a", "a"]).select("a")) as harness:
+        harness.push(1)
+        assert harness.values() == [1]
+
+
+def test_selections_whose_names_look_alike_stay_apart(run):
+    def build(env):
+        split = env.from_elements(1, 2).split(lambda value: ["a, b"] if value == 1 else ["b"])
+        return split.select("a", "b").map(lambda v: ("two", v)).union(split.select("a, b").map(lambda v: ("one", v)))
+
+    assert sorted(run(build)) == [("one", 1), ("two", 2)]
 
 
 def test_project_picks_fields_in_order():

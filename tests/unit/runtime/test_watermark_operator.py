@@ -11,6 +11,7 @@ from penstock.common.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,
     AssignerWithPunctuatedWatermarks,
     BoundedOutOfOrdernessTimestampExtractor,
+    BoundedOutOfOrdernessWatermarks,
     TimestampAssigner,
     Watermark,
     WatermarkGenerator,
@@ -18,6 +19,8 @@ from penstock.common.watermark_strategy import (
 from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
 from penstock.errors import JobFailed
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.runtime.core.operator import Clock, OperatorContext
+from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
 
@@ -173,6 +176,63 @@ def test_a_punctuated_generator_speaks_between_the_records():
             ("watermark", 9, None),
             ("record", 7, 7),
         ]
+
+
+class TwoAtOnce(WatermarkGenerator):
+    """Emits two watermarks for each record, the higher one first or last."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(Watermark(event + self.first))
+        output.emit_watermark(Watermark(event + self.second))
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+@pytest.mark.parametrize("offsets", [(-3, -1), (-1, -3)])
+def test_of_two_watermarks_in_one_call_the_higher_one_holds(offsets):
+    strategy = WatermarkStrategy.for_generator(lambda _: TwoAtOnce(*offsets)).with_timestamp_assigner(Own())
+    with harness(strategy) as h:
+        h.push(10)
+        h.push(20)
+        assert [e[1] for e in h.elements() if e[0] == "watermark"] == [9, 19]
+
+
+class Nowhere:
+    def chunk(self, chunk): ...
+
+    def watermark(self, timestamp): ...
+
+
+def opened(generator):
+    operator = TimestampsAndWatermarksOperator(WatermarkStrategy.for_generator(lambda _: generator))
+    operator.open(OperatorContext("Timestamps/Watermarks", "uid", 0, 1, 128, Nowhere(), {}, Clock()))
+    return operator
+
+
+def test_a_successor_knows_the_highest_timestamp_there_was():
+    before, after = opened(BoundedOutOfOrdernessWatermarks(5)), opened(BoundedOutOfOrdernessWatermarks(5))
+    before.generator.on_event(100, 100, None)
+    before.current_watermark = 94
+    after.take_up(before.progress())
+    assert (after.current_watermark, after.generator.max_timestamp) == (94, 100)
+
+
+def test_a_generator_of_ones_own_starts_from_scratch():
+    class Own(BoundedOutOfOrdernessWatermarks):
+        pass
+
+    before, after = opened(Own(5)), opened(Own(5))
+    lowest = after.generator.max_timestamp
+    before.generator.on_event(100, 100, None)
+    after.take_up(before.progress())
+    assert after.generator.max_timestamp == lowest
+    plain = opened(BoundedOutOfOrdernessWatermarks(5))
+    plain.take_up(opened(Punctuated()).progress())
+    assert plain.generator.max_timestamp == lowest
 
 
 class EverySecondCall(WatermarkGenerator):

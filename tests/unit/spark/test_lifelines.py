@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from penstock.job.cluster import Patience
-from penstock.spark.lifelines import ASK, PING, TOLD, WAKE, Lifelines, _Line, main_stack, where
+from penstock.spark.lifelines import ASK, PING, TOLD, UNHEARD, WAKE, Lifelines, _Line, main_stack, where
 from penstock.spark.links import this_machine
 from tests.waiting import until
 
@@ -121,6 +121,42 @@ def test_who_waits_for_others_is_not_the_one_to_look_at(line, caplog):
     assert "links.py" not in caplog.records[0].message
 
 
+WAITS = DUMP.replace("/home/job.py", "penstock/spark/mesh.py").replace("spin", "exchange")
+
+
+def test_slots_that_all_wait_for_each_other_are_a_matter_of_the_network(caplog):
+    ends = [socket.socketpair() for _ in range(2)]
+    lines = Lifelines(Patience(heartbeat_timeout=200_000), lambda lost: None, lambda slot: None)
+    for slot, (own, _) in enumerate(ends):
+        lines.add(slot, own, os.getpid(), f"host-{slot} 4711")
+    lines.start()
+    with caplog.at_level(logging.WARNING, "penstock.job"):
+        lines.ask([0, 1])
+        ends[0][1].send(WAITS.encode() + TOLD)
+        ends[1][1].send(WAITS.encode() + TOLD)
+        until(lambda: caplog.records)
+    (record,) = caplog.records
+    assert "all slots have waited for messages of each other for 200 s" in record.message
+    assert "(slots 0 on host-0, 1 on host-1)" in record.message
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "penstock.job"):
+        lines.ask([0, 1])
+        ends[0][1].send(DUMP.encode() + TOLD)
+        until(lambda: caplog.records)
+        ends[1][1].send(WAITS.encode() + TOLD + DUMP.encode() + TOLD)
+        until(lambda: len(caplog.records) == 2)
+    assert not any("all slots" in record.message for record in caplog.records), "one of them works"
+    lines.close()
+
+
+@pytest.mark.parametrize("line", [2000], indirect=True)
+def test_a_slot_that_hears_nothing_is_not_said_to_hang(line):
+    lines, slot = line
+    slot.send(UNHEARD)
+    until(lambda: "slot 7 is silent" in lines.heard)
+    assert "It is alive, and receives nothing from the driver: the network loses what goes to" in lines.cause
+
+
 def test_text_before_an_answer_is_of_the_past():
     told = []
     line = _Line(socket.socket(), 1, "elsewhere", asked=1.0)
@@ -132,7 +168,7 @@ def test_text_before_an_answer_is_of_the_past():
 
 def test_where_a_slot_is_that_says_nothing():
     elsewhere = _Line(socket.socket(), os.getpid(), "elsewhere")
-    assert "its process is stopped, or its machine cannot be reached" in where(elsewhere)
+    assert "is stopped, or " in where(elsewhere) and "cannot be reached" in where(elsewhere)
     assert "cannot be reached" in where(_Line(socket.socket(), os.getpid(), this_machine()))
     assert main_stack("") == main_stack("no stack at all") == ""
 
@@ -144,18 +180,37 @@ from penstock.spark.lifelines import Lifeline
 def hang():
     ctypes.PyDLL(None).sleep(60)
 
-Lifeline(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), 0.5)
+Lifeline(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), float(sys.argv[3]))
 print("ready", flush=True)
 sys.stdin.readline()
 hang()
 """
 
 
+SILENCE = "0.5"
+
+
+def test_a_slot_complains_when_it_hears_nothing():
+    """It sends no stacks, since its thread runs."""
+    own, other = socket.socketpair()
+    task, held = os.pipe()
+    own.settimeout(120)
+    command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task), "10"]
+    slot = subprocess.Popen(command, pass_fds=(other.fileno(), task), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert own.recv(4096) + own.recv(4096) == UNHEARD * 2
+        own.send(PING)
+        assert own.recv(1) == PING
+    finally:
+        slot.kill()
+        os.close(held)
+
+
 def test_a_process_that_holds_the_interpreter_still_tells_where_it_is():
     own, other = socket.socketpair()
     task, held = os.pipe()
     own.settimeout(60)
-    command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task)]
+    command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task), SILENCE]
     slot = subprocess.Popen(
         command, pass_fds=(other.fileno(), task), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -178,7 +233,7 @@ def test_a_slot_ends_with_its_task_and_with_its_driver():
     for number in range(2):
         own, other = socket.socketpair()
         task, held = os.pipe()
-        command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task)]
+        command = [sys.executable, "-c", HANGS, str(other.fileno()), str(task), SILENCE]
         slot = subprocess.Popen(command, pass_fds=(other.fileno(), task), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         other.close()
         os.close(task)

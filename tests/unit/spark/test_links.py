@@ -4,7 +4,10 @@ import os
 import pickle
 import socket
 import struct
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,9 +15,12 @@ import pytest
 
 from penstock.spark import links, worker
 from penstock.spark.encryption import encrypted, new_identity
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, connect, receive, send
+from penstock.spark.handshake import Guest, Host
+from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, connect, has_news, limit_silence, receive, send
+from tests.waiting import until
 
 SECRET = b"of this attempt"
+ALLOWS_NETWORKS = subprocess.run(["unshare", "-rn", "true"], capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture(params=["path", "network", "encrypted"])
@@ -73,6 +79,46 @@ def test_strangers_who_say_nothing_or_nonsense_keep_nobody_waiting(door, monkeyp
     assert door.guest(0.1) is None
     for stranger in strangers:
         stranger.close()
+
+
+def test_strangers_cost_no_threads_and_keep_nobody_out(door, monkeypatch):
+    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 600)
+    monkeypatch.setattr(links, "MOST_STRANGERS", 20)
+    before = threading.active_count()
+    strangers = [stranger_at(door) for _ in range(60)]
+    until(lambda: len(door._applicants) == 20)
+    assert threading.active_count() == before
+    made = visit(door)
+    said, accepted = door.guest(60)
+    assert said == b"hello"
+    strangers[0].settimeout(60)
+    while strangers[0].recv(100):
+        pass
+    for sock in (made, accepted, *strangers):
+        sock.close()
+
+
+def test_a_stranger_who_says_a_little_now_and_then_is_shown_out(door, monkeypatch):
+    """The time limit is for the whole handshake, and not for each byte of it."""
+    monkeypatch.setattr(links, "HANDSHAKE_SECONDS", 3)
+    stranger = stranger_at(door)
+    began = time.monotonic()
+    with pytest.raises(OSError):
+        while time.monotonic() < began + 300:
+            stranger.sendall(b"\x16" if door.identity else b"x")
+            time.sleep(0.3)
+    stranger.close()
+    assert door.guest(0.1) is None
+
+
+def test_a_proof_is_good_for_one_role_and_one_challenge():
+    host, other = Host(SECRET), Host(SECRET)
+    guest = Guest(SECRET, host.challenge)
+    assert other.answer(guest.reply) is None, "a reply that was overheard is of no use"
+    proof = host.answer(guest.reply)
+    assert proof is not None and guest.trusts(proof)
+    assert not guest.trusts(guest.reply[-len(proof) :]), "its own proof sent back proves nothing"
+    assert Host(b"of another attempt").answer(guest.reply) is None
 
 
 def test_a_stranger_who_says_nothing_is_shown_out(door, monkeypatch):
@@ -191,6 +237,17 @@ def test_nobody_is_let_in_by_a_closed_door():
         connect(address, SECRET)
 
 
+def test_the_end_of_a_guest_is_news(door):
+    made = visit(door)
+    _, accepted = door.guest(60)
+    send(accepted, Tag(4, 5, 6), b"go on")
+    receive(made)
+    assert not has_news(accepted)
+    made.close()
+    until(lambda: has_news(accepted))
+    accepted.close()
+
+
 # --- whole messages ---
 @pytest.mark.parametrize("size", [0, 1, 4096, links._AT_ONCE - 1, links._AT_ONCE, 3 * links._AT_ONCE + 7])
 def test_a_message_of_any_size_arrives_whole(size):
@@ -260,10 +317,49 @@ def test_an_address_travels():
 
 def test_a_machine_that_is_gone_without_a_word_is_noticed(door):
     made = visit(door)
+    limit_silence(made, 30)
     if made.family == socket.AF_INET:
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
     made.close()
+
+
+PARTITION = """
+import fcntl, socket, struct, sys
+from penstock.spark.links import Inlet, LinkLost, Tag, limit_silence, send
+
+def set_loopback(up):
+    SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", IFF_UP if up else 0))
+
+set_loopback(True)
+listening = socket.create_server(("127.0.0.1", 0))
+ours = socket.create_connection(listening.getsockname())
+theirs, _ = listening.accept()
+for sock in (ours, theirs):
+    limit_silence(sock, 2)
+send(ours, Tag(1, 2, 3), b"before")
+assert Inlet(theirs).read()
+set_loopback(False)
+if sys.argv[1] == "sender":
+    send(ours, Tag(1, 3, 3), b"lost")
+try:
+    Inlet(ours).read()
+except LinkLost as lost:
+    print(lost)
+"""
+
+
+@pytest.mark.parametrize("role", ["sender", "waiter"])
+@pytest.mark.skipif(not ALLOWS_NETWORKS, reason="this system allows no networks of one's own (unshare -rn)")
+def test_a_link_between_hosts_that_cannot_reach_each_other_is_lost(role):
+    """In a network of its own, which then carries nothing any more. Without a limit this takes a quarter of an hour."""
+    ended = subprocess.run(
+        ["unshare", "-rn", sys.executable, "-c", PARTITION, role], capture_output=True, text=True, timeout=300
+    )
+    assert "its host acknowledges nothing" in ended.stdout, ended.stderr
 
 
 # --- a slot's process ---
@@ -272,7 +368,7 @@ def test_an_order_of_an_earlier_attempt_ends_the_slot():
     invitation = worker.Invitation(
         job_id="job", attempt=4, slots=1, secret=SECRET, driver=door.address, on_network=False, silence=60
     )
-    task = threading.Thread(target=worker._hosted, args=(invitation, 0, None), daemon=True)
+    task = threading.Thread(target=worker._hosted, args=(invitation, 0), daemon=True)
     task.start()
     guests = [door.guest(60) for _ in range(3)]
     control = next(sock for said, sock in guests if pickle.loads(said).kind == worker.CONTROL)

@@ -106,6 +106,43 @@ def test_entries_of_a_map_expire_one_by_one():
     assert entries(backend) == 0
 
 
+def test_a_map_gives_values_as_they_were_put():
+    _, backend, state = expiring(MapStateDescriptor("s"))
+    state.put("a", 1)
+    state.put_all({"b": None, "c": 0})
+    assert [state.get(key) for key in "abcd"] == [1, None, 0, None]
+    assert [state.contains(key) for key in "abcd"] == [True, True, True, False]
+    assert (state.keys(), state.values()) == (["a", "b", "c"], [1, None, 0])
+    state.remove("a")
+    assert state.keys() == ["b", "c"]
+    state.clear()
+    assert state.is_empty()
+    assert entries(backend) == 0
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "fill"),
+    [
+        (ValueStateDescriptor("s"), lambda state: state.update(1)),
+        (ListStateDescriptor("s"), lambda state: state.add_all([1, 2])),
+        (MapStateDescriptor("s"), lambda state: state.put("a", 1)),
+        (ReducingStateDescriptor("s", lambda a, b: a + b), lambda state: state.add(1)),
+        (AggregatingStateDescriptor("s", Total()), lambda state: state.add(1)),
+    ],
+)
+def test_clearing_leaves_nothing_behind_and_touches_one_key(descriptor, fill):
+    _, backend, state = expiring(descriptor)
+    fill(state)
+    backend.scope.key = "other"
+    fill(state)
+    both = entries(backend)
+    state.clear()
+    assert 0 < entries(backend) < both
+    backend.scope.key = "k"
+    state.clear()
+    assert entries(backend) == 0
+
+
 @pytest.mark.parametrize(
     "descriptor", [ReducingStateDescriptor("s", lambda a, b: a + b), AggregatingStateDescriptor("s", Total())]
 )

@@ -9,6 +9,7 @@ from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
 from penstock.datastream.functions import ProcessAllWindowFunction, ProcessWindowFunction
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
+    CountTrigger,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
@@ -17,6 +18,7 @@ from penstock.datastream.window import (
     GlobalWindows,
     MergingWindowAssigner,
     ProcessingTimeSessionWindows,
+    PurgingTrigger,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -31,7 +33,7 @@ from penstock.testing import OperatorHarness
 
 class Listed(ProcessWindowFunction):
     def process(self, key, context, elements):
-        yield key, context.window(), sorted(number for _, number in elements)
+        yield key, context.window(), sorted(number for _, number, *_ in elements)
 
 
 class ListedAll(ProcessAllWindowFunction):
@@ -258,3 +260,27 @@ def test_a_custom_merging_assigner():
 
 def test_the_global_window_is_one():
     assert GlobalWindows.create().assign_windows(1, None, None) == [GlobalWindow.get()]
+
+
+class Gap(SessionWindowTimeGapExtractor):
+    def extract(self, element):
+        return element[2]
+
+
+@pytest.mark.parametrize("empty", [0, 20, 40])
+def test_a_session_that_joins_three_others_of_which_one_is_empty(empty):
+    """Two elements empty a window, and a long one makes all windows one."""
+    sessions = DynamicEventTimeSessionWindows.with_dynamic_gap(Gap())
+    trigger = PurgingTrigger.of(CountTrigger.of(2))
+    with OperatorHarness(lambda s: s.key_by(0).window(sessions).trigger(trigger).process(Listed())) as h:
+        for start in (0, 20, 40):
+            h.push(("a", start, 10), start)
+        h.push(("a", empty, 10), empty)
+        assert [row[2] for row in h.values()] == [[empty, empty]]
+        assert h.state_entries() > 0
+        h.push(("a", 8, 35), 8)
+        kept = sorted({0, 20, 40} - {empty})
+        assert [(row[1], sorted(row[2])) for row in h.values()] == [(TimeWindow(0, 50), sorted([*kept, 8]))]
+        h.end()
+        assert h.values() == []
+        assert (h.state_entries(), h.timers()) == (0, 0)

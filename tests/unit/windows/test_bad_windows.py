@@ -81,12 +81,20 @@ def test_sizes_slides_and_gaps_are_above_zero(make, size):
         make(size)
 
 
-@pytest.mark.parametrize(("size", "slide"), [(0, 0), (-1, 0), (2, -1), ("3", 0), (2.5, 0)])
+@pytest.mark.parametrize(("size", "slide"), [(0, 0), (-1, 0), (2, -1)])
 def test_counts_are_whole_numbers_above_zero(keyed, size, slide):
     with pytest.raises(ValueError, match="of a count window is a whole number above 0"):
         keyed.count_window(size, slide)
     with pytest.raises(ValueError, match="of a count window is a whole number above 0"):
         keyed.count_window_all(size, slide)
+
+
+@pytest.mark.parametrize("wrong", ["3", 2.5, True])
+def test_counts_are_whole_numbers(keyed, wrong):
+    for method in (keyed.count_window, keyed.count_window_all):
+        for arguments in ((wrong, 0), (3, wrong)):
+            with pytest.raises(TypeError, match=rf"must be a whole number, not {wrong!r}"):
+                method(*arguments)
 
 
 @pytest.mark.parametrize("offset", [10, -10, 25])
@@ -171,16 +179,22 @@ def test_lateness_is_not_negative(keyed):
 def test_things_of_the_wrong_kind(keyed):
     windowed = keyed.window(TENS)
     wrong = {
-        "window takes a WindowAssigner": lambda: keyed.window(10),
-        "trigger takes a Trigger": lambda: windowed.trigger("count"),
-        "evictor takes a Evictor": lambda: windowed.evictor(3),
-        "side_output_late_data takes a OutputTag": lambda: windowed.side_output_late_data("late"),
-        "reduce takes a ReduceFunction": lambda: windowed.reduce(Sum()),
-        "aggregate takes a AggregateFunction": lambda: windowed.aggregate(lambda a, b: a),
-        "process on windows takes a ProcessWindowFunction": lambda: windowed.process(lambda key, context, rows: rows),
-        "a window function takes a WindowFunction": lambda: windowed.aggregate(Sum(), Sum()),
-        "apply on windows takes a WindowFunction": lambda: windowed.apply(3),
-        "process on all windows takes": lambda: keyed.window_all(TENS).process(ProcessWindowFunction),
+        "window: .* must be a WindowAssigner, not": lambda: keyed.window(10),
+        "WindowedStream.trigger: the argument trigger must be a Trigger, not": lambda: windowed.trigger("count"),
+        "evictor: .* must be an Evictor, not": lambda: windowed.evictor(3),
+        "side_output_late_data: .* must be an OutputTag, not": lambda: windowed.side_output_late_data("late"),
+        "reduce: .* must be a ReduceFunction or a function, not": lambda: windowed.reduce(Sum()),
+        "aggregate: .* must be an AggregateFunction, not": lambda: windowed.aggregate(lambda a, b: a),
+        "WindowedStream.process: .* must be a ProcessWindowFunction or a ProcessAll": lambda: windowed.process(
+            lambda key, context, rows: rows
+        ),
+        "window_function must be a ProcessWindowFunction, .*, a function or None, not <.*Sum": lambda: (
+            windowed.aggregate(Sum(), Sum())
+        ),
+        "apply: .* must be a ProcessWindowFunction, .* or a function, not 3": lambda: windowed.apply(3),
+        "AllWindowedStream.process: .* or a ProcessAllWindowFunction, not <class": lambda: keyed.window_all(
+            TENS
+        ).process(ProcessWindowFunction),
     }
     for message, build in wrong.items():
         with pytest.raises(TypeError, match=message):
@@ -312,9 +326,9 @@ def test_interval_joins_need_two_keyed_streams(env):
     with pytest.raises(UnsupportedOperation, match="call key_by on the other one too"):
         keyed.interval_join(plain)
     bounded = keyed.interval_join(keyed).between(0, 1)
-    with pytest.raises(TypeError, match="process of an interval join takes a ProcessJoinFunction"):
+    with pytest.raises(TypeError, match=r"IntervalJoined.process: .* must be a ProcessJoinFunction, not"):
         bounded.process(lambda left, right: [])
-    with pytest.raises(TypeError, match="side_output_left_late_data takes a OutputTag"):
+    with pytest.raises(TypeError, match=r"side_output_left_late_data: .* must be an OutputTag, not"):
         bounded.side_output_left_late_data("late")
     bounded.side_output_right_late_data(OutputTag("late"))
 

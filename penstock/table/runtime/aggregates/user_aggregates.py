@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from penstock.common.types import Row
 from penstock.errors import TableException
+from penstock.formats.pandas_frames import series_of
 from penstock.table.arrow import array_of, values_of
 from penstock.table.plan.rex import AggregateCall
 from penstock.table.runtime.aggregates.fold import Fold
 from penstock.table.types import DataType
-from penstock.table.udf import ImperativeAggregateFunction
+from penstock.table.udf import AggregateFunction, ImperativeAggregateFunction
 
 
 class UserAggregate(Fold):
@@ -98,9 +99,23 @@ class ColumnsAggregate(UserAggregate):
     def value(self, accumulator: list[tuple[Any, ...]]) -> Any:
         by_argument = list(zip(*accumulator, strict=True)) if accumulator else [()] * len(self.types)
         columns = [array_of(values, kind) for values, kind in zip(by_argument, self.types, strict=True)]
-        given = [column.to_pandas() for column in columns] if self.call.udf.vectorised == "pandas" else columns
-        result = self.call.udf.callable()(*given)
-        return kept(result.item() if hasattr(result, "item") else result)
+        given = [series_of(column) for column in columns] if self.call.udf.vectorised == "pandas" else columns
+        return kept(_plain(self._result(given)))
+
+    def _result(self, given: Sequence[Any]) -> Any:
+        function = self.call.udf.function
+        if not isinstance(function, AggregateFunction):
+            return self.call.udf.callable()(*given)
+        accumulator = function.create_accumulator()
+        function.accumulate(accumulator, *given)
+        return function.get_value(accumulator)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python's, also inside a row."""
+    if isinstance(value, tuple | Row):
+        return tuple(map(_plain, value))
+    return value.item() if hasattr(value, "item") else value
 
 
 def kept(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""FileSource and FileSink on S3, where a file gets its name by a copy and folders are not there."""
+"""FileSource and FileSink on S3, where a file gets its name by a copy and folders are not there, and on HDFS."""
 
 import pickle
 
@@ -15,6 +15,7 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
 )
 from penstock.errors import AccessDenied, NotFound
+from penstock.storage import Storage
 from tests.connectors.files.driving import Rejecting, SinkJob, everything, hidden, lines, shown
 
 
@@ -23,9 +24,9 @@ class ByRest(BucketAssigner):
         return f"rest={element % 2}"
 
 
-@pytest.fixture
-def base(bucket):
-    return f"{bucket}/results"
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.service) for name in ("bucket", "hdfs")])
+def base(request):
+    return f"{request.getfixturevalue(request.param)}/results"
 
 
 def sink(base, **compaction):
@@ -64,7 +65,7 @@ def test_a_job_that_dies_and_goes_on_shows_every_record_once(base, compacted):
 
 @pytest.mark.parametrize("done", ["nothing", "copied", "all"])
 def test_a_commit_that_was_broken_off_is_done_again(base, done):
-    """Giving a file its name is a copy and a deletion; whoever recovers finds none, one or both of them done."""
+    """On S3, giving a file its name is a copy and a deletion; whoever recovers finds none, one or both of them done."""
     job = SinkJob(sink(base))
     job.write(1, 3)
     ((_, pending),) = pickle.loads(job.checkpoint())
@@ -73,10 +74,7 @@ def test_a_commit_that_was_broken_off_is_done_again(base, done):
     if done != "nothing":
         job.complete()
     if done == "copied":
-        import fsspec
-
-        fs, root = fsspec.core.url_to_fs(base)
-        fs.pipe_file(f"{root}/{name}", content)
+        Storage(base).write(name, [content])
     for _ in range(2):
         job.sink.create_committer().commit(pending[1])
         assert list(shown(base).values()) == [b"1\n3\n"] and hidden(base) == []
@@ -117,9 +115,10 @@ def test_what_a_sink_wrote_a_source_reads(base):
     assert sorted(map(int, read(f"{base}/{name}"))) == list(range(1, 100, 2))
 
 
-def test_errors_have_our_names(s3, base, monkeypatch):
+def test_errors_have_our_names(s3, bucket, monkeypatch):
     import fsspec
 
+    base = f"{bucket}/results"
     with pytest.raises(NotFound, match=f"there is no file at {base}"):
         read(base)
     with pytest.raises(NotFound, match=r"s3://mistyped-bucket/x/rest=1/.* cannot be written: The specified bucket"):

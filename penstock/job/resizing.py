@@ -1,0 +1,13 @@
+"""The end of a JobDriver whose job goes on in the same process, with another parallelism."""
+
+from __future__ import annotations
+
+from penstock.errors import JobSuspended
+
+
+class Resized(JobSuspended):
+    """The job goes on with another number of slots. Programs do not see this error."""
+
+    def __init__(self, why: str, slots: int) -> None:
+        super().__init__(why)
+        self.slots = slots

@@ -1,0 +1,52 @@
+"""Options of tables from before Flink 1.11, such as 'connector.type'. Flink still reads them for files of CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.errors import ValidationException
+
+KIND = "connector.type"
+_NAMES = {
+    KIND: "connector",
+    "connector.path": "path",
+    "format.type": "format",
+    "format.field-delimiter": "csv.field-delimiter",
+    "format.quote-character": "csv.quote-character",
+    "format.ignore-parse-errors": "csv.ignore-parse-errors",
+}
+"""The names of today."""
+_FIXED = {
+    "connector.property-version": ("1",),
+    "format.property-version": ("1",),
+    "format.derive-schema": ("true",),
+    "format.ignore-first-line": ("false",),
+    "format.line-delimiter": ("\n", "\\n"),
+    "update-mode": ("append",),
+}
+"""Options that ask for what happens anyway, with the values that do."""
+
+
+def current_options(table: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """The options under the names of today; options that have them already stay as they are."""
+    if KIND not in options or "connector" in options:
+        return options
+    given = (options[KIND], options.get("format.type", ""))
+    if given != ("filesystem", "csv"):
+        raise ValidationException(
+            f"table {table}: '{KIND}' = '{given[0]}' with 'format.type' = '{given[1]}' is not read any more; of the "
+            f"options from before Flink 1.11 only those of 'filesystem' with 'csv' are. Use 'connector' = '{given[0]}'"
+        )
+    return dict(filter(None, (_renamed(table, *option) for option in options.items())))
+
+
+def _renamed(table: str, name: str, value: str) -> tuple[str, str] | None:
+    if name in _NAMES:
+        return _NAMES[name], value
+    if name not in _FIXED:
+        known = ", ".join(sorted([*_NAMES, *_FIXED]))
+        raise ValidationException(f"table {table}: there is no option '{name}' beside '{KIND}'; there are: {known}")
+    if value not in _FIXED[name]:
+        allowed = " or ".join(repr(one) for one in _FIXED[name])
+        raise ValidationException(f"table {table}: '{name}' is {allowed} here, not {value!r}")
+    return None

@@ -1,0 +1,122 @@
+"""Small changes of a program, each of which is likely to make it wrong."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed program."""
+
+    line: int
+    change: str
+    text: str
+
+
+def mutants_of(text: str) -> list[Mutant]:
+    """Return every program that differs from this one in one place. Annotations and docstrings do not count."""
+    count = len(list(_places(ast.parse(text))))
+    found = []
+    for index in range(count):
+        tree = ast.parse(text)
+        line, change = _apply(list(_places(tree))[index])
+        found.append(Mutant(line, change, ast.unparse(ast.fix_missing_locations(tree))))
+    return found
+
+
+Place = tuple[ast.AST, str, ast.AST]
+"""A node, the kind of change, and the node's owner."""
+
+
+def _places(tree: ast.Module) -> Iterator[Place]:
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.AnnAssign | ast.arg):
+            continue
+        for node in ast.iter_child_nodes(owner):
+            yield from ((node, kind, owner) for kind in _kinds(node, owner))
+
+
+def _kinds(node: ast.AST, owner: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
+            yield "compare"
+        case ast.BinOp(op=operator) if type(operator) in ARITHMETIC and not _is_text(node):
+            yield "compute"
+        case ast.BoolOp():
+            yield "and-or"
+        case ast.If() | ast.While() | ast.IfExp():
+            yield "negate"
+        case ast.Constant(value=bool()) | ast.Constant(value=int()):
+            yield "constant"
+        case ast.Continue() | ast.Break():
+            yield "jump"
+        case ast.Expr(value=ast.Call()) if hasattr(owner, "body"):
+            yield "delete"
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    return any(isinstance(part, ast.JoinedStr) or _is_string(part) for part in (node.left, node.right))
+
+
+def _is_string(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _apply(place: Place) -> tuple[int, str]:
+    """Make one change in a tree, and describe it."""
+    node, kind, owner = place
+    line, before = getattr(node, "lineno", 0), ast.unparse(node)
+    new = _changed(copy.copy(node), kind)
+    for name, value in ast.iter_fields(owner):
+        if value is node:
+            setattr(owner, name, new)
+        elif isinstance(value, list) and any(one is node for one in value):
+            setattr(owner, name, [new if one is node else one for one in value])
+    return line, f"{kind}: {before.splitlines()[0]}  ->  {ast.unparse(new).splitlines()[0]}"
+
+
+def _changed(node: ast.AST, kind: str) -> ast.AST:
+    match node:
+        case ast.Compare(ops=[operator]):
+            node.ops = [COMPARISONS[type(operator)]()]
+        case ast.BinOp(op=operator):
+            node.op = ARITHMETIC[type(operator)]()
+        case ast.BoolOp(op=operator):
+            node.op = ast.Or() if isinstance(operator, ast.And) else ast.And()
+        case ast.If() | ast.While() | ast.IfExp():
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+        case ast.Constant(value=bool(value)):
+            node.value = not value
+        case ast.Constant(value=int(value)):
+            node.value = value + 1
+        case ast.Continue():
+            return ast.Break()
+        case ast.Break():
+            return ast.Continue()
+        case ast.Expr():
+            return ast.Pass()
+    return node

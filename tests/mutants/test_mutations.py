@@ -1,0 +1,40 @@
+"""Mutants differ from the program in one place each, and are programs themselves."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.mutations import mutants_of
+from tests.mutants.rooms import ROOMS
+
+ROOT = Path(__file__).parents[2]
+TEXT = """
+def first(values: list[int], least: int = 3) -> int:
+    for value in values:
+        if value < least and value:
+            continue
+        note(value)
+        return value + 1
+    return 0
+"""
+
+
+def test_each_kind_of_change_is_made():
+    found = {(one.line, one.change.partition(":")[0]) for one in mutants_of(TEXT)}
+    assert found >= {(4, "compare"), (4, "and-or"), (4, "negate"), (5, "jump"), (6, "delete"), (7, "compute")}
+    plain = ast.unparse(ast.parse(TEXT))
+    for mutant in mutants_of(TEXT):
+        ast.parse(mutant.text)
+        changed = sum(a != b for a, b in zip(plain.splitlines(), mutant.text.splitlines(), strict=True))
+        assert changed == 1, mutant
+
+
+def test_a_text_that_is_put_together_stays():
+    assert mutants_of("a = 'b' + c") == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_have_modules_and_tests(room):
+    modules, tests = ROOMS[room]
+    assert all((ROOT / path).exists() for path in (*modules, *tests))
