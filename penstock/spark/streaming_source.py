@@ -146,7 +146,7 @@ class StagedBatches(SplitEnumerator):
                 self._write(batch, number)
             finally:
                 self._staging = False
-        self._rest_if_closed()
+        self._rest_if_closed(batch)
 
     def _write(self, batch: DataFrame, number: int) -> None:
         self._wait_for_room()
@@ -159,12 +159,17 @@ class StagedBatches(SplitEnumerator):
             raise
         self.news()
 
-    def _rest_if_closed(self) -> None:
-        """Do not let Spark begin another batch while it is told to stop."""
+    def _rest_if_closed(self, batch: DataFrame) -> None:
+        """Do not let Spark begin another batch while it is told to stop.
+
+        Spark stops a query by interrupting its thread, which is this one. The interrupt is taken back, because Spark
+        still marks the batch as complete, and prints a stack trace if that is interrupted.
+        """
         if self._closed:
             self._rests = True
+            thread = batch.sparkSession.sparkContext._jvm.java.lang.Thread
             until = time.monotonic() + REST_SECONDS
-            while self._query.isActive and time.monotonic() < until:
+            while not thread.interrupted() and time.monotonic() < until:
                 time.sleep(0.01)
 
     def _await_rest(self) -> None:

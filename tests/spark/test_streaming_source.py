@@ -17,6 +17,8 @@ from penstock.spark import session
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
+MOST_LINES = 150
+"""Lines of standard error with one stack trace of Java; a query that fails prints more than a thousand."""
 ROOT = Path(__file__).parents[2]
 SCHEMA = "number INT, name STRING, at TIMESTAMP, parts ARRAY<INT>"
 
@@ -124,5 +126,6 @@ def test_results_that_are_closed_early_end_spark_s_query_quietly(tmp_path):
         [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=500, cwd=ROOT
     )
     assert (done.returncode, done.stdout.strip().isdecimal()) == (0, True), done.stdout + done.stderr
-    assert "Exception" not in done.stderr
     assert "ERROR" not in done.stderr
+    # Between two batches Spark may still be interrupted while it begins the next one, and say so once.
+    assert len(done.stderr.splitlines()) < MOST_LINES, done.stderr
