@@ -244,6 +244,11 @@ def telling_line(output: str) -> str:
     return re.sub(r"^(?:[\w.$]+(?:Exception|Error): )+", "", line).rstrip(".")
 
 
+def take_interrupt(context: SparkContext) -> bool:
+    """Clear the interrupt of the JVM's thread that has called this thread of Python. Return True if there was one."""
+    return bool(context._jvm.java.lang.Thread.interrupted())
+
+
 def check_java() -> tuple[str, str]:
     """Return Java's path and what it says of its version.
 

@@ -28,7 +28,7 @@ from penstock.connectors.base import (
 from penstock.errors import ConnectorError, NotFound
 from penstock.persisted import persisted
 from penstock.spark.connect_session import refuse
-from penstock.spark.jvm import telling_line
+from penstock.spark.jvm import take_interrupt, telling_line
 from penstock.storage import Storage, split_url
 
 if TYPE_CHECKING:
@@ -167,9 +167,8 @@ class StagedBatches(SplitEnumerator):
         """
         if self._closed:
             self._rests = True
-            thread = batch.sparkSession.sparkContext._jvm.java.lang.Thread
             until = time.monotonic() + REST_SECONDS
-            while not thread.interrupted() and time.monotonic() < until:
+            while not take_interrupt(batch.sparkSession.sparkContext) and time.monotonic() < until:
                 time.sleep(0.01)
 
     def _await_rest(self) -> None:
