@@ -95,7 +95,8 @@ class Altering:
                 return replace(entry, schema=_reduced(entry.schema, change))
             case st.SetQuery():
                 relation = sql.Binder(self._t_env._session).query(change.query)
-                return view_of(relation, None, change.text, entry.comment)
+                text = self._t_env._session.expand_query(change.query, change.text)
+                return view_of(relation, None, text, entry.comment)
         raise UnsupportedOperation(f"{type(change).__name__} has no meaning here")
 
     def _database(self, one: st.Alter) -> None:
@@ -112,11 +113,13 @@ class Altering:
 
         if not isinstance(one.change, st.SetTarget):
             raise UnsupportedOperation("ALTER FUNCTION names another object")
-        kind = "system" if one.system else "temporary" if one.temporary else ""
+        if one.temporary or one.system:
+            what = "temporary system function" if one.system else "temporary catalog function"
+            raise ValidationException(f"Alter {what} is not supported; drop {'.'.join(one.path)} and create it again")
         target = one.change.target
         made = CatalogFunction(target, "PYTHON", as_function(imported(target), one.path[-1]))
-        if self._catalogs.drop_function(one.path, kind, one.if_exists):
-            self._catalogs.create_function(one.path, made, kind)
+        if self._catalogs.drop_function(one.path, "", one.if_exists):
+            self._catalogs.create_function(one.path, made, "")
 
 
 def _extended(schema: Schema, change: st.ChangeSchema) -> Schema:

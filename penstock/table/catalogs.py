@@ -183,14 +183,17 @@ class Catalogs:
     def function(self, path: tuple[str, ...]) -> Any:
         """A function of the user; None if there is none. Names are the same in any case."""
         own = self.system_function(path[0]) if len(path) == 1 else None
-        if own is not None:
-            return own
+        found = self.catalog_function(path) if own is None else None
+        return own if found is None else found.function
+
+    def catalog_function(self, path: tuple[str, ...]) -> CatalogFunction | None:
+        """The entry of a function that belongs to a database; None if there is none."""
         catalog, database, name = self.qualified(path)
         temporary = self._temporary_functions.get((catalog, database, name.lower()))
         if temporary is not None:
-            return temporary.function
+            return temporary
         found, inside = self._catalogs.get(catalog), ObjectPath(database, name)
-        return found.get_function(inside).function if found is not None and found.function_exists(inside) else None
+        return found.get_function(inside) if found is not None and found.function_exists(inside) else None
 
     def system_function(self, name: str) -> Any:
         """A function of the user that belongs to no database; None if there is none."""
@@ -236,8 +239,9 @@ class Catalogs:
             raise ValidationException(f"there is no {f'{kind} ' if kind else ''}function {'.'.join(path)}")
         return gone
 
-    def function_names(self) -> list[str]:
-        """Functions of users that can be called without a path."""
-        here = (self.current, self.database)
-        names = {*self._system_functions, *self.catalog().list_functions(self.database)}
-        return sorted(names | {path[2] for path in self._temporary_functions if path[:2] == here})
+    def function_names(self, catalog: str | None = None, database: str | None = None) -> list[str]:
+        """Names of the users' functions in a database, the current one unless another is given, and in none."""
+        here = (catalog or self.current, database or self.database)
+        own = self.catalog(here[0]).list_functions(here[1])
+        temporary = {path[2] for path in self._temporary_functions if path[:2] == here}
+        return sorted([*{*own, *temporary}, *self._system_functions])

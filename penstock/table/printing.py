@@ -44,14 +44,18 @@ def show(
     out: TextIO | None = None,
     widest: int = WIDEST,
     zone: str = "UTC",
+    total: bool = False,
 ) -> int:
-    """Print the rows of a query in a frame, as they come. In streaming mode the kind of change comes first."""
+    """Print the rows of a query in a frame, as they come. In streaming mode the kind of change comes first.
+
+    With `total`, the last line counts the changes that came, as Flink's SQL client does.
+    """
     widths = [max(width(name), _widest(kind, widest)) for name, kind in zip(names, types, strict=True)]
     cells = ((row, [text_of(value, kind, zone) for value, kind in zip(row, types, strict=False)]) for row in rows)
     if not streaming:
         return _framed(names, widths, (texts for _, texts in cells), out or sys.stdout)
     marked = ([str(row.get_row_kind()), *texts] for row, texts in cells)
-    return _framed(["op", *names], [2, *widths], marked, out or sys.stdout)
+    return _framed(["op", *names], [2, *widths], marked, out or sys.stdout, total)
 
 
 def show_all(names: Sequence[str], types: Sequence[DataType], rows: Iterable[Row], out: TextIO | None = None) -> int:
@@ -78,7 +82,9 @@ def show_bounded(
     return _framed(names, widths, iter(held), out or sys.stdout)
 
 
-def _framed(names: Sequence[str], widths: Sequence[int], rows: Iterator[list[str]], out: TextIO) -> int:
+def _framed(
+    names: Sequence[str], widths: Sequence[int], rows: Iterator[list[str]], out: TextIO, total: bool = False
+) -> int:
     first = next(rows, None)
     if first is None:
         out.write("Empty set\n")
@@ -92,7 +98,8 @@ def _framed(names: Sequence[str], widths: Sequence[int], rows: Iterator[list[str
         out.flush()
         count += 1
         row = next(rows, None)
-    out.write(line + (f"{count} row in set\n" if count == 1 else f"{count} rows in set\n"))
+    counted = f"{count} row" if count == 1 else f"{count} rows"
+    out.write(line + (f"Received a total of {counted}\n" if total else f"{counted} in set\n"))
     return count
 
 

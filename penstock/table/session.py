@@ -22,6 +22,7 @@ from penstock.table.plan.rex import Literal, Rex
 from penstock.table.resolving import Resolver
 from penstock.table.selecting import replaced
 from penstock.table.sql import statements
+from penstock.table.sql.expanding import Names, expand_query
 from penstock.table.table_config import TableConfig
 from penstock.table.types import CharType, VarCharType
 
@@ -63,6 +64,23 @@ class EnvironmentSession:
             raise ValidationException(f"'{'.'.join(path)}' is a view; the hint OPTIONS is for tables")
         if self.get(HINTED_OPTIONS, "true").strip().lower() == "false":
             raise ValidationException(f"the hint OPTIONS is allowed only if '{HINTED_OPTIONS}' is true")
+
+    def expand_query(self, query: Any, text: str) -> str:
+        """Return the text of a query with the names of its tables, columns and functions in full, if it can be."""
+
+        def columns(path: tuple[str, ...]) -> list[str] | None:
+            found = self.relation(path)
+            return None if found is None else found.names()
+
+        def function(name: str) -> tuple[str, ...] | None:
+            known, path = self._catalogs, (name,)
+            is_own = known.system_function(name) is None and known.catalog_function(path) is not None
+            return known.qualified(path) if is_own else None
+
+        def outputs(inner: Any) -> list[str]:
+            return sql.Binder(self).query(inner).names()
+
+        return expand_query(query, Names(self._catalogs.qualified, columns, outputs, function)) or text
 
     def function(self, name: str) -> Any:
         """A function of the user, with dots if its name is qualified; None if there is none."""

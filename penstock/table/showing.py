@@ -24,8 +24,8 @@ COLUMNS = ["name", "type", "null", "key", "extras", "watermark", "comment"]
 class Showing:
     """What can be looked at."""
 
-    def __init__(self, t_env: TableEnvironment) -> None:
-        self._t_env = t_env
+    def __init__(self, t_env: TableEnvironment, jars: list[str]) -> None:
+        self._t_env, self._jars = t_env, jars
         self._catalogs = t_env._catalogs
         self._session = t_env._session
 
@@ -48,10 +48,10 @@ class Showing:
             "CATALOGS": ("catalog name", catalogs.names),
             "CURRENT CATALOG": ("current catalog name", lambda: [catalogs.current]),
             "CURRENT DATABASE": ("current database name", lambda: [catalogs.database]),
-            "FUNCTIONS": ("function name", self._t_env.list_functions),
-            "USER FUNCTIONS": ("function name", catalogs.function_names),
+            "FUNCTIONS": ("function name", lambda: sorted({*functions.names(), *catalogs.function_names(*place)})),
+            "USER FUNCTIONS": ("function name", lambda: catalogs.function_names(*place)),
             "MODULES": ("module name", self._t_env.list_modules),
-            "JARS": ("jars", list),
+            "JARS": ("jars", lambda: self._jars),
             "PROCEDURES": ("procedure name", list),
             "MATERIALIZED TABLES": ("materialized table", list),
             "MODELS": ("model name", list),
@@ -130,11 +130,19 @@ class Showing:
         temporary = own is not None and self._catalogs.is_temporary_function(path)
         system = own is None or (len(path) == 1 and self._catalogs.system_function(path[0]) is not None)
         rows = [("is system function", str(system).lower()), ("is temporary", str(temporary).lower())]
+        entry = None if system else self._catalogs.catalog_function(path)
+        if entry is not None:
+            rows += [("class name", entry.class_name), ("function language", entry.language), ("resource uris", "[]")]
         if not extended:
             return _pairs(rows)
         kind = own.kind if own is not None else "aggregate" if functions.is_aggregate(path[-1]) else "scalar"
-        deterministic = own is None or own.deterministic
-        return _pairs([*rows, ("kind", kind.upper()), ("is deterministic", str(deterministic).lower())])
+        deterministic = str(own is None or own.deterministic).lower()
+        rows += [("kind", kind.upper()), ("requirements", "[]"), ("is deterministic", deterministic)]
+        if own is not None and own.input_types is not None:
+            name = path[-1] if entry is None else ".".join(self._catalogs.qualified(path))
+            takes = ", ".join(f"arg{n} => {one.nullable().as_sql()}" for n, one in enumerate(own.input_types))
+            rows.append(("signature", f"{name}({takes})"))
+        return _pairs(rows)
 
     def _described(self, path: tuple[str, ...]) -> list[tuple[Any, ...]]:
         found = self._catalogs.find(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,9 @@ class Statements:
         self._t_env = t_env
         self._catalogs = t_env._catalogs
         self._session = t_env._session
-        self._showing = Showing(t_env)
+        self.jars: list[str] = []
+        """Paths of ADD JAR. Nothing loads classes from them: connectors and formats are Python."""
+        self._showing = Showing(t_env, self.jars)
         self._altering = Altering(t_env)
         self._gathered: list[Insert] | None = None
         """The INSERTs since BEGIN STATEMENT SET."""
@@ -59,6 +62,7 @@ class Statements:
             st.UnloadModule: self._unload,
             st.Set: self._set,
             st.Reset: self._reset,
+            st.Jar: self._jar,
         }
 
     # --- statement sets ---
@@ -186,7 +190,8 @@ class Statements:
     def _create_view(self, one: st.CreateView) -> TableResult:
         with of_definition():
             relation = self._bound(one.query)
-        entry = view_of(relation, one.columns, one.query_text, one.comment)
+        text = self._session.expand_query(one.query, one.query_text)
+        entry = view_of(relation, one.columns, text, one.comment)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
         return TableResult.ok()
 
@@ -250,6 +255,18 @@ class Statements:
 
     def _unload(self, one: st.UnloadModule) -> TableResult:
         self._t_env.unload_module(one.name)
+        return TableResult.ok()
+
+    def _jar(self, one: st.Jar) -> TableResult:
+        """List a jar, or take it from the list. Classes in it have no effect, which a warning says."""
+        if one.verb == "ADD":
+            warnings.warn(f"jars have no effect here: {one.path}", stacklevel=2)
+            if one.path not in self.jars:
+                self.jars.append(one.path)
+        elif one.path in self.jars:
+            self.jars.remove(one.path)
+        else:
+            raise ValidationException(f"REMOVE JAR '{one.path}': there is no such jar; SHOW JARS lists those there are")
         return TableResult.ok()
 
     def _set(self, one: st.Set) -> TableResult:

@@ -70,16 +70,17 @@ class SqlClient:
         assert job is not None
         if self._option(WAIT, "false") == "true":
             result.wait()
-            _say(f"[INFO] done: job {job.get_job_id()}")
+            _say("[INFO] Complete execution of the SQL update statement.")
             return None
-        _say(f"[INFO] submitted: job {job.get_job_id()}")
+        _say("[INFO] SQL update statement has been successfully submitted to the cluster:")
+        _say(f"Job ID: {job.get_job_id()}")
         return result
 
     # --- results ---
     def show(self, result: TableResult, began: float) -> None:
         """Show rows as the option sql-client.execution.result-mode says."""
         if result.get_result_kind() == ResultKind.SUCCESS:
-            _say("[INFO] " + "; ".join(str(row[0]) for row in result.collect()))
+            _say("[INFO] Execute statement succeeded.")
             return
         names = result.get_resolved_schema().get_column_names()
         types = result.get_resolved_schema().types()
@@ -106,7 +107,7 @@ class SqlClient:
             return show_all(names, types, rows)
         if not result._streaming:
             return show_bounded(names, types, rows, widest=result.widest, zone=result.zone)
-        return show(names, types, rows, streaming, widest=result.widest, zone=result.zone)
+        return show(names, types, rows, streaming, widest=result.widest, zone=result.zone, total=streaming)
 
     def _option(self, name: str, default: str) -> str:
         return self.environment.get_config().get(name, default)

@@ -13,7 +13,7 @@ _PARTS = re.compile(
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_SET_BLOCK = re.compile(r"\s*(EXECUTE\s+STATEMENT\s+SET\s+BEGIN|BEGIN\s+STATEMENT\s+SET)\b", re.IGNORECASE)
+_SET_BLOCK = re.compile(r"\s*(EXPLAIN\b[\w\s,]*?\s)?(EXECUTE\s+)?STATEMENT\s+SET\s+BEGIN\b", re.IGNORECASE)
 _END = re.compile(r"\bEND\s*\Z", re.IGNORECASE)
 
 

@@ -91,7 +91,12 @@ def time(precision: int) -> Parse:
 
 
 def micros(digits: str, precision: int) -> int:
-    """Microseconds of the digits after a second, cut off at a precision."""
+    """Return the microseconds of the digits after a second, cut off at a precision.
+
+    Raise ValueError if the precision asks for digits below a microsecond, which no column can hold.
+    """
+    if digits[6:precision].strip("0"):
+        raise ValueError("more precise than a microsecond")
     return int(digits[: min(precision, 6)].ljust(6, "0") or 0)
 
 

@@ -74,13 +74,12 @@ def insert(builder: Builder, relation: Insert) -> Physical:
         stream = builder.then(input, relation, "Rows", operator)
     known = len(builder.env._sinks)
     connector.sink(stream, declared, input.changelog)
-    if connector.wants_rows and (input.changelog or upserts):
-        _keep_in_order(builder.env._sinks[known:], stream._node)
+    _keep_in_order(builder.env._sinks[known:], stream._node)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Sink"), (input,))
 
 
 def _keep_in_order(sinks: Sequence[Transformation], rows: Transformation) -> None:
-    """Let sinks have the parallelism of the query, so that changes of a row do not overtake each other."""
+    """Give sinks without a parallelism of their own that of the query, so that rows do not overtake each other."""
     nodes = list(sinks)
     while nodes:
         node = nodes.pop()

@@ -73,6 +73,11 @@ def moment(kind: str, text: str, at: Position) -> Value:
     try:
         if kind == "DATE":
             return DateType(False), datetime.date.fromisoformat(text.strip())
+        if kind != "DATE" and text.strip().partition(".")[2][6:].strip("0"):
+            raise ValidationException(
+                f"{at}: {kind} '{text}' is more precise than a microsecond, the smallest step of a {kind}; "
+                "write at most six digits behind the second"
+            )
         if kind == "TIME":
             return TimeType(fraction, False), datetime.time.fromisoformat(_cut(text.strip()))
         return TimestampType(fraction, False), _timestamp(text.strip())

@@ -39,6 +39,17 @@ def test_a_statement_set_is_one_statement():
     ]
 
 
+@pytest.mark.parametrize("verb", ["EXPLAIN", "EXPLAIN EXECUTE", "EXPLAIN ESTIMATED_COST, CHANGELOG_MODE", "execute"])
+def test_an_explained_statement_set_is_one_statement(verb):
+    whole = f"{verb} STATEMENT SET\nBEGIN INSERT INTO a SELECT 1; INSERT INTO b SELECT 2; END"
+    assert statements(f"{whole}; SELECT 3") == [whole, "SELECT 3"]
+
+
+def test_a_set_that_is_gathered_has_a_statement_for_each_part():
+    parts = ["BEGIN STATEMENT SET", "INSERT INTO a SELECT 1", "END"]
+    assert statements(";".join(parts) + ";") == parts
+
+
 @pytest.mark.parametrize(
     ("text", "complete"),
     [("", True), ("SELECT 1", False), ("SELECT 1;", True), ("SELECT ';", False), ("SELECT 1; SELECT", False)],

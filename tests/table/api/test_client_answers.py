@@ -1,0 +1,167 @@
+"""The words in which the SQL client answers, and listings of functions, views and jars."""
+
+import pytest
+
+from penstock.cli.failures import CommandFailed
+from penstock.cli.sql.client import SqlClient
+from penstock.errors import ValidationException
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.table.udf import udf
+from penstock.testing import in_process
+
+DOUBLE = udf(lambda x: 2 * x, input_types=[DataTypes.BIGINT()], result_type=DataTypes.BIGINT(), deterministic=False)
+T = "CREATE TABLE t (a INT, b STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '1')"
+
+
+@pytest.fixture
+def t_env():
+    with in_process():
+        made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        made.execute_sql(T)
+        yield made
+
+
+def column(t_env, statement, place=0):
+    with t_env.execute_sql(statement).collect() as rows:
+        return [row[place] for row in rows]
+
+
+def script(tmp_path, *statements):
+    table = f"CREATE TABLE s (a INT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/s', 'format' = 'csv')"
+    with in_process():
+        SqlClient({"parallelism.default": "2"}).run_script(";\n".join([table, *statements, ""]))
+
+
+# --- words ---
+def test_the_client_says_what_became_of_a_statement(tmp_path, capsys):
+    script(tmp_path, "SET 'table.dml-sync' = 'true'", "INSERT INTO s VALUES (1)", "SELECT * FROM s")
+    told = capsys.readouterr().out.splitlines()
+    assert told[:3] == ["[INFO] Execute statement succeeded."] * 2 + [
+        "[INFO] Complete execution of the SQL update statement."
+    ]
+    assert told[-1] == "Received a total of 1 row"
+
+
+def test_the_client_gives_the_id_of_a_job_that_goes_on(tmp_path, capsys):
+    script(tmp_path, "INSERT INTO s VALUES (1)")
+    told = capsys.readouterr().out.splitlines()
+    assert told[1] == "[INFO] SQL update statement has been successfully submitted to the cluster:"
+    assert told[2].startswith("Job ID: ") and len(told[2]) == 40
+
+
+def test_a_script_may_gather_inserts(tmp_path, capsys):
+    sync = "SET 'table.dml-sync' = 'true'"
+    script(tmp_path, sync, "BEGIN STATEMENT SET", "INSERT INTO s VALUES (1)", "END", "SELECT * FROM s")
+    assert capsys.readouterr().out.splitlines()[-1] == "Received a total of 1 row"
+
+
+def test_rows_of_values_are_written_in_their_order(tmp_path, capsys):
+    values = ", ".join(f"({n})" for n in range(9))
+    script(tmp_path, "SET 'table.dml-sync' = 'true'", f"INSERT INTO s VALUES {values}", "SELECT * FROM s")
+    rows = [line.split("|")[2].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("| +I")]
+    assert rows == [str(n) for n in range(9)]
+
+
+# --- functions ---
+def test_functions_are_listed_by_database(t_env):
+    t_env.execute_sql("CREATE DATABASE other")
+    t_env.create_temporary_function("here", DOUBLE)
+    t_env.create_temporary_function("other.there", DOUBLE)
+    t_env.create_temporary_system_function("anywhere", DOUBLE)
+    assert column(t_env, "SHOW USER FUNCTIONS") == ["anywhere", "here"]
+    assert column(t_env, "SHOW USER FUNCTIONS IN other") == ["anywhere", "there"]
+    assert column(t_env, "SHOW USER FUNCTIONS FROM default_catalog.other ILIKE 'TH%'") == ["there"]
+    assert "there" in column(t_env, "SHOW FUNCTIONS FROM other")
+
+
+def test_a_described_function_has_its_class_and_its_signature(t_env):
+    t_env.create_temporary_function("dbl", DOUBLE)
+    found = {row[0]: row[1] for row in t_env.execute_sql("DESCRIBE FUNCTION EXTENDED dbl").collect()}
+    assert found == {
+        "is system function": "false",
+        "is temporary": "true",
+        "class name": "dbl",
+        "function language": "PYTHON",
+        "resource uris": "[]",
+        "kind": "SCALAR",
+        "requirements": "[]",
+        "is deterministic": "false",
+        "signature": "default_catalog.default_database.dbl(arg0 => BIGINT)",
+    }
+
+
+def test_a_temporary_function_is_not_altered(t_env):
+    t_env.create_temporary_function("dbl", DOUBLE)
+    with pytest.raises(ValidationException, match="Alter temporary catalog function is not supported"):
+        t_env.execute_sql("ALTER TEMPORARY FUNCTION dbl AS 'operator.neg' LANGUAGE PYTHON")
+
+
+# --- jars ---
+def test_jars_are_listed_and_have_no_effect(t_env):
+    with pytest.warns(UserWarning, match="jars have no effect here: /a.jar"):
+        t_env.execute_sql("ADD JAR '/a.jar'")
+    assert column(t_env, "SHOW JARS") == ["/a.jar"]
+    t_env.execute_sql("REMOVE JAR '/a.jar'")
+    assert column(t_env, "SHOW JARS") == []
+    with pytest.raises(ValidationException, match="no such jar"):
+        t_env.execute_sql("REMOVE JAR '/a.jar'")
+
+
+# --- views ---
+D = "`default_catalog`.`default_database`"
+EXPANDED = [
+    ("select * from t", f"SELECT `t`.`a`, `t`.`b`\nFROM {D}.`t` AS `t`"),
+    (
+        "SELECT x.a + 1 AS n FROM t AS x WHERE b LIKE 'k%'",
+        f"SELECT `x`.`a` + 1 AS `n`\nFROM {D}.`t` AS `x`\nWHERE `x`.`b` LIKE 'k%'",
+    ),
+    (
+        "SELECT b, dbl(CAST(a AS BIGINT)) AS d, COUNT(*) AS c FROM t GROUP BY b, a HAVING COUNT(*) > 1",
+        f"SELECT `t`.`b`, {D}.dbl(CAST(`t`.`a` AS BIGINT)) AS `d`, COUNT(*) AS `c`\nFROM {D}.`t` AS `t`\n"
+        "GROUP BY `t`.`b`, `t`.`a`\nHAVING COUNT(*) > 1",
+    ),
+    (
+        "SELECT q.a, y.* FROM (SELECT a FROM t) q JOIN t AS y (k, v) ON q.a = k",
+        f"SELECT `q`.`a`, `y`.`k`, `y`.`v`\nFROM (SELECT `t`.`a`\nFROM {D}.`t` AS `t`) AS `q`\n"
+        f"INNER JOIN {D}.`t` AS `y` (`k`, `v`) ON `q`.`a` = `y`.`k`",
+    ),
+    ("SELECT a FROM t UNION ALL SELECT 1", f"SELECT `t`.`a`\nFROM {D}.`t` AS `t`\nUNION ALL\nSELECT 1"),
+]
+
+
+@pytest.mark.parametrize(("query", "text"), EXPANDED)
+def test_a_view_is_shown_with_full_names_and_means_the_same_as_text(t_env, query, text):
+    t_env.create_temporary_function("dbl", DOUBLE)
+    t_env.execute_sql(f"CREATE VIEW v AS {query}")
+    (shown,) = column(t_env, "SHOW CREATE VIEW v")
+    assert shown.partition(")\nAS ")[2] == text + "\n"
+    names = t_env.from_path("v").get_schema().get_field_names()
+    t_env.execute_sql("DROP VIEW v")
+    t_env.execute_sql(shown)
+    assert t_env.from_path("v").get_schema().get_field_names() == names
+
+
+def test_a_query_without_a_full_form_is_shown_as_it_was_written(t_env):
+    query = "SELECT a, COUNT(*) OVER (PARTITION BY a ORDER BY PROCTIME()) AS c FROM t"
+    t_env.execute_sql(f"CREATE VIEW v AS {query}")
+    assert column(t_env, "SHOW CREATE VIEW v")[0].endswith(f"AS {query}\n")
+
+
+def test_a_statement_that_fails_ends_a_script(tmp_path):
+    with pytest.raises(CommandFailed, match="SELECT b FROM s"):
+        script(tmp_path, "SELECT b FROM s", "SELECT a FROM s")
+
+
+# --- moments ---
+@pytest.mark.parametrize("text", ["TIMESTAMP '2024-02-29 10:11:12.1234567'", "TIME '10:11:12.000000001'"])
+def test_a_literal_below_a_microsecond_is_refused(t_env, text):
+    with pytest.raises(ValidationException, match=r"line 1, column 8: TIME.* is more precise than a microsecond"):
+        t_env.sql_query(f"SELECT {text}")
+    t_env.sql_query("SELECT TIMESTAMP '2024-02-29 10:11:12.123456000'")
+
+
+def test_a_cast_refuses_a_text_below_a_microsecond_unless_its_digits_are_dropped(t_env):
+    text = "'2024-02-29 10:11:12.1234567'"
+    assert str(column(t_env, f"SELECT CAST({text} AS TIMESTAMP(6))")[0]) == "2024-02-29 10:11:12.123456"
+    with pytest.raises(Exception, match="more precise than a microsecond"):
+        column(t_env, f"SELECT CAST({text} AS TIMESTAMP(9))")
