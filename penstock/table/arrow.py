@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ def _pairs(value: Any) -> Any:
 def _in_order(value: Any, names: list[str]) -> Sequence[Any]:
     if isinstance(value, dict):
         return [value.get(name) for name in names]
-    return list(value)
+    return list(value) if isinstance(value, Iterable) else [getattr(value, name, None) for name in names]
 
 
 def _naive(value: Any) -> Any:

@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 def to_pandas(schema: ResolvedSchema, rows: Sequence[Row]) -> pandas.DataFrame:
     """Rows as a DataFrame with the types of their columns."""
     columns = zip(*rows, strict=True) if rows else [()] * schema.get_column_count()
-    arrays = [array_of(list(values), kind) for values, kind in zip(columns, schema.types(), strict=True)]
+    arrays = [
+        _in_its_unit(array_of(list(part), kind), kind) for part, kind in zip(columns, schema.types(), strict=True)
+    ]
     return data_frame_of(pa.Table.from_arrays(arrays, names=schema.get_column_names()))
+
+
+def _in_its_unit(column: pa.Array, kind: t.DataType) -> pa.Array:
+    """A column of moments in the unit of its precision: TIMESTAMP(3) has milliseconds."""
+    if not isinstance(kind, (t.TimestampType, t.LocalZonedTimestampType)):
+        return column
+    unit = next(unit for unit, digits in _PRECISIONS.items() if kind.precision <= digits or unit == "us")
+    return column.cast(pa.timestamp(unit, column.type.tz), safe=False)
 
 
 def from_pandas(frame: pandas.DataFrame, schema: Any = None) -> tuple[t.RowType, list[tuple[Any, ...]]]:

@@ -18,6 +18,10 @@ class NoElements(ValidationException, ValueError):
     """There is nothing of which types could be found out."""
 
 
+class NoTypeFound(ValidationException, TypeError):
+    """A value has no SQL type, or values of different types stand in one column."""
+
+
 def type_of(value: Any) -> t.DataType:
     """The type of one value."""
     own = getattr(value, "__UDT__", None)
@@ -55,7 +59,16 @@ def type_of(value: Any) -> t.DataType:
             return t.ArrayType(_of_all(value))
         case array.array() if value.typecode in _ARRAYS:
             return t.ArrayType(_ARRAYS[value.typecode])
-    raise ValidationException(f"{value!r} of {type(value).__name__} has no SQL type; give a schema with DataTypes")
+    if _attributes(value):
+        return t.RowType((name, type_of(one)) for name, one in sorted(_attributes(value).items()))
+    raise NoTypeFound(f"{value!r} of {type(value).__name__} has no SQL type; give a schema with DataTypes")
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The public attributes of an object of a user's class, which are the fields of a row; empty for other values."""
+    if isinstance(value, (type, Expression)) or callable(value) or hasattr(value, "__UDT__"):
+        return {}
+    return {name: one for name, one in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
 
 
 def _numbered(count: int) -> list[str]:
@@ -117,10 +130,16 @@ def _united(one: t.DataType, other: t.DataType) -> t.DataType:
             return t.ArrayType(_united(one.element_type, other.element_type))
         case t.MapType(), t.MapType():
             return t.MapType(_united(one.key_type, other.key_type), _united(one.value_type, other.value_type))
-        case t.RowType(), t.RowType() if len(one) == len(other):
-            pairs = zip(one.fields, other.fields, strict=True)
-            return t.RowType((left.name, _united(left.data_type, right.data_type)) for left, right in pairs)
-    raise ValidationException(f"values of {one.as_sql()} and of {other.as_sql()} are no column; give a schema")
+        case t.RowType(), t.RowType():
+            return _united_rows(one, other)
+    raise NoTypeFound(f"values of {one.as_sql()} and of {other.as_sql()} are no column; give a schema")
+
+
+def _united_rows(one: t.RowType, other: t.RowType) -> t.RowType:
+    """The fields of both, by their names: those that only one of them has are at the end."""
+    own, others = (dict(zip(kind.names, kind.field_types(), strict=True)) for kind in (one, other))
+    fields = [(name, _united(kind, others.get(name, t.NullType()))) for name, kind in own.items()]
+    return t.RowType([*fields, *((name, kind) for name, kind in others.items() if name not in own)])
 
 
 def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
@@ -133,7 +152,7 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
         return t.RowType(schema)
     if not elements:
         raise NoElements("there are no elements to find out the types of; give a schema with DataTypes")
-    found = common_type(_as_row(element) for element in elements)
+    found = common_type(element if _attributes(element) else _as_row(element) for element in elements)
     assert isinstance(found, t.RowType)
     if schema is None:
         return found
@@ -163,7 +182,7 @@ def _as_row(element: Any) -> Any:
     if isinstance(element, (Row, tuple)):
         return element
     if isinstance(element, dict):
-        return Row(**element)
+        return Row(**dict(sorted(element.items())))
     return tuple(element) if isinstance(element, list) else (element,)
 
 
@@ -176,9 +195,15 @@ def as_rows(elements: Iterable[Any], declared: t.RowType) -> tuple[tuple[Any, ..
             row: tuple[Any, ...] = tuple(element.get(name) for name in names)
         elif isinstance(element, Row) and (found := element.get_field_names()) and set(found) == set(names):
             row = tuple(element[name] for name in names)
+        elif (attributes := _attributes(element)).keys() & set(names):
+            row = tuple(attributes.get(name) for name in names)
         else:
             row = tuple(_as_row(element))
         if len(row) != wide:
             raise ValidationException(f"{element!r} has {len(row)} values, and the table {wide} columns: {names}")
         rows.append(row)
     return tuple(rows)
+
+
+# Names of PyFlink's module `types`, which libraries on top of it import.
+_infer_type, _infer_schema_from_data, _merge_type = type_of, row_type, _united

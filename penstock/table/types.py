@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from penstock.common.types import Row, RowKind
+from penstock.lazy_names import lazy_names
 from penstock.table.atomic_types import (
     LONGEST,
     AtomicType,
@@ -171,7 +172,10 @@ class RowType(DataType):
 
     def __init__(self, fields: Iterable[RowField | Sequence[Any]] = (), nullable: bool = True) -> None:
         super().__init__(nullable)
-        self.fields = tuple(field if isinstance(field, RowField) else RowField(*field) for field in fields)
+        self.fields = [field if isinstance(field, RowField) else RowField(*field) for field in fields]
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (type(self), self._nullable, *self.fields)
 
     def summary(self) -> str:
         fields = ", ".join(f"`{field.name}` {field.data_type.as_sql()}" for field in self.fields)
@@ -183,7 +187,7 @@ class RowType(DataType):
             if data_type is None:
                 raise ValueError(f"RowType.add: the field {field!r} needs a type; give a DataType, or a RowField")
             field = RowField(field, data_type)
-        self.fields = (*self.fields, field)
+        self.fields.append(field)
         return self
 
     @property
@@ -416,3 +420,12 @@ class DataTypes:
             raise ValueError(f"there is no interval from {upper_resolution.value} to {lower.value}")
         kind = YearMonthIntervalType if upper_resolution in months else DayTimeIntervalType
         return kind(upper_resolution, lower)
+
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "penstock.table.inference": "_infer_type _infer_schema_from_data _merge_type",
+        "penstock.table.verification": "_create_type_verifier",
+    },
+)

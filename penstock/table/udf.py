@@ -215,6 +215,16 @@ class UserDefinedFunctionWrapper:
                 f"the function {self.name}: Invalid returnType: Pandas UDAF doesn't support DataType type MAP currently"
             )
 
+    @property
+    def _name(self) -> str:
+        """The name, as PyFlink's attribute is called."""
+        return self.name
+
+    @property
+    def _deterministic(self) -> bool:
+        """Whether equal arguments give equal results, as PyFlink's attribute is called."""
+        return self.deterministic
+
     @functools.cached_property
     def result_type(self) -> DataType:
         """The type of a value; of a table function a ROW."""

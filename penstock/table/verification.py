@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -66,11 +66,24 @@ def verify(value: Any, kind: t.DataType, place: str) -> None:
         if not kind._nullable:
             raise WrongValue(f"{place}: {kind.as_sql()} cannot hold None")
         return
+    if isinstance(kind, t.UserDefinedType):
+        _verify_object(value, kind, place)
+        return
     classes = _CLASSES.get(type(kind), ())
     if classes and (not isinstance(value, classes) or (isinstance(value, bool) and classes != (bool,))):
         raise WrongType(f"{place}: {kind.summary()} cannot hold {value!r} ({type(value).__name__})")
     _verify_range(value, kind, place)
     _verify_parts(value, kind, place)
+
+
+def _verify_object(value: Any, kind: t.UserDefinedType, place: str) -> None:
+    """Check that a value is an object of a user-defined type, and that its stored value fits."""
+    if type(getattr(value, "__UDT__", None)) is not type(kind):
+        raise WrongValue(
+            f"{place}: {value!r} ({type(value).__name__}) is no object of {type(kind).__name__}: the attribute __UDT__ "
+            "of its class must be this type"
+        )
+    verify(kind.serialize(value), kind.sql_type(), f"stored value of {place}")
 
 
 def _verify_range(value: Any, kind: t.DataType, place: str) -> None:
@@ -108,3 +121,8 @@ def _fields(value: Any, kind: t.RowType, place: str) -> Sequence[Any]:
     if hasattr(value, "__dict__"):
         return [getattr(value, name, None) for name in names]
     raise WrongType(f"{place}: {kind.summary()} cannot hold {value!r} ({type(value).__name__})")
+
+
+def _create_type_verifier(data_type: t.DataType, name: str = "value") -> Callable[[Any], None]:
+    """Return a function that checks a value; a name of PyFlink's module `types`, which libraries import."""
+    return lambda value: verify(value, data_type, name)

@@ -17,6 +17,7 @@ from penstock.errors import ValidationException
 from penstock.formats.contracts import BulkFormat, StreamFormat
 from penstock.table import types as t
 from penstock.table.connectors.contract import Options
+from penstock.table.connectors.legacy_options import SURPLUS
 from penstock.table.plan.nodes import Columns
 from penstock.table.stream_types import type_information
 
@@ -96,6 +97,8 @@ def _csv_schema(builder: Any, options: Options, kinds: RowTypeInfo) -> Any:
         builder.set_null_value(null)
     if options.flag("csv.allow-comments"):
         builder.set_allow_comments()
+    if options.flag(SURPLUS):
+        builder.set_any_property_name("surplus")
     options.flag("csv.write-bigdecimal-in-scientific-notation")
     return builder
 

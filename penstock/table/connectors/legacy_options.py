@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from penstock.errors import ValidationException
 
 KIND = "connector.type"
+SURPLUS = "csv.ignore-surplus-fields"
+"""The option that passes over fields behind the last column, as the old format does."""
 _NAMES = {
     KIND: "connector",
     "connector.path": "path",
@@ -37,7 +39,8 @@ def current_options(table: str, options: Mapping[str, str]) -> Mapping[str, str]
             f"table {table}: '{KIND}' = '{given[0]}' with 'format.type' = '{given[1]}' is not read any more; of the "
             f"options from before Flink 1.11 only those of 'filesystem' with 'csv' are. Use 'connector' = '{given[0]}'"
         )
-    return dict(filter(None, (_renamed(table, *option) for option in options.items())))
+    renamed = filter(None, (_renamed(table, *option) for option in options.items()))
+    return {SURPLUS: "true", **dict(renamed)}
 
 
 def _renamed(table: str, name: str, value: str) -> tuple[str, str] | None:

@@ -147,3 +147,12 @@ def test_options_from_before_flink_1_11_that_are_not_read(t_env, options, words)
     t_env.execute_sql(f"CREATE TABLE t (a INT) WITH ({options}, 'connector.path'='/x')")
     with pytest.raises(ValidationException, match=words):
         t_env.from_path("t").execute()
+
+
+def test_the_old_format_passes_over_surplus_fields(t_env, tmp_path):
+    (tmp_path / "lines.csv").write_text("1,a,surplus\n2,b\n")
+    t_env.execute_sql(
+        "CREATE TABLE t (a INT, b STRING) WITH ('connector.type'='filesystem', 'format.type'='csv', "
+        f"'connector.path'='{tmp_path}')"
+    )
+    assert sorted(rows(t_env.from_path("t"))) == [(1, "a"), (2, "b")]

@@ -9,8 +9,10 @@ from decimal import Decimal
 import pytest
 
 from penstock.common import Row, RowKind
-from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
+from penstock.errors import ValidationException
+from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment, types
 from penstock.table.types import LONGEST, RowField, RowType, UserDefinedType, ZonedTimestampType
+from penstock.table.udf import udf
 from penstock.testing import in_process
 
 Pair = namedtuple("Pair", "left right")
@@ -128,6 +130,31 @@ def test_surplus_digits_are_rounded_and_a_number_that_is_too_large_is_null():
         "<Row(None, [Decimal('-1.1')])>",
         "<Row(Decimal('-1.4'), None)>",
     ]
+
+
+NO_POINTS = [
+    ([1.0, 2.0], r"\[1.0, 2.0\] .list. is no object of PointType"),
+    (Point(1, "x"), "stored value of field p: DOUBLE cannot hold 'x'"),
+]
+
+
+@pytest.mark.parametrize(("value", "words"), NO_POINTS)
+def test_what_is_no_object_of_ones_own_type(value, words):
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    with pytest.raises(ValidationException, match=words):
+        t_env.from_elements([(value,)], DataTypes.ROW([DataTypes.FIELD("p", PointType())]))
+
+
+def test_names_that_libraries_import():
+    """Libraries for PyFlink, such as its ML package, import these from its module."""
+    assert types._infer_type(Point(1.0, 2.0)) == PointType()
+    assert types._infer_schema_from_data([[1, "x"]], ["a"]).names == ["a", "_2"]
+    assert types._merge_type(DataTypes.NULL(), DataTypes.INT()) == DataTypes.INT()
+    types._create_type_verifier(DataTypes.INT())(1)
+    with pytest.raises(TypeError, match="n: INT cannot hold 'x'"):
+        types._create_type_verifier(DataTypes.INT(), "n")("x")
+    add = udf(lambda n: n + 1, result_type=DataTypes.INT(), deterministic=False, name="add")
+    assert add._name == "add" and add._deterministic is False
 
 
 PAIRS = DataTypes.ARRAY(DataTypes.DECIMAL(3, 1))

@@ -1,5 +1,6 @@
 """Values that do not fit a schema, types for DataFrames of pandas, and times in the session's zone."""
 
+import array
 import datetime
 from decimal import Decimal
 
@@ -111,3 +112,53 @@ def test_times_with_a_zone_are_shown_in_that_of_the_session(tables, capsys):
     tables.execute_sql("SELECT TO_TIMESTAMP_LTZ(1, 0), CAST(TO_TIMESTAMP_LTZ(1, 0) AS STRING)").print()
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| +I")]
     assert row.count("1970-01-01 08:00:01.000") == 2
+
+
+class Place:
+    """A class of a program: its public attributes are the fields of a row."""
+
+    def __init__(self, **values):
+        vars(self).update(values)
+
+
+PLACE = ROW([FIELD("name", STRING), FIELD("size", INT)])
+
+
+@pytest.mark.parametrize(
+    ("elements", "schema", "names", "expected"),
+    [
+        ([Place(size=1, name="a", _own=0), Place(name="b", size=2)], None, ["name", "size"], [("a", 1), ("b", 2)]),
+        ([Place(size=1)], PLACE, ["name", "size"], [(None, 1)]),
+        ([(1, Place(size=2, name="a"))], None, ["_1", "_2"], [(1, Row("a", 2))]),
+        ([([Place(size=2)],)], ROW([FIELD("p", ARRAY(PLACE))]), ["p"], [([Row(None, 2)],)]),
+        ([{"z": 1, "a": "x"}], None, ["a", "z"], [("x", 1)]),
+        ([{"a": 1}, {"a": 2, "b": "x"}], None, ["a", "b"], [(1, None), (2, "x")]),
+        ([Row(b=1, a="x"), Row(a="y", b=2)], None, ["b", "a"], [(1, "x"), (2, "y")]),
+    ],
+)
+def test_objects_dicts_and_rows_with_names(tables, elements, schema, names, expected):
+    table = tables.from_elements(elements, schema)
+    assert table.get_schema().get_field_names() == names
+    with table.execute().collect() as found:
+        assert sorted(map(tuple, found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ([(1,), ("x",)], "values of BIGINT and of STRING are no column"),
+        ([(array.array("L"),)], r"array\('L'\) of array has no SQL type"),
+        ([Place()], "of Place has no SQL type"),
+    ],
+)
+def test_types_that_cannot_be_found_out(tables, elements, message):
+    with pytest.raises(ValidationException, match=message) as caught:
+        tables.from_elements(elements)
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(("digits", "unit"), [(0, "s"), (3, "ms"), (6, "us"), (9, "us")])
+def test_moments_in_a_data_frame_have_the_unit_of_their_precision(tables, digits, unit):
+    frame = tables.sql_query(f"SELECT CAST(TIMESTAMP '2020-01-01 00:00:01' AS TIMESTAMP({digits})) AS t").to_pandas()
+    assert list(frame["t"]) == [pd.Timestamp("2020-01-01 00:00:01")]
+    assert str(frame["t"].dtype) == f"datetime64[{unit}]"
