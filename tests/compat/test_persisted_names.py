@@ -21,10 +21,13 @@ from penstock.datastream.window import TimeWindow
 from penstock.runtime.windows.joins import TimeBuffer
 from tests.compat.persisted import names_in, names_in_snapshot, recorded_names
 from tests.compat.savepoints import FOLDER
+from tests.compat.savepoints_before_0_2 import PROGRAMS, unpack
 
 PACKAGE = Path(penstock.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 SAVEPOINTS = sorted(path for path in FOLDER.iterdir() if path.is_dir())
+STABLE = {"penstock.persisted", "penstock.datastream.window", "penstock.common.types"}
+"""The modules under whose names classes are written since format 2."""
 
 
 class TestNames:
@@ -48,9 +51,15 @@ class TestNames:
 
     @pytest.mark.parametrize("folder", SAVEPOINTS, ids=lambda folder: folder.name)
     def test_only_format_1_names_modules_that_may_move(self, folder):
-        stable = {"penstock.persisted", "penstock.datastream.window", "penstock.common.types"}
         modules = {name.partition(":")[0] for name in names_in_snapshot(folder)}
-        assert (modules <= stable) is not folder.name.startswith("1-")
+        assert (modules <= STABLE) is not folder.name.startswith("1-")
+
+    @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+    @pytest.mark.parametrize("kind", PROGRAMS)
+    def test_savepoints_of_before_0_2_have_recorded_and_stable_names(self, kind, backend, tmp_path):
+        names = names_in_snapshot(unpack(kind, backend, tmp_path))
+        assert names and names <= recorded_names()
+        assert {name.partition(":")[0] for name in names} <= STABLE
 
 
 class TestReading:
