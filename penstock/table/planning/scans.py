@@ -9,13 +9,16 @@ from penstock.runtime.sources.source_operator import SourceOperator
 from penstock.table import connectors
 from penstock.table.arrow import arrow_schema
 from penstock.table.options import CDC_DUPLICATES
-from penstock.table.plan.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark
+from penstock.table.plan.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark, walk_plan
 from penstock.table.plan.rex import Literal
 from penstock.table.planning.builder import Build, Builder, label_of
+from penstock.table.planning.calcs import is_repeatable
 from penstock.table.planning.nodes import Calc
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.upsert_keys import smallest_key
 from penstock.table.runtime.calc import Calc as CalcOperator
 from penstock.table.runtime.changes import Renamed, WithKinds
+from penstock.table.runtime.moving_filter import MovingFilter
 from penstock.table.runtime.normalise import ChangelogNormalize
 from penstock.table.runtime.scans import BatchesSource, FromValues, values_batch
 from penstock.table.runtime.watermark import WatermarkOperator
@@ -70,21 +73,36 @@ def normalised(builder: Builder, relation: Relation, input: Physical) -> Physica
     if input.upsert_key is None or not input.changelog:
         return input
     changelog = not builder.batch
-    schema = arrow_schema(relation.columns, changelog)
+    schema = arrow_schema(input.columns, changelog)
     operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
-    operator.every_version = isinstance(relation, Scan | StreamScan) and relation.every_version
+    operator.every_version = any(getattr(part, "every_version", False) for part in walk_plan(relation))
     stream = builder.keyed(input, input.upsert_key, relation, "Changelog Normalize", operator)
     label = f"ChangelogNormalize(key={list(input.upsert_key)})"
-    return Physical(stream, relation.columns, changelog, label, (input,), input.upsert_key)
+    return Physical(stream, input.columns, changelog, label, (input,), input.upsert_key)
 
 
 def calc(builder: Builder, relation: Calc) -> Physical:
-    input = builder.build(relation.input)
+    input, condition = builder.build(relation.input), relation.condition
+    key = smallest_key(relation.input) if input.changelog else None
+    if key is not None and condition is not None and not is_repeatable(condition):
+        input, condition = _filtered_by_key(builder, relation, input, key), None
     schema = arrow_schema(relation.columns, input.changelog)
-    operator = CalcOperator(relation.exprs, relation.condition, schema, input.changelog)
+    operator = CalcOperator(relation.exprs, condition, schema, input.changelog)
     operator.zone = builder.zone
     stream = builder.then(input, relation, "Calc", operator)
     return Physical(stream, relation.columns, input.changelog, label_of(relation, "Calc"), (input,))
+
+
+def _filtered_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple[int, ...]) -> Physical:
+    """The changes of rows for which a condition is TRUE when they come, although it may have another value later."""
+    assert relation.condition is not None
+    operator = MovingFilter(relation.condition, input.schema)
+    operator.zone = builder.zone
+    stream = builder.then(input, relation, "Moving Filter", operator)
+    operator.upsert_keys = ()  # these are upserts: a key may go that never came
+    label = f"MovingFilter(where=[{relation.condition}])"
+    marked = Physical(stream, input.columns, True, label, (input,), key)
+    return normalised(builder, relation, marked)
 
 
 def union_all(builder: Builder, relation: SetOperation) -> Physical:
