@@ -22,15 +22,16 @@ from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, ManualClock, in_process
-from tests.compat import program_2_patterns, program_2_sql, program_2_streams
+from tests.compat import program_2_patterns, program_2_sql, program_2_streams, program_2_tables
 from tests.compat.savepoints import FOLDER
 
 PROGRAMS: dict[str, ModuleType] = {
     "patterns": program_2_patterns,
     "sql": program_2_sql,
     "streams": program_2_streams,
+    "tables": program_2_tables,
 }
-EPOCHS = {"patterns": 18, "sql": 30, "streams": 30}
+EPOCHS = {"patterns": 18, "sql": 30, "streams": 30, "tables": 12}
 """Number of epochs before the savepoint of each program."""
 OPTIONS = {"restart-strategy.type": "none", "pipeline.auto-watermark-interval": "1 ms"}
 LATER = 100_000_000
@@ -107,25 +108,26 @@ def restore(kind: str, folder: Path, parallelism: int, backend: str) -> Counter[
     """Run a program from a savepoint to its end. Return everything that comes after the savepoint."""
     program = PROGRAMS[kind]
     options = {"execution.state-recovery.path": folder.as_uri(), "state.backend.type": backend}
-    if program is not program_2_streams:
+    if not hasattr(program, "outside"):
         return add_up(program, run(program, options, parallelism)[0])
-    program_2_streams.reset()
-    program_2_streams.put_back(json.loads((folder / "outside.json").read_text()))
+    program.reset()
+    program.put_back(json.loads((folder / "outside.json").read_text()))
     records, _ = run(program, options, parallelism)
-    return add_up(program, [*records, *program_2_streams.results()])
+    return add_up(program, [*records, *program.results()])
 
 
 def write(kind: str, backend: str) -> None:
     program = PROGRAMS[kind]
-    program_2_streams.reset()
+    if hasattr(program, "outside"):
+        program.reset()
     program_2_streams.ANSWERING[0] = False
     with tempfile.TemporaryDirectory() as scratch:
         before, path = run(program, {"state.backend.type": backend}, 2, scratch, EPOCHS[kind])
         program_2_streams.ANSWERING[0] = True
         assert path is not None
         folder = Path(path.removeprefix("file://"))
-        if program is program_2_streams:
-            (folder / "outside.json").write_text(json.dumps(program_2_streams.outside()))
+        if hasattr(program, "outside"):
+            (folder / "outside.json").write_text(json.dumps(program.outside()))
         rest = restore(kind, folder, 2, backend)
         (folder / "expected.json").write_text(json.dumps(rest, indent=0, sort_keys=True))
         with ZipFile(archive(kind, backend), "w") as packed:
