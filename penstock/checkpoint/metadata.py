@@ -71,8 +71,7 @@ def encode(metadata: Metadata, folder: str) -> bytes:
             "operators": {uid: shape._asdict() for uid, shape in metadata.shapes.items()},
             "enumerators": {uid: _text(position) for uid, position in metadata.enumerators.items()},
             "slots": [_slot_out(slot, folder) for slot in metadata.slots],
-        },
-        indent=1,
+        }
     ).encode()
     return f"{_head(VERSION)} {_checksum(VERSION, body)}\n".encode() + body
 
