@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.runtime.core.timers import TimerQueue
-from penstock.state.tables import Layout, Table
+from penstock.state.tables import Layout, Table, packed
 
 TIMES = st.integers(-5, 20)
 KEYS = st.sampled_from(["a", "b", 1, ("x", 2)])
@@ -200,3 +200,32 @@ def test_timers_registered_after_a_restore_come_after_restored_ones_of_the_same_
     fired: list[Any] = []
     again.fire(100, lambda *timer: fired.append(timer))
     assert fired == sorted(expected, key=lambda timer: timer[0])
+
+
+def test_every_change_of_a_timer_is_part_of_the_next_checkpoint():
+    table = Table("timers", Layout.TIMER)
+    queue, changed = TimerQueue(table), set()
+    for step in (
+        lambda: queue.register(1, "k"),
+        lambda: queue.delete(1, "k"),
+        lambda: queue.register(1, "k"),
+        lambda: queue.fire(1, lambda *_: None),
+        lambda: queue.register(1, "k"),
+        lambda: queue.fire_once(1, lambda *_: None),
+    ):
+        table.changed.clear()
+        step()
+        changed.add(frozenset(table.changed))
+    assert changed == {frozenset({(1, "k", None)})}
+    table.changed.clear()
+    queue.delete(1, "k")
+    assert table.changed == set(), "there was no such timer"
+
+
+def test_timers_of_several_slots_that_counted_for_themselves_are_counted_anew():
+    table = Table("timers", Layout.TIMER)
+    table.load(packed([((5, "a", None), 0), ((5, 1, None), 0), ((5, None, None), 1), ((4, "b", None), 1)]))
+    queue, fired = TimerQueue(table), []
+    queue.register(5, "new")
+    queue.fire(5, lambda time, key, namespace: fired.append(key))
+    assert fired == ["b", "a", 1, None, "new"]

@@ -35,26 +35,45 @@ class Mutant:
     line: int
     change: str
     text: str
+    lines: range = range(0)
+    """The lines of which a test must run one to notice it."""
+    source: str = ""
+    """The text of the line."""
 
 
 def mutants_of(text: str) -> list[Mutant]:
-    """Return every program that differs from this one in one place. Annotations and docstrings do not count."""
-    count = len(list(_places(ast.parse(text))))
+    """Return every program that differs from this one in one place.
+
+    Annotations, docstrings, decorators, lines for the log and `strict` of zip() do not count.
+    """
+    count, written = len(list(_places(ast.parse(text)))), text.splitlines()
     found = []
     for index in range(count):
         tree = ast.parse(text)
-        line, change = _apply(list(_places(tree))[index])
-        found.append(Mutant(line, change, ast.unparse(ast.fix_missing_locations(tree))))
+        place = list(_places(tree))[index]
+        lines = _lines(place[0])
+        line, change = _apply(place)
+        source = written[line - 1].strip()
+        found.append(Mutant(line, change, ast.unparse(ast.fix_missing_locations(tree)), lines, source))
     return found
+
+
+def _lines(node: ast.AST) -> range:
+    tested = node.test if isinstance(node, ast.If | ast.While | ast.IfExp) else node
+    return range(getattr(tested, "lineno", 0), getattr(tested, "end_lineno", 0) + 1)
 
 
 Place = tuple[ast.AST, str, ast.AST]
 """A node, the kind of change, and the node's owner."""
 
 
+_CHECKS = ("strict", "frozen", "slots", "eq")
+"""Arguments that only forbid something, or are for dataclasses."""
+
+
 def _places(tree: ast.Module) -> Iterator[Place]:
     for owner in ast.walk(tree):
-        if isinstance(owner, ast.AnnAssign | ast.arg):
+        if isinstance(owner, ast.AnnAssign | ast.arg) or (isinstance(owner, ast.keyword) and owner.arg in _CHECKS):
             continue
         for node in ast.iter_child_nodes(owner):
             yield from ((node, kind, owner) for kind in _kinds(node, owner))
@@ -74,8 +93,12 @@ def _kinds(node: ast.AST, owner: ast.AST) -> Iterator[str]:
             yield "constant"
         case ast.Continue() | ast.Break():
             yield "jump"
-        case ast.Expr(value=ast.Call()) if hasattr(owner, "body"):
+        case ast.Expr(value=ast.Call(func=called)) if hasattr(owner, "body") and not _is_log(called):
             yield "delete"
+
+
+def _is_log(called: ast.expr) -> bool:
+    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "log"
 
 
 def _is_text(node: ast.BinOp) -> bool:

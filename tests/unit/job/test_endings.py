@@ -4,6 +4,7 @@ import pytest
 
 from penstock.checkpoint.archive import Archive, Publish, Tidy
 from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.store import MemoryStore
 from penstock.common.job import JobStatus
 from penstock.common.restart_strategy import RestartStrategies
@@ -25,10 +26,11 @@ def plan():
     return plan_of(env, "job")
 
 
-def tidying(finish, **durability):
+def tidying(finish, earlier=(), **durability):
     """How the job tidies up if it finishes after its first epoch, or is cancelled then."""
     made, store = plan(), MemoryStore("job")
     coordinator = Coordinator(made, "job", CheckpointRules(), store.folder)
+    coordinator.adopt(earlier)
     parts = Durability(coordinator, Archive(store), NoRestarts("none"), **durability)
     machine = JobMachine(made, "job", EpochOptions(100, 50), parts)
     answer, tidied = facts.Answer(0), []
@@ -55,6 +57,15 @@ def tidying(finish, **durability):
 @pytest.mark.parametrize("marks_end", [True, False])
 def test_the_end_is_marked_where_a_driver_may_look_for_the_job_again(marks_end):
     assert [tidy.finished for tidy in tidying(True, marks_end=marks_end)] == [marks_end]
+
+
+@pytest.mark.parametrize(
+    ("finish", "keep", "is_kept"), [(True, True, False), (False, True, True), (False, False, False)]
+)
+def test_a_job_that_finishes_keeps_no_checkpoint_and_a_cancelled_one_may(finish, keep, is_kept):
+    earlier = Metadata(1, 0, "job", "job", {}, [SlotSnapshot([])], fingerprint="")
+    (tidy,) = tidying(finish, [earlier], marks_end=True, keep_when_cancelled=keep)
+    assert tidy.kept == ([earlier] if is_kept else [])
 
 
 @pytest.mark.parametrize("keep", [True, False])

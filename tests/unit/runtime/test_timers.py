@@ -3,7 +3,11 @@
 import pytest
 
 from penstock.datastream.functions import KeyedProcessFunction
+from penstock.errors import TimersRequireKeys
 from penstock.runtime.core.elements import MAX_TIMESTAMP
+from penstock.runtime.core.operator import Clock
+from penstock.runtime.core.timers import KeylessTimerService
+from penstock.runtime.core.timers import Timers as TimersOfAnOperator
 from penstock.testing import OperatorHarness
 
 
@@ -206,3 +210,11 @@ def test_timers_follow_the_slowest_input():
         assert h.values() == []
         h.watermark(15, input=2)
         assert [row[3] for row in h.values()] == [15]
+
+
+@pytest.mark.parametrize("method", ["register_event", "register_processing", "delete_event", "delete_processing"])
+def test_without_keys_there_are_no_timers(method):
+    service = KeylessTimerService(TimersOfAnOperator(Clock(now=7)))
+    with pytest.raises(TimersRequireKeys, match=r"call key_by\(\.\.\.\)"):
+        getattr(service, f"{method}_time_timer")(5)
+    assert service.current_processing_time() == 7

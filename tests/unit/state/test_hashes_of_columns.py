@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.runtime.core.columns import Columns
-from penstock.state.key_groups import stable_hash
+from penstock.state.key_groups import hashes_of_numbers, stable_hash
 from penstock.vocabulary.functions.key_selectors import ColumnKeys
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-2, -1, 0, 1, 2**61 - 2, 2**61 - 1, 2**32, -(2**32)])
@@ -26,3 +28,13 @@ def test_a_hash_does_not_depend_on_the_form(rows: list[tuple[Any, ...]], positio
     selector = ColumnKeys(tuple(positions))
     days = [(*row[:5], (row[5] - datetime.date(1970, 1, 1)).days) for row in rows]
     assert columns.key_hashes(selector).tolist() == [stable_hash(selector(row)) for row in days]
+
+
+@pytest.mark.parametrize("number", [0, -1, -2, 2**61 - 2, 2 - 2**61])
+def test_numbers_that_are_their_own_hash(number: int) -> None:
+    assert hashes_of_numbers(np.array([number])).tolist() == [stable_hash(number)]
+
+
+@pytest.mark.parametrize("number", [2**61 - 1, 1 - 2**61, 2**63 - 1, -(2**63)])
+def test_numbers_that_are_too_large_for_a_shortcut(number: int) -> None:
+    assert hashes_of_numbers(np.array([5, number])) is None

@@ -27,3 +27,9 @@ def test_an_entry_whose_value_is_none_is_an_entry():
     table.end_epoch(tracking=False)
     table.remove_all(["none"])
     assert (sorted(table.entries), table.changed) == (["a", "b", "c"], {"none"})
+
+
+def test_a_table_that_is_cleared_has_no_entries():
+    table = filled()
+    table.clear()
+    assert (dict(table.items()), list(table.addresses())) == ({}, [])

@@ -15,6 +15,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.state.backend import KeyedStateBackend
+from penstock.state.ttl import RECORDS_PER_EPOCH, Expiry, pruner
 
 TTL = 100
 
@@ -192,3 +193,33 @@ def test_a_default_belongs_to_the_key_that_changes_it():
         seen.append(name)
         state.update(seen)
         assert state.value() == [name]
+
+
+def test_what_is_left_of_a_value_of_which_a_part_has_expired():
+    config = StateTtlConfig.new_builder(Time.milliseconds(TTL)).build()
+    expiry = Expiry(config, lambda: 2 * TTL)
+    old, young = ("old", TTL), ("young", TTL + 1)
+    of_list, of_map = pruner(ListStateDescriptor("s"), expiry), pruner(MapStateDescriptor("s"), expiry)
+    of_value = pruner(ValueStateDescriptor("s"), expiry)
+    assert (of_list([old, young]), of_map({"a": old, "b": young})) == ([young], {"b": young})
+    assert (of_list([old]), of_map({"a": old}), of_value(old)) == (None, None, None)
+    for prune, whole in ((of_list, [young]), (of_map, {"b": young}), (of_value, young)):
+        assert prune(whole) is whole, "what has not changed is not written again"
+
+
+@pytest.mark.parametrize(
+    ("configure", "unused", "used_twice"),
+    [
+        (lambda builder: builder, 5, 10),
+        (lambda builder: builder.cleanup_incrementally(10, False), 10, 20),
+        (lambda builder: builder.cleanup_incrementally(3, True), 3 * RECORDS_PER_EPOCH, 3 * RECORDS_PER_EPOCH),
+        (lambda builder: builder.disable_cleanup_in_background().cleanup_in_rocksdb_compact_filter(9), 1, 2),
+        (lambda builder: builder.disable_cleanup_in_background(), 0, 0),
+    ],
+)
+def test_how_many_entries_an_epoch_checks_for_expiry(configure, unused, used_twice):
+    expiry = Expiry(configure(StateTtlConfig.new_builder(Time.milliseconds(TTL))).build(), lambda: 0)
+    assert expiry.take_sweep() == unused
+    expiry.visible(expiry.stamp("value"))
+    assert expiry.take_sweep() == used_twice
+    assert expiry.take_sweep() == unused
