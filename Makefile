@@ -11,7 +11,7 @@ THREE_BY_THREE := -n 3 --dist loadfile
 # A link that leads nowhere is an error. The variable silences an advertisement of the theme.
 SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-faults soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -112,6 +112,9 @@ soak: $(STAMP)  ## simulated crashes until Ctrl-C; prints the seed of every fail
 
 soak-takeovers: $(STAMP)  ## the same with drivers that take the job from each other
 	@$(BIN)/python -m tests.crash.soak --takeovers $(SEED)
+
+soak-faults: $(STAMP)  ## the same with a storage that fails, tears and hides files, and clocks that jump
+	@$(BIN)/python -m tests.crash.soak --faults $(SEED)
 
 soak-sinks: $(STAMP)  ## random queries into a table of SQLite through simulated crashes (SEED=n to begin there)
 	@$(BIN)/python -m tests.crash.soak --sinks $(SEED)

@@ -28,8 +28,16 @@ from uuid import uuid4
 from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.rules import Ending, Start
 from penstock.checkpoint.whereabouts import Whereabouts
-from penstock.errors import AlreadyThere, JobDisplaced, JobRunning, StorageError
-from penstock.runtime.checkpoints.owner_token import FOLDER, Token, describe_holder, number_of, read_or_none, token_name
+from penstock.errors import AlreadyThere, CorruptSnapshot, JobDisplaced, JobRunning, StorageError
+from penstock.runtime.checkpoints.owner_token import (
+    FOLDER,
+    Token,
+    describe_holder,
+    holds,
+    number_of,
+    read_or_none,
+    token_name,
+)
 from penstock.storage import Storage
 
 BEGAN, OVER, COMMITS, PULSE, NEWEST = ".began", ".over", ".commits", ".pulse", ".newest"
@@ -171,7 +179,7 @@ class Ownership(NoOwnership):
         try:
             self._storage.create(token_name(number), text)
         except AlreadyThere:
-            if read_or_none(self._storage, token_name(number)) != text:
+            if not holds(self._storage, number, text):
                 return False
         if not self._is_next(number, tokens):
             self._storage.delete(token_name(number))
@@ -184,7 +192,7 @@ class Ownership(NoOwnership):
 
     def _is_next(self, number: int, tokens: dict[int, bytes]) -> bool:
         if number - 1 in tokens:
-            return read_or_none(self._storage, token_name(number - 1)) == tokens[number - 1]
+            return holds(self._storage, number - 1, tokens[number - 1])
         return max(self._numbers(), default=0) == number
 
     def _text(self, number: int) -> bytes:
@@ -354,8 +362,11 @@ def last_start(job_folder: str) -> Start | None:
         began, over = read_or_none(storage, name + BEGAN), read_or_none(storage, name + OVER)
         if began is not None:
             newest = read_or_none(storage, name + NEWEST)
-            inherited = _pairs(json.loads(began)["line"])
-            return Start(max(numbers), inherited, _ending(over), int(newest) if newest else None)
+            try:
+                inherited = _pairs(json.loads(began)["line"])
+                return Start(max(numbers), inherited, _ending(over), int(newest) if newest else None)
+            except (ValueError, KeyError, TypeError) as error:
+                raise CorruptSnapshot(f"a record of '{storage.url(name)}' was torn or changed: {error}") from error
         # A later owner has begun meanwhile, and tidied up.
 
 

@@ -13,6 +13,7 @@ A program writes into `outcome.store`, an outside system with transactions, thro
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
@@ -23,16 +24,18 @@ from typing import Any, TypeVar
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
+from penstock import storage
 from penstock.common.configuration import Configuration
 from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.errors import SlotLost
+from penstock.errors import PenstockError, SlotLost
 from penstock.launch.environment_settings import EnvironmentSettings
 from penstock.launch.submission import with_defaults
 from penstock.runtime.checkpoints import writing as checkpoints
 from penstock.runtime.core.messages import Command, Deployment, Report
 from penstock.runtime.core.queryables import Findings, Lookup
 from penstock.testing.cluster import InProcessCluster, ManualClock
+from penstock.testing.faults import Faults, JumpingClock
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
 T = TypeVar("T")
@@ -52,6 +55,8 @@ class Schedule:
         self.random = random.Random(seed)
         self.steps = {"durable": 0, "callback": 0}
         self.crashes = crashes or {"durable": set(), "callback": set()}
+        self.faults: Faults | None = None
+        """How the storage misbehaves; None if it does not."""
         self.store = Store()
         self.log: list[str] = []
         """What died, and at which step."""
@@ -69,6 +74,16 @@ class Schedule:
 
 class _Current:
     schedule: Schedule | None = None
+
+
+def _faults() -> Faults | None:
+    return _Current.schedule.faults if _Current.schedule is not None else None
+
+
+def _faulty(what: str, call: Callable[[], T]) -> T:
+    """Make a call of the storage, which the faults of the simulation may spoil."""
+    faults = _faults()
+    return call() if faults is None else faults.around(what, call)
 
 
 def crash_point(what: str) -> None:
@@ -197,22 +212,46 @@ class CrashFileSystem(MemoryFileSystem):
         return "crash://" + name.removeprefix("crash://").strip("/")
 
     def _open(self, path: str, mode: str = "rb", **settings: Any) -> Any:
-        if mode != "rb":
-            _durable(f"before writing {path}")
-        opened = super()._open(path, mode, **settings)
-        return _Written(opened, path) if mode != "rb" else opened
+        if mode == "rb":
+            return _faulty(f"read {path}", lambda: self._opened(path, settings))
+        _durable(f"before writing {path}")
+        return _faulty(
+            f"write {path}", lambda: _Written(super(CrashFileSystem, self)._open(path, mode, **settings), path)
+        )
+
+    def _opened(self, path: str, settings: dict[str, Any]) -> Any:
+        opened, faults = super()._open(path, "rb", **settings), _faults()
+        return opened if faults is None else io.BytesIO(faults.read(opened.getvalue()))
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **settings: Any) -> bytes:
+        found = _faulty(f"read {path}", lambda: super(CrashFileSystem, self).cat_file(path, start, end, **settings))
+        faults = _faults()
+        return found if faults is None else faults.read(found)
+
+    def find(self, path: str, maxdepth: int | None = None, **settings: Any) -> Any:
+        """List files; for a moment a new one may be missing, as in an object store that is not quite consistent."""
+        found, faults = super().find(path, maxdepth, **settings), _faults()
+        if faults is None:
+            return found
+        shown = [one for one in found if faults.lists(one)]
+        return {one: found[one] for one in shown} if isinstance(found, dict) else shown
 
     def mv(self, path1: str, path2: str, **settings: Any) -> None:
         """As in HDFS, nothing is overwritten, even if another process created the file in between."""
         _durable(f"before moving {path1}")
+        _faulty(f"move {path1}", lambda: self._move(path1, path2, settings))
+        _durable(f"after moving {path1}")
+
+    def _move(self, path1: str, path2: str, settings: dict[str, Any]) -> None:
         if self.exists(path2):
             raise FileExistsError(path2)
         super().mv(path1, path2, **settings)
-        _durable(f"after moving {path1}")
+        if (faults := _faults()) is not None:
+            faults.hide(self._strip_protocol(path2))
 
     def rm_file(self, path: str) -> None:
         _durable(f"before deleting {path}")
-        super().rm_file(path)
+        _faulty(f"delete {path}", lambda: super(CrashFileSystem, self).rm_file(path))
         _durable(f"after deleting {path}")
 
 
@@ -321,18 +360,25 @@ class Outcome:
     crashes: list[str]
     steps: dict[str, int]
     settings: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, int] = field(default_factory=dict)
+    """How many faults of each kind there were."""
 
 
 Build = Callable[[StreamExecutionEnvironment], None]
 
 
-def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[str, int] | None = None) -> Outcome:
+def simulate(
+    build: Build, seed: int, crashes: int | None = None, steps: dict[str, int] | None = None, faults: float = 0.0
+) -> Outcome:
     """Run a program to its end through the crashes that a seed decides.
 
     `steps` says how many steps of each kind an uninterrupted run has (its own outcome tells); without it, or with no
-    crashes, nothing dies.
+    crashes, nothing dies. `faults` is how likely each call of the storage goes wrong; if any may, the clock jumps, too,
+    and a driver that ends with an error is followed by another one.
     """
     schedule = Schedule(seed)
+    if faults:
+        schedule.faults = Faults(random.Random(f"faults {seed}"), faults)
     settings = chosen_settings(schedule.random)
     if steps is not None:
         count = schedule.random.randint(1, 4) if crashes is None else crashes
@@ -350,7 +396,12 @@ def simulate(build: Build, seed: int, crashes: int | None = None, steps: dict[st
                 break
             except Crash:
                 continue
-    return Outcome(seed, schedule.store, drivers, schedule.log, dict(schedule.steps), settings)
+            except PenstockError as error:
+                if not faults:
+                    raise
+                schedule.log.append(f"driver {drivers} ended with {type(error).__name__}: {error}")
+    struck = {} if schedule.faults is None else dict(schedule.faults.counts)
+    return Outcome(seed, schedule.store, drivers, schedule.log, dict(schedule.steps), settings, struck)
 
 
 def chosen_crashes(chance: random.Random, count: int, steps: dict[str, int]) -> dict[str, set[int]]:
@@ -394,21 +445,23 @@ def simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
     configuration = Configuration()
     for name, value in settings.items():
         configuration.set_string(name, value)
-    clock = ManualClock(now=1_000_000, tick=schedule.random.randint(1, 3))
-    before = checkpoints.new_writer, checkpoints.PATIENCE
+    tick, faults = schedule.random.randint(1, 3), schedule.faults
+    clock = ManualClock(1_000_000, tick) if faults is None else JumpingClock(faults, 1_000_000, tick)
+    before = checkpoints.new_writer, checkpoints.PATIENCE, storage.pause
     CrashFileSystem.store = {}
     CrashFileSystem.pseudo_dirs = [""]
     fsspec.register_implementation("crash", CrashFileSystem, clobber=True)
     late = schedule.random.random() < 0.5
     checkpoints.new_writer = _LateWriter if late else ImmediateWriter
     checkpoints.PATIENCE = 0.0
+    storage.pause = lambda attempt: None
     _Current.schedule = schedule
     try:
         with with_defaults(cluster=_crashing_cluster, clock=lambda: clock, configuration=configuration):
             yield
     finally:
         _Current.schedule = None
-        checkpoints.new_writer, checkpoints.PATIENCE = before
+        checkpoints.new_writer, checkpoints.PATIENCE, storage.pause = before
 
 
 class ImmediateWriter(Executor):

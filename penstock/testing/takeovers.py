@@ -65,9 +65,8 @@ def simulate_takeovers(build: Build, seed: int, steps: dict[str, int], crashes: 
     turns = _Turns(schedule, lambda: _run_driver(build, settings), sum(steps.values()))
     with simulated(schedule, settings):
         turns.play()
-    return TakeoverOutcome(
-        seed, schedule.store, len(turns.endings), schedule.log, dict(schedule.steps), settings, turns.endings
-    )
+    drivers, steps_done = len(turns.endings), dict(schedule.steps)
+    return TakeoverOutcome(seed, schedule.store, drivers, schedule.log, steps_done, settings, endings=turns.endings)
 
 
 def _run_driver(build: Build, settings: dict[str, str]) -> None:

@@ -1,10 +1,11 @@
 """Simulated crashes without end: prints the seed of every failure. Run by `make soak`; Ctrl-C stops it.
 
-    python -m tests.crash.soak [--takeovers | --sinks | --servers] [SEED [NUMBER OF SEEDS]]
+    python -m tests.crash.soak [--takeovers | --faults | --sinks | --servers] [SEED [NUMBER OF SEEDS]]
 
 Every seed is a job of all kinds of operators, and a random query into a table of SQLite; with `--sinks` it is the query
 alone (`make soak-sinks`), with `--servers` the query into PostgreSQL, upsert-kafka and Elasticsearch in turn
-(`make soak-servers`). With `--takeovers` drivers also take the job from each other (`make soak-takeovers`).
+(`make soak-servers`). With `--takeovers` drivers also take the job from each other (`make soak-takeovers`); with
+`--faults` the storage fails and clocks jump (`make soak-faults`).
 """
 
 import gc
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from penstock.testing.crashes import Outcome
-from tests.crash import test_crash_simulator, test_takeovers
+from tests.crash import test_crash_simulator, test_faults, test_takeovers
 from tests.table.changelogs import sink_runs
 
 
@@ -31,6 +32,8 @@ def chosen(words: Sequence[str]) -> Callable[[int], Outcome]:
     """The check that the words ask for."""
     if "--takeovers" in words:
         return test_takeovers.check
+    if "--faults" in words:
+        return test_faults.check
     if "--servers" in words:
         from tests.table.changelogs import service_sinks
 

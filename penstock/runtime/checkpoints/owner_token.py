@@ -11,11 +11,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import JobDisplaced
+from penstock.errors import JobDisplaced, StorageError
 from penstock.storage import Storage
 
 FOLDER = "owner"
 """The folder of the tokens inside a job's folder."""
+READS = 3
+"""How often a token is read of which a storage returns only the beginning."""
 
 
 def token_name(number: int) -> str:
@@ -41,8 +43,17 @@ class Token:
     def check(self) -> None:
         """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
         storage = Storage(self.folder)
-        if read_or_none(storage, token_name(self.number)) != self.text:
+        if not holds(storage, self.number, self.text):
             raise JobDisplaced(_displaced(storage, self))
+
+
+def holds(storage: Storage, number: int, text: bytes) -> bool:
+    """Whether the file of a token holds this text; StorageError if only its beginning can be read."""
+    for _ in range(READS):
+        found = read_or_none(storage, token_name(number))
+        if found is None or found == text or not text.startswith(found):
+            return found == text
+    raise StorageError(f"token {number} of the job in '{storage.url()}' cannot be read to its end")
 
 
 def read_or_none(storage: Storage, name: str) -> bytes | None:

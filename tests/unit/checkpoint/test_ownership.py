@@ -15,7 +15,7 @@ from penstock.checkpoint.metadata import Metadata
 from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
 from penstock.checkpoint.rules import Ending, Start
 from penstock.checkpoint.whereabouts import Whereabouts
-from penstock.errors import JobDisplaced, JobRunning
+from penstock.errors import CorruptSnapshot, JobDisplaced, JobRunning, StorageError
 from penstock.storage import Storage
 
 LIMIT = 50_000
@@ -87,6 +87,22 @@ class TestTaking:
         first = driver(takeover=False)
         Storage(f"{folder}/owner").delete("00000001")
         with pytest.raises(JobDisplaced, match="token 1 of the job is gone from"):
+            first.check()
+
+    def test_a_token_of_which_a_part_is_read_is_read_again(self, driver, monkeypatch):
+        first, read, parts = driver(takeover=False), Storage.read, [5, 1]
+
+        def torn(storage, name):
+            return read(storage, name)[: parts.pop() if parts else None]
+
+        monkeypatch.setattr(Storage, "read", torn)
+        first.check()
+        assert parts == []
+
+    def test_a_token_that_stays_torn_does_not_say_who_owns_the_job(self, driver, folder):
+        first = driver(takeover=False)
+        Storage(f"{folder}/owner").write("00000001", [first.token.text[:-1]])
+        with pytest.raises(StorageError, match=r"token 1 of the job in .* cannot be read to its end"):
             first.check()
 
     def test_numbers_grow_as_long_as_the_folder_is_there(self, driver):
@@ -328,6 +344,16 @@ class TestRecords:
         assert names(folder) == ["00000002", "00000002.began"], "what is known of earlier ones is contained in it"
         first.end(True, [of(6, 1)])
         assert last_start(folder) == Start(2, frozenset({(0, 5), (1, 6)}), Ending(True, frozenset({(1, 6)})))
+
+    @pytest.mark.parametrize("kind", ["began", "over", "newest"])
+    def test_a_torn_record_is_an_error_that_says_so(self, driver, folder, kind):
+        owner = driver(takeover=False)
+        owner.begin([of(3, 0)])
+        owner.note_published(12)
+        owner.end(True, [of(3, 0)])
+        Storage(f"{folder}/owner").write(f"00000001.{kind}", [b"{"])
+        with pytest.raises(CorruptSnapshot, match=r"a record of '.*/owner/00000001' was torn or changed"):
+            last_start(folder)
 
     def test_an_owner_that_did_not_begin_has_changed_nothing(self, driver, folder):
         first = driver(takeover=False)

@@ -1,0 +1,51 @@
+"""Crashes in a world where storage fails, answers twice, tears and hides files, and clocks jump: results stay the same.
+
+`make soak-faults` goes on from here until it is stopped.
+"""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from penstock.testing.crashes import Outcome, simulate
+from tests.crash.allround import build
+from tests.crash.test_crash_simulator import seen, uninterrupted
+
+SEEDS = 40
+LIKELIHOOD = 0.02
+ERRORS = {"StorageError", "CorruptSnapshot", "NoSuchSnapshot"}
+"""Errors with which a driver may end: each says what is the matter, and the next driver goes on."""
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def check(seed: int) -> Outcome:
+    outcome = simulate(build, seed, steps=uninterrupted().steps, faults=LIKELIHOOD)
+    story = f"seed {seed}, {outcome.crashes}, {outcome.faults}, {outcome.settings}"
+    assert seen(outcome) == seen(uninterrupted()), story
+    assert errors(outcome) <= ERRORS, story
+    return outcome
+
+
+def errors(outcome: Outcome) -> set[str]:
+    ended = [line for line in outcome.crashes if line.startswith("driver ")]
+    return {line.partition(" ended with ")[2].partition(":")[0] for line in ended}
+
+
+def test_nothing_is_lost_and_nothing_comes_twice():
+    outcomes = [check(seed) for seed in range(1, SEEDS + 1)]
+    # The batch is worth something only if every kind of fault struck, and some of them ended drivers.
+    struck = sum((Counter(outcome.faults) for outcome in outcomes), Counter())
+    assert min(struck[kind] for kind in ("refused", "unanswered", "torn", "hidden", "jump")) >= 5, struck
+    assert any(errors(outcome) for outcome in outcomes)
+
+
+def test_a_seed_always_tells_the_same_story():
+    first, second = (simulate(build, 7, steps=uninterrupted().steps, faults=LIKELIHOOD) for _ in range(2))
+    assert (first.faults, first.crashes, first.steps) == (second.faults, second.crashes, second.steps)
