@@ -138,6 +138,7 @@ class Showing:
         kind = own.kind if own is not None else "aggregate" if functions.is_aggregate(path[-1]) else "scalar"
         deterministic = str(own is None or own.deterministic).lower()
         rows += [("kind", kind.upper()), ("requirements", "[]"), ("is deterministic", deterministic)]
+        rows.append(("supports constant folding", str(own is None).lower()))
         if own is not None and own.input_types is not None:
             name = path[-1] if entry is None else ".".join(self._catalogs.qualified(path))
             takes = ", ".join(f"arg{n} => {one.nullable().as_sql()}" for n, one in enumerate(own.input_types))

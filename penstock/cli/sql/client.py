@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.failures import CommandFailed
 from penstock.cli.sql.options import MODE, ROWS, VERBOSE
-from penstock.cli.sql.script import statements
+from penstock.cli.sql.script import HELP, LEAVE, statements
 from penstock.common.configuration import Configuration
 from penstock.common.types import Row
 from penstock.table.environment_settings import EnvironmentSettings
@@ -42,6 +42,8 @@ class SqlClient:
         """Run all statements. The first one that fails ends it; INSERTs of a script are waited for."""
         jobs = []
         for statement in statements(text):
+            if statement.lower() in LEAVE:
+                break
             try:
                 result = self.run(statement)
             except KeyboardInterrupt:
@@ -58,6 +60,12 @@ class SqlClient:
 
     def run(self, statement: str) -> TableResult | None:
         """Run one statement and show its result; an INSERT that goes on running is handed back."""
+        if statement.lower() == "help":
+            _say(HELP)
+            return None
+        if statement.lower() == "clear":
+            sys.stdout.write("\x1b[2J\x1b[H" if sys.stdout.isatty() else "")
+            return None
         began = time.monotonic()
         result = self.environment.execute_sql(statement)
         if result.is_insert():

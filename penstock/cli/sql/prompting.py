@@ -7,15 +7,10 @@ from typing import Any
 
 from penstock.cli.output import errors
 from penstock.cli.sql.client import SqlClient
-from penstock.cli.sql.script import is_complete, statements
+from penstock.cli.sql.script import LEAVE, is_complete, statements
 from penstock.libraries import optional_library
 
 HISTORY = Path("~/.penstock_sql_history")
-LEAVE = {"quit", "exit"}
-HELP = """Statements end with a semicolon and may have several lines.
-  SHOW TABLES; DESCRIBE t; EXPLAIN SELECT ...;   look around
-  SET 'sql-client.execution.result-mode' = 'table';   a table that changes (also: changelog, tableau, json)
-  QUIT;   leave. Ctrl-C ends a query that runs, Ctrl-D leaves."""
 KEYWORDS = tuple(
     """
     SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT INSERT INTO VALUES CREATE TABLE VIEW FUNCTION DATABASE DROP
@@ -51,9 +46,6 @@ class Prompt:
                 self._run(statement)
 
     def _run(self, statement: str) -> None:
-        if statement.lower() == "help":
-            print(HELP)
-            return
         try:
             result = self._client.run(statement)
             if result is not None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+LEAVE = {"quit", "exit"}
+HELP = """Statements end with a semicolon and may have several lines.
+  SHOW TABLES; DESCRIBE t; EXPLAIN SELECT ...;   look around
+  SET 'sql-client.execution.result-mode' = 'table';   a table that changes (also: changelog, tableau, json)
+  QUIT;   leave. Ctrl-C ends a query that runs, Ctrl-D leaves."""
 _PARTS = re.compile(
     r"""(?P<quoted>'(?:[^']|'')*' | `(?:[^`]|``)*` | "(?:[^"]|"")*")
       | (?P<open>['`"].*)

@@ -49,6 +49,12 @@ def test_the_client_gives_the_id_of_a_job_that_goes_on(tmp_path, capsys):
     assert told[2].startswith("Job ID: ") and len(told[2]) == 40
 
 
+def test_a_script_may_ask_for_help_and_leave(tmp_path, capsys):
+    script(tmp_path, "HELP", "clear", "QUIT", "SELECT nothing FROM nowhere")
+    told = capsys.readouterr().out
+    assert "Statements end with a semicolon" in told and "\x1b" not in told
+
+
 def test_a_script_may_gather_inserts(tmp_path, capsys):
     sync = "SET 'table.dml-sync' = 'true'"
     script(tmp_path, sync, "BEGIN STATEMENT SET", "INSERT INTO s VALUES (1)", "END", "SELECT * FROM s")
@@ -86,6 +92,7 @@ def test_a_described_function_has_its_class_and_its_signature(t_env):
         "kind": "SCALAR",
         "requirements": "[]",
         "is deterministic": "false",
+        "supports constant folding": "false",
         "signature": "default_catalog.default_database.dbl(arg0 => BIGINT)",
     }
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import ConfigurationError, CorruptSnapshot, PenstockError, ProgramError
 from penstock.job.record import JobRecord, Settings, SlotRecord, VertexRecord
-from penstock.server import control
+from penstock.server import cli, control
 from penstock.server.control import ControlDoor, DriverUnreachable, ask, key_in, socket_path
 from penstock.server.environments import python_for
 from penstock.server.home import Home, running_server
@@ -52,6 +52,14 @@ def test_options_that_do_not_fit_are_named(given, said):
 
 
 # --- the control link ---
+def test_a_start_warns_of_options_that_nothing_reads(fresh_warnings, capsys):
+    chosen = cli._configuration(["akka.ask.timeout=1 s", "rest.prt=1", "rest.port=8082"], {})
+    warnings = capsys.readouterr().err.splitlines()
+    assert [line.startswith("warning: ") for line in warnings] == [True, True] and chosen["rest.port"] == "8082"
+    assert "'akka.ask.timeout' (command line) has no effect" in warnings[0]
+    assert "there is no option 'rest.prt'" in warnings[1] and "did you mean 'rest.port'?" in warnings[1]
+
+
 @pytest.fixture
 def door(tmp_path):
     def fail(asked):
