@@ -95,7 +95,7 @@ class Altering:
                 return replace(entry, schema=_reduced(entry.schema, change))
             case st.SetQuery():
                 relation = sql.Binder(self._t_env._session).query(change.query)
-                text = self._t_env._session.expand_query(change.query, change.text)
+                text = self._t_env._session.expand_query(change.query, change.text, relation)
                 return view_of(relation, None, text, entry.comment)
         raise UnsupportedOperation(f"{type(change).__name__} has no meaning here")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from penstock.errors import TableException, ValidationException
+from penstock.errors import PenstockError, TableException, ValidationException
 from penstock.table import functions, sql
 from penstock.table.catalog import CatalogBaseTable
 from penstock.table.catalogs import Catalogs
@@ -65,8 +65,12 @@ class EnvironmentSession:
         if self.get(HINTED_OPTIONS, "true").strip().lower() == "false":
             raise ValidationException(f"the hint OPTIONS is allowed only if '{HINTED_OPTIONS}' is true")
 
-    def expand_query(self, query: Any, text: str) -> str:
-        """Return the text of a query with the names of its tables, columns and functions in full, if it can be."""
+    def expand_query(self, query: Any, text: str, relation: Relation) -> str:
+        """Return the text of a query with the names of its tables, columns and functions in full.
+
+        If the full text would not have the same plan, return the text as it was written.
+        """
+        from penstock.table.planning.builder import fingerprint
 
         def columns(path: tuple[str, ...]) -> list[str] | None:
             found = self.relation(path)
@@ -80,7 +84,12 @@ class EnvironmentSession:
         def outputs(inner: Any) -> list[str]:
             return sql.Binder(self).query(inner).names()
 
-        return expand_query(query, Names(self._catalogs.qualified, columns, outputs, function)) or text
+        try:
+            expanded = expand_query(query, Names(self._catalogs.qualified, columns, outputs, function))
+            again = relation if expanded is None else sql.Binder(self).query(expanded)
+        except PenstockError:
+            return text
+        return expanded if expanded is not None and fingerprint(again) == fingerprint(relation) else text
 
     def function(self, name: str) -> Any:
         """A function of the user, with dots if its name is qualified; None if there is none."""

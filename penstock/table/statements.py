@@ -190,7 +190,7 @@ class Statements:
     def _create_view(self, one: st.CreateView) -> TableResult:
         with of_definition():
             relation = self._bound(one.query)
-        text = self._session.expand_query(one.query, one.query_text)
+        text = self._session.expand_query(one.query, one.query_text, relation)
         entry = view_of(relation, one.columns, text, one.comment)
         self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
         return TableResult.ok()

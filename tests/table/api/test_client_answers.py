@@ -148,8 +148,16 @@ def test_a_view_is_shown_with_full_names_and_means_the_same_as_text(t_env, query
     assert t_env.from_path("v").get_schema().get_field_names() == names
 
 
-def test_a_query_without_a_full_form_is_shown_as_it_was_written(t_env):
-    query = "SELECT a, COUNT(*) OVER (PARTITION BY a ORDER BY PROCTIME()) AS c FROM t"
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, COUNT(*) OVER (PARTITION BY a ORDER BY PROCTIME()) AS c FROM t",
+        "SELECT JSON_VALUE(b, '$.x' RETURNING INT) AS n FROM t",
+        "SELECT a FROM t WHERE a IN (SELECT 1)",
+        "SELECT q.n FROM t CROSS JOIN LATERAL (SELECT t.a + 1 AS n) AS q",
+    ],
+)
+def test_a_query_without_a_full_form_is_shown_as_it_was_written(t_env, query):
     t_env.execute_sql(f"CREATE VIEW v AS {query}")
     assert column(t_env, "SHOW CREATE VIEW v")[0].endswith(f"AS {query}\n")
 
