@@ -135,6 +135,11 @@ class HoldingLocalOperator(TableOperator, ABC):
         self._release()
         super().watermark(timestamp)
 
+    def status(self, idle: bool) -> None:
+        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        self._release()
+        super().status(idle)
+
     def end_epoch(self) -> None:
         self._release()
 
@@ -279,6 +284,11 @@ class HoldingTableOperator(KeyedTableOperator, ABC):
     def watermark(self, timestamp: int) -> None:
         self.do(self.release)
         super().watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        self.do(self.release)
+        super().status(idle)
 
     def end_epoch(self) -> None:
         self.do(self.release)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from penstock.common import Row, Types
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.table import EnvironmentSettings, Schema, StreamTableEnvironment
-from penstock.testing import OperatorHarness
+from penstock.testing import ManualClock, OperatorHarness, in_process
 
 
 def timed(t_env: StreamTableEnvironment, stream: Any) -> Any:
@@ -57,3 +60,22 @@ def test_a_row_wakes_it_up() -> None:
         harness.push(2500, input=2)
         harness.push(9000, input=1)
         assert watermarks(harness)[-1] == 2500
+
+
+def test_rows_of_a_file_that_ends_are_not_late(tmp_path: Path) -> None:
+    """A subtask without files is idle. The rows that it aggregated before the exchange go before that."""
+    for part in range(3):
+        rows = [{"n": n, "at": 1000 * n} for n in range(20 * part, 20 * part + 20)]
+        (tmp_path / f"{part}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with in_process(epoch_records=16, clock=ManualClock(now=1_000_000, tick=2)):
+        env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+        t_env = StreamTableEnvironment.create(env)
+        t_env.get_config().set("pipeline.auto-watermark-interval", "1 ms")
+        t_env.execute_sql(
+            "CREATE TABLE numbers (n INT, `at` BIGINT, ts AS TO_TIMESTAMP_LTZ(`at`, 3), WATERMARK FOR ts AS ts) "
+            f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path.as_uri()}', 'format' = 'json')"
+        )
+        windows = "TABLE(TUMBLE(TABLE numbers, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+        counts = t_env.sql_query(f"SELECT COUNT(*) AS c FROM {windows} GROUP BY window_start, window_end")
+        with t_env.to_data_stream(counts).execute_and_collect() as results:
+            assert [row[0] for row in results] == [10] * 6
