@@ -12,6 +12,7 @@ from penstock.table.options import KEYED_SHUFFLE, REQUIRE_ON_CONFLICT, UPSERT_MA
 from penstock.table.plan.nodes import PROCTIME, Insert, Join, Relation, Scan, StreamScan, Watermark
 from penstock.table.planning.builder import Builder
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.unique_keys import unique_keys
 from penstock.table.planning.upsert_keys import smallest_key, upsert_keys
 from penstock.table.runtime.sink_materializer import (
     CompactingMaterializer,
@@ -74,7 +75,10 @@ def _looks_up(relation: Join, time: int) -> bool:
 
 
 def _materializes(builder: Builder, relation: Insert, input: Physical, table: Declared) -> bool:
-    """Whether rows of several keys of the query can have one key of the sink. Refuse that without ON CONFLICT."""
+    """Whether a key of the sink can get a second row before the first one goes.
+
+    Refuse rows of several keys of the query for one key of the sink without ON CONFLICT.
+    """
     choice = builder.config.get(UPSERT_MATERIALIZE, "AUTO").strip().upper()
     if choice != "AUTO":
         return choice == "FORCE"
@@ -83,6 +87,8 @@ def _materializes(builder: Builder, relation: Insert, input: Physical, table: De
     own = upsert_keys(relation.input)
     if any(key <= set(table.key) for key in own):
         return False
+    if any(key <= set(table.key) for key in unique_keys(relation.input)):
+        return True  # one row of each key, whose changes may overtake each other
     if not relation.conflict and builder.config.get(REQUIRE_ON_CONFLICT, "true").strip().lower() == "true":
         names = [column.name for column in relation.columns]
         found = ", ".join(_listed(names, sorted(key)) for key in own) or "none"

@@ -92,19 +92,27 @@ def _projected(keys: Sequence[Key], exprs: Sequence[Rex]) -> list[Key]:
     """The keys whose columns are all still there, in every place where they are."""
     places: dict[int, list[int]] = {}
     for place, expr in enumerate(exprs):
-        column = _same_column(expr)
+        column = same_column(expr)
         if column is not None:
             places.setdefault(column, []).append(place)
     return [frozenset(chosen) for key in keys if key <= set(places) for chosen in product(*(places[c] for c in key))]
 
 
-def _same_column(expr: Rex) -> int | None:
+def same_column(expr: Rex) -> int | None:
     """The column whose values an expression has, or makes into values that differ where they differ."""
-    if isinstance(expr, InputRef):
-        return expr.index
-    if isinstance(expr, Call) and expr.function == "CAST" and isinstance(expr.args[0], InputRef):
-        return expr.args[0].index if _keeps_apart(expr.args[0].type, expr.type) else None
-    return None
+    while isinstance(expr, Call) and expr.function == "CAST":
+        expr, kind = expr.args[0], expr.type
+        if isinstance(expr, Call) and expr.function == "CAST" and _goes_back(expr, kind):
+            expr = expr.args[0]
+        elif not _keeps_apart(expr.type, kind):
+            return None
+    return expr.index if isinstance(expr, InputRef) else None
+
+
+def _goes_back(cast: Call, kind: t.DataType) -> bool:
+    """Whether a cast of this cast to a type gives the value from before both."""
+    before = cast.args[0].type
+    return before.nullable() == kind.nullable() and _keeps_apart(before, cast.type)
 
 
 def _keeps_apart(one: t.DataType, other: t.DataType) -> bool:
@@ -132,6 +140,8 @@ def _of_aggregate(relation: Aggregate) -> list[Key]:
 
 def _of_top_n(relation: TopN) -> list[Key]:
     own = _containing(upsert_keys(relation.input), relation.partition)
+    if relation.first == relation.last and relation.function == "ROW_NUMBER":
+        return [frozenset(relation.partition), *own]
     if relation.rank_column and relation.function == "ROW_NUMBER":
         return [frozenset((*relation.partition, len(relation.columns) - 1)), *own]
     return own

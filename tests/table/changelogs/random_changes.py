@@ -164,6 +164,10 @@ class Case:
     def ask_distinct(self) -> Query:
         return Query("distinct", f"SELECT DISTINCT k, n FROM t WHERE {self._where()}", "k TEXT, n INT", ("k", "n"))
 
+    def ask_groups_within_a_key(self) -> Query:
+        text = self._one("SELECT DISTINCT id, k, n FROM t", "SELECT id, k, SUM(n) AS n FROM t GROUP BY id, k")
+        return Query("groups within a key", text, "id INT, k TEXT, n INT", ("id",))
+
     def ask_top(self) -> Query:
         ranked = (
             f"SELECT id, k, n, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n {self._one('ASC', 'DESC')}, id) AS r "
@@ -172,14 +176,11 @@ class Case:
         last = self.random.randint(1, 3)
         if self.random.random() < 0.5:
             text = f"SELECT k, r, id, n FROM ({ranked}) q WHERE r <= {last}"
-            return Query("top with ranks", text, "k TEXT, r BIGINT, id INT, n INT", ("k", "r"), self._conflict(last))
+            return Query("top with ranks", text, "k TEXT, r BIGINT, id INT, n INT", ("k", "r"))
         text = f"SELECT id, k, n FROM ({ranked}) q WHERE r <= {last}"
+        if last == 1:
+            return Query("first", text, "id INT, k TEXT, n INT", ("k",))
         return Query("top", text, "id INT, k TEXT, n INT", ("id",), "DEDUPLICATE")
-
-    @staticmethod
-    def _conflict(last: int) -> str:
-        """The first row alone has a constant rank, which the plan does not take for a key."""
-        return "DEDUPLICATE" if last == 1 else ""
 
     def ask_top_of_groups(self) -> Query:
         by, bounds = self._one("c DESC, k", "m, k", "m DESC, c, k"), self._one("r <= 2", "r <= 3", "r BETWEEN 2 AND 3")

@@ -208,6 +208,54 @@ def test_without_materialisation_the_last_change_of_a_key_decides(sink: Sink) ->
     assert sink.rows("s") == [(2, "c")]
 
 
+FIRST = "SELECT k, n FROM (SELECT k, n, ROW_NUMBER() OVER (PARTITION BY k ORDER BY n DESC) AS r FROM t) WHERE r = 1"
+
+
+@pytest.mark.parametrize(
+    ("log", "kept"),
+    [
+        ([("+I", "a", 3), ("+I", "b", 5), ("+I", "a", 4), ("+I", "b", 1)], [("a", 4), ("b", 5)]),
+        ([("+I", "a", 3), ("+I", "a", 4), ("+I", "b", 5), ("-D", "a", 4), ("-D", "b", 5)], [("a", 3)]),
+    ],
+)
+def test_the_first_row_of_each_partition_has_its_key(sink: Sink, log: list[Any], kept: list[Any]) -> None:
+    sink.changes("t", log)
+    sink.declare("s", "k TEXT, n INT", "k")
+    sink.env.execute_sql(f"INSERT INTO s {FIRST}").wait()
+    assert sink.rows("s") == kept
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT DISTINCT k, n FROM t", "SELECT k, n FROM (SELECT k, n, COUNT(*) AS c FROM t GROUP BY k, n)"]
+)
+def test_groups_within_the_rows_of_a_key_have_it_and_are_put_in_order(sink: Sink, query: str) -> None:
+    """Groups of one key are in several subtasks, so that its next row can overtake the deletion of the last one."""
+    log: list[tuple[Any, ...]] = [("+I", "a", 0), ("+I", "b", 7)]
+    for number in range(12):
+        log += [("-U", "a", number), ("+U", "a", number + 1)]
+    sink.changes("t", log, key=True)
+    sink.env.get_config().set("parallelism.default", "3")
+    sink.declare("s", "k TEXT, n INT", "k")
+    sink.env.execute_sql(f"INSERT INTO s {query}").wait()
+    assert sink.rows("s") == [("a", 12), ("b", 7)]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "STRING"])
+def test_a_cast_there_and_back_keeps_a_key(sink: Sink, kind: str) -> None:
+    sink.changes("t", inserts(("a", 1), ("b", 2), ("a", 3)))
+    sink.declare("s", "c INT, k TEXT", "c")
+    groups = f"SELECT CAST(CAST(n AS {kind}) AS INT) AS c, MAX(k) AS k FROM t GROUP BY n"
+    sink.env.execute_sql(f"INSERT INTO s {groups}").wait()
+    assert sink.rows("s") == [(1, "a"), (2, "b"), (3, "a")]
+
+
+def test_a_cast_that_loses_digits_loses_the_key(sink: Sink) -> None:
+    sink.changes("t", inserts(("a", 1)))
+    sink.declare("s", "c INT, k TEXT", "c")
+    with pytest.raises(ValidationException, match="upsert key: none"):
+        sink.env.execute_sql("INSERT INTO s SELECT CAST(CAST(n AS SMALLINT) AS INT), MAX(k) FROM t GROUP BY n")
+
+
 def test_rows_without_a_key_need_a_strategy_too(sink: Sink) -> None:
     sink.changes("t", inserts(("a", 1), ("a", 2)))
     sink.declare("s", "k TEXT, n INT", "k")
