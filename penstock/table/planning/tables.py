@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from penstock.errors import TableException, ValidationException
 from penstock.graph.transformations import Transformation
 from penstock.table import connectors
 from penstock.table.arrow import arrow_schema
-from penstock.table.plan.nodes import ROWTIME, Insert, Scan
+from penstock.table.plan.nodes import ROWTIME, Columns, Insert, Scan
 from penstock.table.planning.builder import Build, Builder, label_of
 from penstock.table.planning.physical import Physical
 from penstock.table.planning.scans import normalised, normalised_key
@@ -17,6 +18,7 @@ from penstock.table.planning.sink_keys import with_sink_key
 from penstock.table.runtime.constraints import LENGTHS, NESTED, NOT_NULL, ConstraintEnforcer, Rules
 from penstock.table.runtime.records import FromRecords
 from penstock.table.runtime.scans import ToRows
+from penstock.table.types import LocalZonedTimestampType, TimestampType
 
 
 def scan(builder: Builder, relation: Scan) -> Physical:
@@ -31,6 +33,7 @@ def scan(builder: Builder, relation: Scan) -> Physical:
         entry.partition_keys,
         builder.batch,
     )
+    warn_of_nanoseconds(name, declared.columns)
     declared = replace(declared, pruning=relation.pruning)
     stream = connectors.connector(name, entry.options).source(builder.env, declared)
     source = Physical(stream, relation.columns, False)
@@ -41,6 +44,19 @@ def scan(builder: Builder, relation: Scan) -> Physical:
     label = label_of(relation, "TableSourceScan")
     physical = Physical(made, relation.columns, relation.changelog, label, (), key)
     return normalised(builder, relation, physical)
+
+
+def warn_of_nanoseconds(table: str, columns: Columns) -> None:
+    """Warn of columns whose type has more digits than a moment keeps."""
+    cut = [
+        f"{column.name} {column.type.as_sql()}"
+        for column in columns
+        if isinstance(column.type, TimestampType | LocalZonedTimestampType) and column.type.precision > 6
+    ]
+    if cut:
+        named = ", ".join(cut)
+        text = f"table {table}: moments have microseconds, and further digits of these columns are cut off: {named}"
+        warnings.warn(text, stacklevel=2)
 
 
 def insert(builder: Builder, relation: Insert) -> Physical:

@@ -24,6 +24,7 @@ from penstock.table.plan.nodes import Scan, StreamScan, Values
 from penstock.table.plan.rex import Literal
 from penstock.table.planning.builder import label_of
 from penstock.table.planning.physical import Physical
+from penstock.table.planning.tables import warn_of_nanoseconds
 from penstock.table.runtime.records import FromRecords
 from penstock.table.runtime.scans import FromValues, values_batch
 from penstock.table.spark_sql.carrying import declared, quoted, spark_type
@@ -76,6 +77,7 @@ def _collection(stream: DataStream) -> list[Any] | None:
 def scan(builder: FrameBuilder, relation: Scan) -> Physical:
     if relation.changelog:
         raise Untranslatable("a table of changes")
+    warn_of_nanoseconds(".".join(relation.path), relation.columns)
     frame = _parquet(builder, relation) or _read(builder, relation)
     return builder.made(relation, frame, label_of(relation, "TableSourceScan"))
 

@@ -175,6 +175,14 @@ def test_a_literal_below_a_microsecond_is_refused(t_env, text):
     t_env.sql_query("SELECT TIMESTAMP '2024-02-29 10:11:12.123456000'")
 
 
+def test_a_query_warns_of_columns_whose_last_digits_are_cut_off(t_env, tmp_path):
+    (tmp_path / "a.json").write_text('{"ts": "2024-02-29 10:11:12.123456789"}')
+    options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'json'"
+    t_env.execute_sql(f"CREATE TABLE fine (ts TIMESTAMP(9)) WITH ({options})")
+    with pytest.warns(UserWarning, match=r"fine: moments have microseconds.*: ts TIMESTAMP\(9\)"):
+        assert str(column(t_env, "SELECT ts FROM fine")[0]) == "2024-02-29 10:11:12.123456"
+
+
 def test_a_cast_refuses_a_text_below_a_microsecond_unless_its_digits_are_dropped(t_env):
     text = "'2024-02-29 10:11:12.1234567'"
     assert str(column(t_env, f"SELECT CAST({text} AS TIMESTAMP(6))")[0]) == "2024-02-29 10:11:12.123456"
