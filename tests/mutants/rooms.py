@@ -79,7 +79,12 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "job": (
         ("penstock/job/machine.py", "penstock/job/restarts.py", "penstock/job/adaptive.py"),
-        ("tests/unit/job", "tests/model/test_job_machine_model.py", "tests/recovery/test_adaptive_jobs.py"),
+        (
+            "tests/unit/job",
+            "tests/unit/recovery/test_restart_loop.py",
+            "tests/model/test_job_machine_model.py",
+            "tests/recovery/test_adaptive_jobs.py",
+        ),
     ),
     "links": (
         ("penstock/spark/links.py", "penstock/spark/mesh.py", "penstock/spark/lifelines.py"),

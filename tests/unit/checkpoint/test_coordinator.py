@@ -810,6 +810,17 @@ def test_the_view_counts_checkpoints_that_failed():
     assert all("no room in the inn" in record.failure for record in view.failed)
 
 
+def test_the_view_tells_what_each_slot_has_given():
+    made = coordinator(Shelves())
+    made.order(100, 0, {})
+    made.receive([answer(1, 0, "store://chk-1/f"), Acknowledgement(1, 1, written=3)], 130)
+    (record,) = made.view().completed
+    assert [(share.slot, share.acknowledged, share.size, share.written) for share in record.slots] == [
+        (0, 130, 10, 10),
+        (1, 130, 0, 3),
+    ]
+
+
 @pytest.mark.parametrize(("everything", "since"), [(True, 0), (False, 5)])
 def test_a_folder_that_is_the_jobs_own_is_tidied_from_its_first_checkpoint(everything, since):
     made = pure.Coordinator(PLAN, "job", CheckpointRules(interval=100), Shelves().folder, 5)

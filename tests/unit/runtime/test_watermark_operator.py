@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from penstock.common import Duration, WatermarkStrategy
@@ -18,9 +19,10 @@ from penstock.common.watermark_strategy import (
 )
 from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
 from penstock.errors import JobFailed
+from penstock.runtime.core.columns import Columns
 from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.runtime.core.operator import Clock, OperatorContext
-from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.core.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
 
@@ -235,6 +237,49 @@ def test_a_generator_of_ones_own_starts_from_scratch():
     assert plain.generator.max_timestamp == lowest
 
 
+class Before:
+    """What a checkpoint of an operator holds, for one that is restored from it."""
+
+    def __init__(self, own, *others, continued=True, drained=False):
+        self._own, self._others = own, others
+        self.continued, self.drained = continued, drained
+
+    def own(self):
+        return self._own
+
+    def all_own(self):
+        return [*([] if self._own is None else [self._own]), *self._others]
+
+
+class Kept(dict):
+    def own(self, name, value):
+        self[name] = value
+
+
+def restored(before, clock=None):
+    operator = TimestampsAndWatermarksOperator(
+        WatermarkStrategy.for_generator(lambda _: BoundedOutOfOrdernessWatermarks(5))
+    )
+    context = OperatorContext("Timestamps/Watermarks", "uid", 0, 1, 128, Nowhere(), {}, clock or Clock())
+    context.restored = before
+    operator.open(context)
+    return operator
+
+
+def test_event_time_goes_on_where_the_checkpoint_was():
+    first, kept = opened(BoundedOutOfOrdernessWatermarks(5)), Kept()
+    first.generator.on_event(100, 100, None)
+    first.current_watermark = 94
+    first.snapshot(kept)
+    assert restored(Before(kept)).progress() == first.progress()
+    lowest = opened(BoundedOutOfOrdernessWatermarks(5)).progress()
+    elsewhere = restored(Before(kept, continued=False))
+    assert (elsewhere.current_watermark, elsewhere.progress()["highest"]) == (94, lowest["highest"])
+    rescaled = restored(Before(None, {**kept, "watermark": 70}, kept, {}))
+    assert rescaled.current_watermark == 70, "the lowest of those that there were"
+    assert restored(Before(kept, drained=True)).progress() == lowest, "a drained job has ended its event time"
+
+
 class EverySecondCall(WatermarkGenerator):
     def __init__(self):
         self.highest, self.calls = 0, 0
@@ -438,6 +483,42 @@ def test_ingestion_time():
     times = [time for _, time, _ in rows]
     assert times == sorted(times) and times[0] == 1000
     assert [mark for *_, mark in rows][1:] == [time - 1 for time in times[:-1]]
+
+
+def ingesting(now):
+    context, clock = Collecting(), Clock(now)
+    operator = IngestionTimeOperator()
+    operator.open(OperatorContext("Ingestion", "uid", 0, 1, 128, context, {}, clock))
+    return operator, context.watermarks, clock
+
+
+class Collecting(Nowhere):
+    def __init__(self):
+        self.watermarks = []
+
+    def watermark(self, timestamp):
+        self.watermarks.append(timestamp)
+
+
+def test_ingestion_time_is_one_behind_the_clock_and_never_goes_back():
+    operator, watermarks, clock = ingesting(1000)
+    operator.end_epoch()
+    operator.end_epoch()
+    clock.now = 900
+    operator.end_epoch()
+    clock.now = 1001
+    operator.end_epoch()
+    operator.watermark(5000)
+    operator.watermark(MAX_TIMESTAMP)
+    assert watermarks == [999, 1000, MAX_TIMESTAMP], "of its input only the end counts"
+
+
+def test_columns_get_the_timestamps_that_a_field_holds():
+    batch = pa.RecordBatch.from_pydict({"at": [7, 3], "n": [1, 2]})
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_field("at")
+    with harness(strategy) as h:
+        h._send(1, lambda builder: builder.add_columns(Columns(batch)))
+        assert [(kind, stamp) for kind, _, stamp in h.elements() if kind == "record"] == [("record", 7), ("record", 3)]
 
 
 # --- failures ---
