@@ -20,8 +20,8 @@ from tests.mutants.mutations import Mutant
 from tests.mutants.reach import Reach
 
 LIBRARIES = ("numpy", "pandas", "pyarrow", "pyarrow.compute", "fsspec", "cloudpickle", "sqlglot")
-PATIENCE = 60
-"""Seconds that tests may take besides twenty times their usual time; those that take longer have noticed the change."""
+PATIENCE, SLOWER = 60, 3
+"""Seconds that tests may take besides some times their usual time; those that take longer have noticed the change."""
 HUNG = -1
 FAST = "not soak and not spark and not service"
 OUTPUT = "output.txt"
@@ -54,7 +54,7 @@ class Room:
         path.write_text(mutant.text)
         self._forget_compiled(path)
         try:
-            return self._run([*tests, "-x"], PATIENCE + 20 * sum(self._seconds[test] for test in tests)) != 0
+            return self._run([*tests, "-x"], PATIENCE + SLOWER * sum(self._seconds[test] for test in tests)) != 0
         finally:
             path.write_text(before)
             self._forget_compiled(path)

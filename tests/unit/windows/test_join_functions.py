@@ -24,6 +24,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.errors import RecordError, TypeMismatch
+from penstock.runtime.windows.joins import IntervalSpec
 from penstock.testing import OperatorHarness, at, scripted
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -283,3 +284,9 @@ def test_interval_join_of_keys_that_can_never_be_equal():
         h.push(("a", "l"), 1)
         with pytest.raises(RecordError, match=r"Interval Join .*keys that can never be equal"):
             h.push((1, "r"), 1, input=2)
+
+
+def test_bounds_that_belong_to_an_interval_go_on_belonging_to_it():
+    spec = IntervalSpec(-5, 5, lower_exclusive=True, upper_exclusive=True)
+    inner = spec.inclusive()
+    assert (inner.lower, inner.upper) == (-4, 4) and inner.inclusive() == inner

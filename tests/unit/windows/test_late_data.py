@@ -173,3 +173,16 @@ def test_the_counter_is_a_metric_of_the_job(epoch_records):
         job.get_job_execution_result().result()
         accumulators = job.get_accumulators().result()
     assert accumulators["sums.numLateRecordsDropped"] == 2
+
+
+@pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP - 1, MAX_TIMESTAMP // 10 * 10])
+def test_a_window_that_ends_behind_the_end_of_time_takes_nothing(timestamp):
+    """The sum goes a shorter way than the window function; both see it the same way."""
+    summed = OperatorHarness(lambda s: s.key_by(0).window(TumblingEventTimeWindows.of(10)).sum(1))
+    listed = harness(TumblingEventTimeWindows.of(10))
+    for h in (summed, listed):
+        with h:
+            h.push(("a", 1), timestamp)
+            assert h.state_entries() == 0
+            h.watermark(MAX_TIMESTAMP)
+            assert h.values() == []
