@@ -163,8 +163,17 @@ class Coordinator:
     # --- orders and notices ---
     def order(self, now: int, epoch: int) -> CheckpointOrder | None:
         """A checkpoint for this epoch, if one is due."""
+        self._set_back(now)
         due = self.next_due()
         return self.begin(now, epoch) if due is not None and due <= now else None
+
+    def _set_back(self, now: int) -> None:
+        """A clock that was set back must not put checkpoints off until it has caught up."""
+        self._begun = min(self._begun, now)
+        if self._ended is not None:
+            self._ended = min(self._ended, now)
+        for pending in self._pending.values():
+            pending.deadline = min(pending.deadline, now + self._rules.timeout)
 
     def begin(self, now: int, epoch: int, wanted: SnapshotRequest | None = None) -> CheckpointOrder:
         """Start a checkpoint, or the savepoint that was asked for."""

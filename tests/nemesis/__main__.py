@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int)
     parser.add_argument("--steps", type=int, default=5)
     asked = parser.parse_args()
-    reason = obstacle()
+    reason = obstacle("cc")
     if reason is not None:
         print(f"skipped: {reason}")
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 import pyspark
 
 from tests.nemesis import job
-from tests.nemesis.hosts import Disk, Host, Network
+from tests.nemesis.hosts import Disk, Host, Network, build_clock
 from tests.waiting import SPARK_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +75,9 @@ class Cluster:
         with ExitStack() as stack:
             stack.enter_context(self.disk)
             stack.enter_context(self.network)
+            library = build_clock(self.folder)
+            for host in self.hosts.values():
+                host.give_clock(library, self.folder / f"clock-{host.name}")
             (self.folder / "conf").mkdir()
             (self.folder / "conf" / "spark-defaults.conf").write_text(SETTINGS)
             job.prepare(self.disk.folder, self.settings.kind)
@@ -194,22 +196,24 @@ class Cluster:
         return {host.name: count for host in self.workers if (count := len(host.find("slot")))}
 
     def checkpoint(self) -> tuple[int, int, int]:
-        """The newest complete checkpoint: its job, its number, and when it was ordered in milliseconds."""
+        """The newest complete checkpoint: its job, its number, and when it was published in milliseconds.
+
+        The clock is that of the machine, since those of the hosts can be wrong.
+        """
         newest = (0, 0, 0)
         for path in (self.disk.folder / "checkpoints").glob("*/chk-*/_metadata"):
             with suppress(OSError, ValueError, KeyError):
                 number = int(path.parent.name.removeprefix("chk-"))
                 generation = int(path.parent.parent.name, 16)
                 if (generation, number) > newest[:2]:
-                    ordered = json.loads(path.read_text().partition("\n")[2])["timestamp"]
-                    newest = (generation, number, ordered)
+                    newest = (generation, number, path.stat().st_mtime_ns // 1_000_000)
         return newest
 
     def log(self) -> str:
         return (self.folder / "driver.log").read_text()
 
     def await_checkpoint(self, after_millis: int) -> None:
-        """Wait for a checkpoint that was ordered after a moment, or for the end. Drivers that die are started again."""
+        """Wait for a checkpoint that was published after a moment, or for the end. Start drivers that die again."""
         self.until(lambda: self.checkpoint()[2] > after_millis or self.has_ended(), "no further checkpoint")
 
     def until(self, condition: Callable[[], Any], missing: str) -> None:

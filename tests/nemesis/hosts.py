@@ -21,9 +21,11 @@ LOST = "02:00:00:00:0f:ff"
 """A hardware address that no host has."""
 
 
-def obstacle() -> str | None:
-    """Return why this machine can have no hosts; None if it can."""
-    missing = [tool for tool in ("ip", "unshare", "mount", "mkfs.ext4", "fsfreeze") if shutil.which(tool) is None]
+def obstacle(*more: str) -> str | None:
+    """Return why this machine can have no hosts, or lacks one of these commands; None if it can."""
+    missing = [
+        tool for tool in ("ip", "unshare", "mount", "mkfs.ext4", "fsfreeze", *more) if shutil.which(tool) is None
+    ]
     if missing:
         return f"these commands are missing: {', '.join(missing)}"
     name = f"penstock-try-{os.getpid()}"
@@ -42,6 +44,13 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def build_clock(folder: Path) -> Path:
+    """Compile the library that gives hosts clocks of their own. Spark and Python need no other of libc's functions."""
+    library = folder / "clock.so"
+    run("cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(Path(__file__).with_name("clock.c")))
+    return library
+
+
 class Host:
     """One host. Its processes are those in its network namespace."""
 
@@ -51,6 +60,7 @@ class Host:
         self.address = f"10.83.0.{number}"
         self.hardware = f"02:00:00:00:00:{number:02x}"
         self.is_on = True
+        self._clock: dict[str, str] = {}
 
     def start(self, command: Sequence[str], out: IO[bytes], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a process on this host."""
@@ -59,9 +69,21 @@ class Host:
             ["ip", "netns", "exec", self.space, *renamed],
             stdout=out,
             stderr=out,
-            env={**os.environ, **environment, "SPARK_LOCAL_IP": self.address},
+            env={**os.environ, **environment, **self._clock, "SPARK_LOCAL_IP": self.address},
             start_new_session=True,
         )
+
+    def give_clock(self, library: Path, place: Path) -> None:
+        """Let the processes that start from now on have a clock of their own, which `set_clock` sets."""
+        self._clock = {"LD_PRELOAD": str(library), "PENSTOCK_TEST_CLOCK": str(place)}
+        self.set_clock(0.0)
+
+    def set_clock(self, seconds: float) -> None:
+        """Set the clock to this much ahead of the machine's. What measures spans of time does not change."""
+        if self._clock:
+            draft = Path(f"{self._clock['PENSTOCK_TEST_CLOCK']}.draft")
+            draft.write_text(f"{round(1000 * seconds)}\n")
+            draft.rename(draft.with_suffix(""))
 
     def processes(self) -> list[int]:
         """The ids of all living processes."""

@@ -15,6 +15,9 @@ LINKS = ("workers", "driver and worker", "driver and master", "worker and master
 CABLES = ("worker", "driver", "master")
 STORAGE = ("full", "read-only", "frozen")
 PAUSES = ("slot", "executor", "driver", "jvm", "worker", "master")
+CLOCKS = ("worker", "driver", "master")
+JUMPS = (-3600.0, -60.0, -5.0, 5.0, 60.0, 3600.0)
+"""Seconds by which a clock is set, and set back when it is mended."""
 RATE = 100
 FEWEST_SECONDS = 20
 """Seconds that a job reads for, besides those for each fault."""
@@ -55,8 +58,9 @@ KINDS = {
     "storage": STORAGE,
     "pause": PAUSES,
     "rescale": ("savepoint", "crash"),
+    "clock": CLOCKS,
 }
-TOGETHER = ("kill", "partition", "one-way", "flap", "slow", "pause")
+TOGETHER = ("kill", "partition", "one-way", "flap", "slow", "pause", "clock")
 """Kinds of which two may be in force at a time."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 from penstock.job.cluster import Patience
 from penstock.spark.lifelines import Lifelines
 from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, connect, limit_silence
-from tests.nemesis.hosts import Disk, Host, Network, obstacle
+from tests.nemesis.hosts import Disk, Host, Network, build_clock, obstacle
 from tests.nemesis.schedule import plan_of
 from tests.nemesis.slot_end import SECRET
 from tests.waiting import until
@@ -156,6 +157,21 @@ def test_a_disk_can_be_full_read_only_and_stand_still(tmp_path: Path) -> None:
             writing.result()
         assert file.read_bytes() == b"here"
     assert not os.path.ismount(disk.folder)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_a_host_has_a_clock_of_its_own(network: Network, tmp_path: Path) -> None:
+    host, out = network.hosts["other"], tmp_path / "out"
+    host.give_clock(build_clock(tmp_path), tmp_path / "clock")
+    host.set_clock(-3600)
+    said = "import time, datetime; print(time.time(), datetime.datetime.now().timestamp(), time.monotonic())"
+    began, steady = time.time(), time.monotonic()
+    with out.open("wb") as file:
+        assert host.start([sys.executable, "-c", said], file, {}).wait(60) == 0
+    ended = time.time()
+    wall, date, span = map(float, out.read_text().split())
+    assert began - 3600.01 < wall <= date < ended - 3599.99
+    assert steady < span < steady + ended - began + 1, "spans of time are measured as before"
 
 
 def test_a_seed_always_means_the_same() -> None:

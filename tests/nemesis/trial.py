@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.nemesis import job
 from tests.nemesis.cluster import CORES, WORKERS, Cluster
 from tests.nemesis.hosts import Host
-from tests.nemesis.schedule import Fault, Plan
+from tests.nemesis.schedule import JUMPS, Fault, Plan
 
 FLAPS = 0.3
 """Seconds for which a flapping link is up, and then down."""
@@ -180,6 +180,13 @@ def _rescale(cluster: Cluster, fault: Fault) -> Mending:
     return _nothing
 
 
+def _clock(cluster: Cluster, fault: Fault) -> Mending:
+    hosts = {"worker": worker_of(cluster, fault.choice), "driver": cluster.seat, "master": cluster.hosts["master"]}
+    host = hosts[fault.what]
+    host.set_clock(JUMPS[fault.choice % len(JUMPS)])
+    return lambda: host.set_clock(0.0)
+
+
 HARMS: dict[str, Callable[[Cluster, Fault], Mending]] = {
     "kill": _kill,
     "power": _power,
@@ -190,4 +197,5 @@ HARMS: dict[str, Callable[[Cluster, Fault], Mending]] = {
     "storage": _storage,
     "pause": _pause,
     "rescale": _rescale,
+    "clock": _clock,
 }

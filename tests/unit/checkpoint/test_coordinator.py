@@ -810,6 +810,24 @@ def test_the_view_counts_checkpoints_that_failed():
     assert all("no room in the inn" in record.failure for record in view.failed)
 
 
+@pytest.mark.parametrize("hour", [3_600_000, -3_600_000])
+def test_checkpoints_go_on_when_the_clock_is_set(hour):
+    made = pure.Coordinator(PLAN, "job", CheckpointRules(100, timeout=1000, min_pause=50), Shelves().folder)
+    made.start(5_000_000)
+    made.order(5_000_100, 0)
+    for order in [made.receive(answers(1), 5_000_110), *list(made.agenda)]:
+        if isinstance(order, Publish):
+            made.published(order.metadata, "path", 5_000_120)
+    now = 5_000_130 + hour
+    first = made.order(now, 1)
+    assert (first is None) is (hour < 0), "an hour later it is due"
+    second = first or made.order(now + 100, 2)
+    assert second.number == 2 and made.next_due() is None
+    made.order(second.timestamp - 10_000, 3)
+    with pytest.raises(CheckpointFailed):
+        made.expire(second.timestamp - 9_000)
+
+
 def test_the_view_tells_what_each_slot_has_given():
     made = coordinator(Shelves())
     made.order(100, 0, {})
