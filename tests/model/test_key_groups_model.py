@@ -309,3 +309,10 @@ def test_keys_spread_over_the_groups(keys):
 )
 def test_flinks_default_max_parallelism(parallelism, maximum):
     assert default_max_parallelism(parallelism) == maximum
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_a_time_that_comes_twice_is_the_first_of_both(fold):
+    twice = dt.datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=fold)
+    assert stable_hash(twice) == stable_hash(dt.datetime(2024, 10, 27, 0, 30, tzinfo=dt.UTC))
+    assert hash(twice) == hash(twice.replace(fold=0)), "as Python sees it"

@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "sinks": (
         ("penstock/runtime/sinks/committing.py", "penstock/connectors/committing/two_phase_commit.py"),
-        ("tests/unit/runtime/test_sinks.py", "tests/unit/recovery"),
+        ("tests/unit/runtime/test_sinks.py", "tests/unit/recovery", "tests/connectors/two_phase"),
     ),
     "cep": (
         ("penstock/cep/operator.py", "penstock/cep/matching.py", "penstock/cep/waiting.py"),

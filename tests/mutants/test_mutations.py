@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.harmless import HARMLESS
 from tests.mutants.mutations import mutants_of
 from tests.mutants.rooms import ROOMS
 
@@ -32,6 +33,17 @@ def test_each_kind_of_change_is_made():
 
 def test_a_text_that_is_put_together_stays():
     assert mutants_of("a = 'b' + c") == []
+
+
+@pytest.mark.parametrize("place", HARMLESS)
+def test_harmless_mutants_exist(place):
+    module, source, change = place
+    every = mutants_of((ROOT / "penstock" / module).read_text())
+    assert any((one.source, one.change) == (source, change) for one in every)
+
+
+def test_lines_for_the_log_and_checks_of_lengths_are_left_alone():
+    assert mutants_of("def f(a, b):\n    log.info('x')\n    return zip(a, b, strict=True)") == []
 
 
 @pytest.mark.parametrize("room", ROOMS)

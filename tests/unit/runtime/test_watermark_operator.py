@@ -209,6 +209,22 @@ class Nowhere:
     def watermark(self, timestamp): ...
 
 
+class Collecting(Nowhere):
+    """What an operator has sent."""
+
+    def __init__(self):
+        self.chunks, self.said = [], []
+
+    def chunk(self, chunk):
+        self.chunks.append(chunk)
+
+    def watermark(self, timestamp):
+        self.said.append(timestamp)
+
+    def status(self, idle):
+        self.said.append("idle" if idle else "active")
+
+
 def opened(generator):
     operator = TimestampsAndWatermarksOperator(WatermarkStrategy.for_generator(lambda _: generator))
     operator.open(OperatorContext("Timestamps/Watermarks", "uid", 0, 1, 128, Nowhere(), {}, Clock()))
@@ -278,6 +294,40 @@ def test_event_time_goes_on_where_the_checkpoint_was():
     rescaled = restored(Before(None, {**kept, "watermark": 70}, kept, {}))
     assert rescaled.current_watermark == 70, "the lowest of those that there were"
     assert restored(Before(kept, drained=True)).progress() == lowest, "a drained job has ended its event time"
+
+
+def test_records_without_an_assigner_keep_their_timestamps_and_others_get_the_lowest():
+    with harness(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))) as h:
+        h.push("none")
+        h.push("five", 5)
+        assert [stamp for kind, _, stamp in h.elements() if kind == "record"] == [MIN_TIMESTAMP, 5]
+
+
+class Sleepy(WatermarkGenerator):
+    """Becomes idle with a 0, and has a watermark for any other number."""
+
+    def on_event(self, event, event_timestamp, output):
+        if event == 0:
+            output.mark_idle()
+        else:
+            output.emit_watermark(Watermark(event))
+
+    def on_periodic_emit(self, output): ...
+
+
+def test_a_watermark_ends_idleness_within_a_chunk():
+    collected = Collecting()
+    operator = TimestampsAndWatermarksOperator(WatermarkStrategy.for_generator(lambda _: Sleepy()))
+    operator.open(OperatorContext("Timestamps/Watermarks", "uid", 0, 1, 128, collected, {}, Clock()))
+    operator.records([0, 0, 5, 3, 0], [0, None, 5, 3, None])
+    assert collected.said == ["idle", "active", 5, "idle"]
+    assert [(value, stamp) for chunk in collected.chunks for value, stamp in zip(chunk.values, chunk.timestamps)] == [
+        (0, 0),
+        (0, MIN_TIMESTAMP),
+        (5, 5),
+        (3, 3),
+        (0, MIN_TIMESTAMP),
+    ]
 
 
 class EverySecondCall(WatermarkGenerator):
@@ -489,15 +539,7 @@ def ingesting(now):
     context, clock = Collecting(), Clock(now)
     operator = IngestionTimeOperator()
     operator.open(OperatorContext("Ingestion", "uid", 0, 1, 128, context, {}, clock))
-    return operator, context.watermarks, clock
-
-
-class Collecting(Nowhere):
-    def __init__(self):
-        self.watermarks = []
-
-    def watermark(self, timestamp):
-        self.watermarks.append(timestamp)
+    return operator, context.said, clock
 
 
 def test_ingestion_time_is_one_behind_the_clock_and_never_goes_back():
