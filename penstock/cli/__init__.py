@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import jobs, looking, packing, running, settings, snapshots, sql
+from penstock.cli import cluster_drivers, jobs, looking, packing, running, settings, snapshots, sql
 from penstock.cli.group import SERVER, Commands
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ def _root(
 
 app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.run)
 app.command(context_settings=running.PASS_ON, rich_help_panel=_PROGRAMS)(running.info)
+app.command(rich_help_panel=_PROGRAMS)(cluster_drivers.attach)
 app.command(rich_help_panel=_PROGRAMS)(packing.package)
 app.command(rich_help_panel=_PROGRAMS)(sql.sql)
 app.command("list", rich_help_panel=_JOBS)(jobs.list_jobs)

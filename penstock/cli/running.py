@@ -64,7 +64,10 @@ def run(
     context: typer.Context,
     program: ProgramArgument = None,
     detached: Annotated[
-        bool, typer.Option("-d", "--detached", help="Give the program to a server, and do not wait for its end.")
+        bool,
+        typer.Option(
+            "-d", "--detached", help="Give the program to a server or a cluster, and do not wait for its end."
+        ),
     ] = False,
     entry: Entry = None,
     python: PythonFile = None,
@@ -122,6 +125,14 @@ def run(
         "execution.state-recovery.ignore-unclaimed-state": "true" if allow_non_restored else None,
         "execution.state-recovery.claim-mode": claim,
     }
+    everything = settings.and_then(switches)
+    if server is None:
+        from penstock.cli.cluster_drivers import ClusterOrder, run_in_cluster, runs_in_cluster
+
+        if runs_in_cluster(everything):
+            rest = _rest_options(option or [])
+            run_in_cluster(ClusterOrder(chosen, arguments, pyflink, everything, rest), detached)
+            return
     if detached or server is not None:
         from penstock.cli.submitting import Order, submit
 
@@ -134,18 +145,23 @@ def run(
     from penstock.launch.termination import suspend_on_sigterm
 
     suspend_on_sigterm()
-    chosen_settings = settings.and_then(switches).configuration()
+    chosen_settings = everything.configuration()
     with with_defaults(configuration=chosen_settings), _rest(option or [], chosen_settings.to_dict()):
         chosen.run(arguments, pyflink)
 
 
 def _rest(options: list[str], settings: Mapping[str, str]) -> AbstractContextManager[None]:
     """REST for the jobs of this process, if the command line names a port for it; that of a file is a server's."""
-    if not any(option.startswith(("rest.port=", "rest.bind-port=")) for option in options):
+    if not _rest_options(options):
         return nullcontext()
     from penstock.rest.embedded import served
 
     return served(dict(settings))
+
+
+def _rest_options(options: list[str]) -> list[str]:
+    """The settings that name a port for REST on the command line."""
+    return [option for option in options if option.startswith(("rest.port=", "rest.bind-port="))]
 
 
 def info(

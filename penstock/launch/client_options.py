@@ -20,6 +20,7 @@ TOKEN = ClientOption("rest.client.token")
 TIMEOUT = ClientOption("client.timeout", "1 min")
 SSL = ClientOption("security.ssl.rest.enabled", "false", others=("security.ssl.enabled",))
 TRUSTED = ClientOption("security.ssl.rest.truststore", others=("security.ssl.truststore",))
+INNER_URL = ClientOption("penstock.connect.inner-url")
 
-OPTIONS = [ADDRESS, PORT, TOKEN, TIMEOUT, SSL, TRUSTED]
+OPTIONS = [ADDRESS, PORT, TOKEN, TIMEOUT, SSL, TRUSTED, INNER_URL]
 """Every option of the command line's own."""

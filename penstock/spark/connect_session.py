@@ -22,7 +22,11 @@ OLDEST_WITH_STAGES = (4, 1)
 OWN_ADDRESS = ("spark.driver.host", "spark.driver.bindAddress")
 """Options that say how executors reach the driver of a job, which is this process: the server is not asked to set
 them."""
-_OTHERS = (REMOTE, "spark.master", "spark.app.name", *OWN_ADDRESS)
+DEPLOY_MODE, CLIENT_MODE, CLUSTER_MODE = "spark.submit.deployMode", "client", "cluster"
+"""Spark's setting for the place of drivers. `cluster` runs a program in a task of the server's application."""
+DRIVER_TASK = "PENSTOCK_DRIVER_TASK"
+"""Variable that is set in a program that runs in a task. The task has a core of its own."""
+_OTHERS = (REMOTE, "spark.master", "spark.app.name", DEPLOY_MODE, *OWN_ADDRESS)
 log = logging.getLogger("penstock.job")
 
 
@@ -45,6 +49,11 @@ def connect_session(url: str, app_name: str, options: Mapping[str, str], seconds
 
     Options that the server does not let a session set are named in a warning.
     """
+    if options.get(DEPLOY_MODE) == CLUSTER_MODE:
+        raise ConfigurationError(
+            f"{DEPLOY_MODE} is '{CLUSTER_MODE}', and this program runs here: start it with "
+            f"`penstock run -m sc://… -D {DEPLOY_MODE}={CLUSTER_MODE}`, or set '{CLIENT_MODE}'"
+        )
     _check_libraries()
     _await_server(url, seconds)
     from pyspark.sql import SparkSession
@@ -182,15 +191,26 @@ def _await_server(url: str, seconds: float) -> None:
 
 
 def _channel(url: str) -> Any:
+    return channel_builder(url).toChannel()
+
+
+def channel_builder(url: str) -> Any:
+    """Return Spark's own reading of a URL: host, port, TLS, and what goes with each request."""
     from pyspark.sql.connect import client
 
     builder: Callable[[str], Any] = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
-    return builder(url).toChannel()
+    return builder(url)
+
+
+def uses_tls(url: str) -> bool:
+    """Whether what Spark's client sends to a URL is encrypted. A token is, unless the host is called localhost."""
+    builder = channel_builder(url)
+    return "use_ssl=true" in url.lower() or (builder.secure and not builder.endpoint.startswith("localhost:"))
 
 
 def hidden(url: str) -> str:
     """Return a URL without its token."""
-    return re.sub(r"(token=)[^;]*", r"\1***", url)
+    return re.sub(r"((?:token|authorization)=)[^;]*", r"\1***", url)
 
 
 def _refusal(url: str, error: Exception) -> str:

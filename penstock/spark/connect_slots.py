@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,15 @@ from typing import Any
 
 from penstock.spark.batch_task import StageTask
 from penstock.spark.cached_files import upload
-from penstock.spark.connect_session import OWN_ADDRESS, check_server, described, endpoint, parallelism_of, sibling
+from penstock.spark.connect_session import (
+    DRIVER_TASK,
+    OWN_ADDRESS,
+    check_server,
+    described,
+    endpoint,
+    parallelism_of,
+    sibling,
+)
 from penstock.spark.connect_stages import FrameStages
 from penstock.spark.encryption import Identity
 from penstock.spark.links import Address, Door, Listener, host_towards
@@ -43,7 +52,9 @@ class ConnectHost:
         self._uploaded = uploaded
 
     def capacity(self) -> int | None:
-        return parallelism_of(self._session)
+        cores = parallelism_of(self._session)
+        # The task of a driver in the cluster has one of them.
+        return cores if cores is None or DRIVER_TASK not in os.environ else max(0, cores - 1)
 
     def prepare(self, unreachable: Collection[str], slots: int) -> None:
         """Do nothing: the server has its application and its executors, and a client cannot replace them."""
@@ -121,7 +132,7 @@ class ConnectTasks:
         return (
             f"they have ended by themselves. If executors cannot reach this process at {driver.host}:{driver.port}, "
             "set spark.driver.host to an address of this machine that they reach, and spark.driver.bindAddress to the "
-            "address to listen at"
+            "address to listen at; or let the driver run in the cluster, with spark.submit.deployMode=cluster"
         )
 
     def end(self, seconds: float) -> None:

@@ -175,7 +175,7 @@ def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: 
     code = 1
     try:
         _close_all_but(pipes)
-        _die_with_task()
+        die_with_parent(signal.SIGKILL)  # others end through their lifeline, unless they are stopped or hang
         _name_process(f"slot{index}-{invitation.job_id}")
         SlotProcess(invitation, index, task, pipes).serve()
         code = 0
@@ -198,11 +198,10 @@ def _close_all_but(kept: Pipes) -> None:
     os.closerange(last + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
 
 
-def _die_with_task() -> None:
-    """Where the system supports it, even a slot that is stopped or hangs ends with its task; others end through their
-    lifeline."""
+def die_with_parent(number: signal.Signals) -> None:
+    """Get this signal when the parent process ends, where the system supports it."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _name_process(name: str) -> None:

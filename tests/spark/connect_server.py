@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -25,10 +26,13 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 class ConnectServer:
     """`spark-submit` with the class of the server, as sbin/start-connect-server.sh does it."""
 
-    def __init__(self, folder: Path, master: str = "local[8,4]", **environment: str) -> None:
+    def __init__(
+        self, folder: Path, master: str = "local[8,4]", options: Mapping[str, str] | None = None, **environment: str
+    ) -> None:
         self._log = folder / "connect-server.log"
         self._folder = folder
         self._master = master
+        self._options = options or {}
         self._environment = environment
         self.port = free_port()
         self.url = f"sc://localhost:{self.port}"
@@ -48,6 +52,7 @@ class ConnectServer:
             "spark.ui.enabled": "false",
             "spark.executor.memory": "512m",
             "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+            **self._options,
         }
         command = [str(SPARK / "bin" / "spark-submit"), "--class", SERVER, "--master", self._master]
         command += [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]

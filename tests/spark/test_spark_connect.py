@@ -108,6 +108,17 @@ def test_sparks_own_variable_names_the_server(server: ConnectServer, program: Pa
     assert done.returncode != 0 and "SPARK_REMOTE" in done.stderr and "local[1]" in done.stderr
 
 
+def test_a_driver_in_the_cluster(server: ConnectServer, program: Path) -> None:
+    """Its output and its exit code come through the server."""
+    program.write_text(f"{PROGRAM}raise SystemExit(7)")
+    options = ("-D", "spark.submit.deployMode=cluster")
+    done = run("penstock", "run", "-m", server.url, *options, str(program))
+    assert (done.returncode, done.stdout) == (7, PRINTED), done.stderr
+    assert "runs in the cluster" in done.stderr
+    done = run("penstock", "run", "-m", server.url, "-D", "spark.submit.deployMode=clusters", str(program))
+    assert done.returncode == 1 and "'clusters'; it can be 'client' or 'cluster'" in done.stderr
+
+
 def test_a_program_with_a_batch_query_ends(server: ConnectServer, tmp_path: Path) -> None:
     """The query has a session of its own, which must not hold up the end of the process."""
     path = tmp_path / "query.py"

@@ -1,0 +1,97 @@
+"""Messages between a driver inside a cluster and its clients, through the Spark Connect server that both reach.
+
+A box is a global temporary view with one row of text. The server keeps it in memory, and shows it to all of its
+sessions. Reading and writing it starts no task, so that it works while slots hold all cores.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+STATUS, CLIENT, SIGNAL = "status", "client", "signal"
+"""Boxes: what the driver says, how far a client has read, and the signal that a client wants the program to get."""
+MOST_BYTES = 1 << 17
+"""Bytes of each stream of the program that wait for a client. Older ones are dropped."""
+
+
+class Mailbox:
+    """The boxes of one driver."""
+
+    def __init__(self, session: Any, key: str) -> None:
+        self._session = session
+        self._prefix = f"penstock_{key}"
+        self._database = session.conf.get("spark.sql.globalTempDatabase", "global_temp")
+
+    def open(self) -> None:
+        """Create all boxes, so that nobody looks for one in vain."""
+        for box in (STATUS, CLIENT, SIGNAL):
+            self.write(box, {})
+
+    def write(self, box: str, content: Mapping[str, Any]) -> None:
+        """Replace the content of a box."""
+        row = self._session.createDataFrame([(json.dumps(content),)], "content STRING")
+        row.createOrReplaceGlobalTempView(self._view(box))
+
+    def read(self, box: str) -> dict[str, Any] | None:
+        """Return the content of a box; None if the server has no such box."""
+        try:
+            [row] = self._session.table(f"{self._database}.{self._view(box)}").collect()
+        except Exception as error:
+            if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
+                return None
+            raise
+        content: dict[str, Any] = json.loads(row.content)
+        return content
+
+    def remove(self) -> None:
+        """Remove all boxes."""
+        for box in (STATUS, CLIENT, SIGNAL):
+            self._session.catalog.dropGlobalTempView(self._view(box))
+
+    def _view(self, box: str) -> str:
+        return f"{self._prefix}_{box}"
+
+
+class Stream:
+    """The end of what a program has printed, from the first byte that no client has read."""
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._data = b""
+
+    @property
+    def end(self) -> int:
+        """Number of bytes that the program has printed."""
+        return self._start + len(self._data)
+
+    def add(self, data: bytes) -> None:
+        self._drop(0, self._data + data)
+
+    def forget(self, position: int) -> None:
+        """Drop what a client has read."""
+        self._drop(max(0, position - self._start), self._data)
+
+    def _drop(self, count: int, data: bytes) -> None:
+        count = max(count, len(data) - MOST_BYTES)
+        self._start, self._data = self._start + min(count, len(data)), data[count:]
+
+    def described(self) -> dict[str, Any]:
+        return {"start": self._start, "data": base64.b64encode(self._data).decode()}
+
+
+class Reader:
+    """One stream of a program, as a client reads it."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def new(self, described: Mapping[str, Any]) -> tuple[bytes, int]:
+        """Return what has not been read yet, and the number of bytes before it that were dropped."""
+        start, data = int(described["start"]), base64.b64decode(described["data"])
+        dropped = max(0, start - self.position)
+        fresh = data[max(0, self.position - start) :]
+        self.position = max(self.position, start + len(data))
+        return fresh, dropped
