@@ -6,14 +6,16 @@ times, which is printed at the end.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.labs.kubernetes.cluster import Cluster, is_isolated
+from tests.labs.kubernetes.helm import CHART, place, run_helm
 from tests.labs.kubernetes.images import archive_of, make_pause_image
-from tests.labs.kubernetes.lab import EXECUTORS, SERVERS, SLOW, Lab
+from tests.labs.kubernetes.lab import EXECUTORS, PROGRAM, SERVERS, SLOW, Lab
 from tests.labs.kubernetes.overlays import TOKEN
 from tests.labs.kubernetes.store import BUCKET, Store
 
@@ -32,6 +34,12 @@ url = f"http://{os.environ['POD_IP']}:8081/jobs/overview"
 request = urllib.request.Request(url, headers={"Authorization": f"Bearer {sys.argv[1]}"})
 print(urllib.request.build_opener(NoRedirect).open(request).status)
 """
+DYNAMIC = (
+    "spark.dynamicAllocation.enabled=true",
+    "spark.dynamicAllocation.shuffleTracking.enabled=true",
+    "spark.dynamicAllocation.maxExecutors=3",
+    "spark.executor.instances=0",
+)
 FAULTS = ("an executor's pod is deleted by force", "the driver's process is killed", "the leader's pod is deleted",
           "the leader's container is killed")  # fmt: skip
 
@@ -108,6 +116,34 @@ def test_executors_without_a_node_are_explained(servers: Lab) -> None:
     assert "waits for a node" in said and "spark.kubernetes.executor.request.cores" in said
 
 
+def test_a_job_brings_its_executors(servers: Lab, recoveries: dict[str, float]) -> None:
+    folder, numbers = "dynamic", 3000
+    job = servers.submit(folder, numbers, 20, *DYNAMIC)
+    recoveries["an executor's pod is deleted by force, with dynamic allocation"] = servers.pause(
+        folder, lambda: servers.delete(servers.ready(EXECUTORS)[0], "--grace-period=0", "--force")
+    )
+    servers.check(folder, numbers)
+    servers.cluster.await_true("the job has finished", lambda: servers.state(job) == "FINISHED", SLOW)
+
+
+def test_the_chart_installs_a_job(servers: Lab) -> None:
+    """In the namespace of the servers, beside them."""
+    lab, folder, numbers = servers, "chart", 1000
+    repository, _, tag = lab.image.rpartition(":")
+    variables = {f"storage__variables__{name}": value for name, value in lab.store.variables.items()}
+    arguments = json.dumps([f"s3://{BUCKET}/{folder}", str(numbers), "50"])
+    done = run_helm(
+        *("install", "counts", CHART, "-n", "penstock", "-f", CHART / "values-job.yaml"),
+        *("--set-file", f"job.source={PROGRAM}", "--set-json", f"job.arguments={arguments}"),
+        *place(image__repository=repository, image__tag=tag, storage__url=f"s3://{BUCKET}", **variables),
+        KUBECONFIG=f"{lab.cluster.folder}/admin.conf",
+    )
+    assert done.returncode == 0, done.stderr
+    lab.check(folder, numbers)
+    lab.cluster.await_true("the Job is complete", lambda: job_status(lab, "counts-job").get("succeeded") == 1, SLOW)
+    assert job_status(lab, "counts-job").get("failed", 0) == 0
+
+
 def test_a_single_job_goes_on_when_its_pod_is_deleted(lab: Lab, recoveries: dict[str, float]) -> None:
     folder, numbers = "single", 3000
     lab.apply("deployment/kubernetes/job", shorter_job(folder, numbers, 20))
@@ -120,8 +156,8 @@ def test_a_single_job_goes_on_when_its_pod_is_deleted(lab: Lab, recoveries: dict
     assert not [one for one in job_status(lab)["conditions"] if one["type"] == "Failed"]
 
 
-def job_status(lab: Lab) -> dict[str, object]:
-    (job,) = lab.cluster.objects("jobs")
+def job_status(lab: Lab, name: str = "penstock-job") -> dict[str, object]:
+    (job,) = (job for job in lab.cluster.objects("jobs") if job["metadata"]["name"] == name)
     status: dict[str, object] = job["status"]
     return status
 
