@@ -12,10 +12,11 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
-from penstock.errors import ConfigurationError, JobError, NotEnoughSlots
+from penstock.errors import ConfigurationError, JobError, NotEnoughSlots, PenstockError
 from penstock.spark.connect_session import connect_session, described, endpoint, parallelism_of, uses_tls
 from penstock.spark.driver_mailbox import CLIENT, SIGNAL, STATUS, Mailbox, Reader
 from penstock.spark.driver_task import BEAT_SECONDS, TICK_SECONDS, TOKEN_VARIABLE, DriverSpec, host_driver
+from penstock.spark.interpreters import UNFIT
 from penstock.spark.slot_tasks import reason
 
 _LARGEST_PROGRAM = 64 << 20
@@ -71,15 +72,23 @@ class DriverClient:
         self._mailbox.open()
         self._operation = threading.Thread(target=self._run, args=(spec,), name="penstock driver", daemon=True)
         self._operation.start()
+        try:
+            self._await_driver()
+        except BaseException:
+            self._session.interruptTag(self.key)
+            raise
+
+    def _await_driver(self) -> None:
         until = time.monotonic() + self._seconds
         while self._is_unknown():
             if time.monotonic() > until:
-                self._session.interruptTag(self.key)
                 raise NotEnoughSlots(
                     f"Spark has not started the driver's task within slot.request.timeout, {self._seconds:g} s: it "
                     "needs a core that is free, besides one for each slot"
                 )
             time.sleep(TICK_SECONDS)
+        if self._failure or (self._ended is not None and self._ended[1]):
+            raise self._loss()
 
     def _is_unknown(self) -> bool:
         return self._ended is None and not self._failure and not self._mailbox.read(STATUS)
@@ -109,6 +118,17 @@ class DriverClient:
     # --- watching ---
     def watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:
         """Show what the program prints, to its end; returns its exit code."""
+        try:
+            return self._watch(out, err, warn)
+        except (PenstockError, OSError):
+            raise
+        except Exception as error:
+            raise JobError(
+                f"the server at {endpoint(self._session)} does not tell of the driver '{self.key}' any more, which may "
+                f"go on: {described(error).strip()[:300]}"
+            ) from None
+
+    def _watch(self, out: BinaryIO, err: BinaryIO, warn: Callable[[str], None]) -> int:
         while True:
             # Whether the task has ended is asked first: what is read afterwards is then the last.
             over = self._operation is not None and not self._operation.is_alive()
@@ -116,7 +136,7 @@ class DriverClient:
             if status:
                 self._show(status, out, err, warn)
             if over:
-                return self._code(warn)
+                return self._code()
             if status is None:
                 raise JobError(f"the server at {endpoint(self._session)} knows no driver '{self.key}'")
             if status.get("state") == "ended" and self._operation is None:
@@ -146,17 +166,21 @@ class DriverClient:
         self._told_at = time.monotonic()
         self._beats += 1
         read = {name: reader.position for name, reader in self._readers.items()}
-        self._mailbox.write(CLIENT, {"task": self._task, "beat": self._beats, "by": os.getpid(), **read})
+        listens = self._operation is not None
+        said = {"task": self._task, "beat": self._beats, "by": os.getpid(), "listens": listens}
+        self._mailbox.write(CLIENT, {**said, **read})
 
-    def _code(self, warn: Callable[[str], None]) -> int:
-        if self._ended is None:
-            raise JobError(f"the driver in the cluster has ended: {self._failure}")
-        code, said = self._ended
-        if said:
-            warn(said.strip())
+    def _code(self) -> int:
+        if self._ended is None or self._ended[1]:
+            raise self._loss()
         with suppress(Exception):  # the server keeps a few kilobytes more
             self._mailbox.remove()
-        return code
+        return self._ended[0]
+
+    def _loss(self) -> PenstockError:
+        """The error for a driver that has not run its program to the end."""
+        why = self._failure if self._ended is None else self._ended[1].strip()
+        return ConfigurationError(why) if UNFIT in why else JobError(f"the driver in the cluster has ended: {why}")
 
     def _check_alive(self, status: Mapping[str, Any]) -> None:
         """Raise if a driver whose task somebody else has started gives no sign of life."""

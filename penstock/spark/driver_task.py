@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,10 +27,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from penstock.errors import PenstockError
-from penstock.spark.connect_session import DRIVER_TASK, REMOTE_VARIABLE, channel_builder, connect_session
+from penstock.spark.connect_session import DRIVER_TASK, REMOTE_VARIABLE, channel_builder, connect_session, described
 from penstock.spark.driver_mailbox import CLIENT, SIGNAL, STATUS, Mailbox, Stream
-from penstock.spark.worker import die_with_parent
+from penstock.spark.worker import LONGEST_REASON, die_with_parent
 
 TICK_SECONDS = 1.0
 """How often a driver and its clients look into their boxes."""
@@ -37,6 +37,8 @@ BEAT_SECONDS = 2.0
 """Longest time between two signs of life of a driver or a client."""
 SILENT_SECONDS = 6.0
 """Time without a sign of life after which a client counts as gone."""
+LISTEN_SECONDS = 30.0
+"""How often a driver without a client listens to its operation. The server logs each time that answers are gone."""
 LEAVE_SECONDS = 4.0
 """Time that the program gets to suspend its jobs when its task ends."""
 LOST = 70
@@ -125,8 +127,10 @@ class Watch:
         self._told: tuple[object, ...] = ()
         self._told_at = 0.0
         self._client: dict[str, Any] = {}
-        self._client_at = time.monotonic()
+        self._client_at = self._heard_at = time.monotonic()
         self._beat_at = 0.0
+        self._listened_at = -LISTEN_SECONDS
+        self._folder = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._leaving = threading.Event()
 
@@ -134,12 +138,14 @@ class Watch:
         """From the start of the program to its end; the exit code."""
         if self._is_displaced():
             return LOST
-        if self._this.number > 0 and not self._spec.continues:
-            print(_NOT_CONTINUED, flush=True)
-            return self._end(1)
+        if self._this.number > 0:
+            self._listen()  # the client may be gone, and nobody has listened since the earlier task was lost
+            if not self._spec.continues:
+                print(_NOT_CONTINUED, flush=True)
+                return self._end(1)
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=self._leave, daemon=True).start())
-        with tempfile.TemporaryDirectory(prefix="penstock-driver-") as folder:
-            self._process = self._started(Path(folder))
+        with tempfile.TemporaryDirectory(prefix="penstock-driver-") as self._folder:
+            self._process = self._started(Path(self._folder))
             readers = [self._reader(name) for name in self._streams]
             code = self._await_end(self._process)
             for reader in readers:
@@ -194,6 +200,7 @@ class Watch:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(LEAVE_SECONDS)
             self._process.kill()
+            shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(LOST)
 
     # --- clients ---
@@ -214,7 +221,7 @@ class Watch:
         if time.monotonic() - self._beat_at > BEAT_SECONDS:
             self._beat_at = time.monotonic()
             self._pass_signal_on()
-            if time.monotonic() - self._client_at > SILENT_SECONDS:
+            if self._is_due(time.monotonic()):
                 self._listen()
             if self._is_displaced():
                 log.warning("another task of Spark is the driver now")
@@ -225,7 +232,9 @@ class Watch:
         """Learn what a client has read."""
         heard = self._mailbox.read(CLIENT) or {}
         if heard != self._client:
-            self._client, self._client_at = heard, time.monotonic()
+            self._client, self._heard_at = heard, time.monotonic()
+            if heard.get("listens"):
+                self._client_at = time.monotonic()
         if heard.get("task") == self._this.task:
             with self._lock:
                 for name, stream in self._streams.items():
@@ -244,7 +253,9 @@ class Watch:
         with self._lock:
             said = {name: stream.described() for name, stream in self._streams.items()}
             news = (state, *(stream.end for stream in self._streams.values()))
-        if news == self._told and time.monotonic() - self._told_at < BEAT_SECONDS:
+        is_watched = time.monotonic() - self._heard_at < SILENT_SECONDS
+        is_due = time.monotonic() - self._told_at > BEAT_SECONDS
+        if state == "running" and not is_due and (news == self._told or not is_watched):
             return
         self._told, self._told_at = news, time.monotonic()
         this = {"task": self._this.task, "try": self._this.number, "at": time.time()}
@@ -252,7 +263,6 @@ class Watch:
 
     def _end(self, code: int) -> int:
         """Leave the exit code and the rest of the output to clients."""
-        self._told = ()
         try:
             self._tell("ended", code)
         except Exception as error:
@@ -260,6 +270,10 @@ class Watch:
         return code
 
     # --- the operation ---
+    def _is_due(self, now: float) -> bool:
+        """Whether nobody has listened to the operation for too long."""
+        return now - self._client_at > SILENT_SECONDS and now - self._listened_at > LISTEN_SECONDS
+
     def _is_displaced(self) -> bool:
         """Whether Spark has started a later task: it takes this one for lost."""
         task = (self._mailbox.read(STATUS) or {}).get("task")
@@ -270,6 +284,7 @@ class Watch:
         session expire."""
         from pyspark.sql.connect.proto.base_pb2 import ReattachExecuteRequest
 
+        self._listened_at = time.monotonic()
         if not self._this.operation:
             return
         request = ReattachExecuteRequest(session_id=self._this.session, operation_id=self._this.operation)
@@ -309,8 +324,8 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         return Watch(spec, this).run()
-    except PenstockError as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
+    except Exception as error:
+        print(f"{type(error).__name__}: {described(error).strip()[:LONGEST_REASON]}", flush=True)
         return 1
 
 
