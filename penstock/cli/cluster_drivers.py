@@ -29,7 +29,7 @@ _NOT_SHIPPED = (
 
 
 def runs_in_cluster(settings: Sourced) -> bool:
-    """Whether the driver is to run in a task of a Spark Connect server; raises if the settings do not fit together."""
+    """Tell whether the driver is to run in a task of a Spark Connect server. Refuse a mode that does not exist."""
     from penstock.errors import ConfigurationError
     from penstock.spark.connect_session import CLIENT_MODE, CLUSTER_MODE, DEPLOY_MODE
 
@@ -42,7 +42,7 @@ def runs_in_cluster(settings: Sourced) -> bool:
 
 
 def _server(settings: Sourced) -> str | None:
-    """The URL of the Spark Connect server that the settings name; None if they name another master or none."""
+    """Return the URL of the Spark Connect server that the settings name; None if they name another master or none."""
     from penstock.spark.connect_session import SCHEME, remote_url
 
     named = settings.value("spark.master") or remote_url({name: setting.value for name, setting in settings.items()})
@@ -105,7 +105,7 @@ def run_in_cluster(order: ClusterOrder, detached: bool) -> None:
 
 
 def continues(settings: Sourced) -> bool:
-    """Whether a program with these settings continues its job when it is started again."""
+    """Tell whether a program with these settings continues its job when it is started again."""
     named = all(settings.value(name) for name in ("execution.checkpointing.dir", "pipeline.job-id"))
     return named and (settings.value("execution.recover") or "").lower() in ("latest", "older")
 

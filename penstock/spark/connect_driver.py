@@ -151,7 +151,7 @@ class DriverClient:
         self._task = status["task"]
         is_news = False
         for name, stream in (("out", out), ("err", err)):
-            data, dropped = self._readers[name].new(status[name])
+            data, dropped = self._readers[name].take_new(status[name])
             if dropped:
                 warn(f"{dropped} bytes of output are left out here; they are in the log of the executor")
             if data:
@@ -162,7 +162,7 @@ class DriverClient:
             self._tell()
 
     def _tell(self) -> None:
-        """Say what was read; a sign of life, too."""
+        """Tell the driver what was read, which is a sign of life, too."""
         self._told_at = time.monotonic()
         self._beats += 1
         read = {name: reader.position for name, reader in self._readers.items()}
@@ -178,7 +178,7 @@ class DriverClient:
         return self._ended[0]
 
     def _loss(self) -> PenstockError:
-        """The error for a driver that has not run its program to the end."""
+        """Return the error for a driver that has not run its program to the end."""
         why = self._failure if self._ended is None else self._ended[1].strip()
         return ConfigurationError(why) if UNFIT in why else JobError(f"the driver in the cluster has ended: {why}")
 

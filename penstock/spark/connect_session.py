@@ -203,7 +203,7 @@ def channel_builder(url: str) -> Any:
 
 
 def uses_tls(url: str) -> bool:
-    """Whether what Spark's client sends to a URL is encrypted. A token is, unless the host is called localhost."""
+    """Tell whether what Spark's client sends to a URL is encrypted. A token is, unless the host is called localhost."""
     builder = channel_builder(url)
     return "use_ssl=true" in url.lower() or (builder.secure and not builder.endpoint.startswith("localhost:"))
 

@@ -78,7 +78,7 @@ class Stream:
         count = max(count, len(data) - MOST_BYTES)
         self._start, self._data = self._start + min(count, len(data)), data[count:]
 
-    def described(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         return {"start": self._start, "data": base64.b64encode(self._data).decode()}
 
 
@@ -88,9 +88,9 @@ class Reader:
     def __init__(self) -> None:
         self.position = 0
 
-    def new(self, described: Mapping[str, Any]) -> tuple[bytes, int]:
+    def take_new(self, description: Mapping[str, Any]) -> tuple[bytes, int]:
         """Return what has not been read yet, and the number of bytes before it that were dropped."""
-        start, data = int(described["start"]), base64.b64decode(described["data"])
+        start, data = int(description["start"]), base64.b64decode(description["data"])
         dropped = max(0, start - self.position)
         fresh = data[max(0, self.position - start) :]
         self.position = max(self.position, start + len(data))

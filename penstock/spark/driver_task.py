@@ -87,7 +87,7 @@ class Try:
 
 
 def host_driver(spec: DriverSpec) -> tuple[int, str]:
-    """Be the task of a driver: run the program in other processes; returns its exit code, and why it did not start.
+    """Be the task of a driver: run the program in other processes; return its exit code, and why it did not start.
 
     Raises if the program's process was killed, so that Spark starts another task.
     """
@@ -135,7 +135,7 @@ class Watch:
         self._leaving = threading.Event()
 
     def run(self) -> int:
-        """From the start of the program to its end; the exit code."""
+        """Run the program from its start to its end; return the exit code."""
         if self._is_displaced():
             return LOST
         if self._this.number > 0:
@@ -145,7 +145,7 @@ class Watch:
                 return self._end(1)
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=self._leave, daemon=True).start())
         with tempfile.TemporaryDirectory(prefix="penstock-driver-") as self._folder:
-            self._process = self._started(Path(self._folder))
+            self._process = self._start(Path(self._folder))
             readers = [self._reader(name) for name in self._streams]
             code = self._await_end(self._process)
             for reader in readers:
@@ -158,7 +158,7 @@ class Watch:
         return self._end(code)
 
     # --- the program ---
-    def _started(self, folder: Path) -> subprocess.Popen[bytes]:
+    def _start(self, folder: Path) -> subprocess.Popen[bytes]:
         path = folder / self._spec.file
         path.write_bytes(b64decode(self._spec.program))
         settings = folder / "conf" / "penstock-conf.yaml"
@@ -193,7 +193,7 @@ class Watch:
             sys.stderr.flush()
 
     def _leave(self) -> None:
-        """The task ends: let the program suspend its jobs."""
+        """Let the program suspend its jobs, because the task ends."""
         self._leaving.set()
         if self._process is not None:
             self._process.terminate()
@@ -251,7 +251,7 @@ class Watch:
     def _tell(self, state: str, code: int | None = None) -> None:
         """Write the status if it has changed, and as a sign of life."""
         with self._lock:
-            said = {name: stream.described() for name, stream in self._streams.items()}
+            said = {name: stream.description() for name, stream in self._streams.items()}
             news = (state, *(stream.end for stream in self._streams.values()))
         is_watched = time.monotonic() - self._heard_at < SILENT_SECONDS
         is_due = time.monotonic() - self._told_at > BEAT_SECONDS
@@ -271,11 +271,11 @@ class Watch:
 
     # --- the operation ---
     def _is_due(self, now: float) -> bool:
-        """Whether nobody has listened to the operation for too long."""
+        """Tell whether nobody has listened to the operation for too long."""
         return now - self._client_at > SILENT_SECONDS and now - self._listened_at > LISTEN_SECONDS
 
     def _is_displaced(self) -> bool:
-        """Whether Spark has started a later task: it takes this one for lost."""
+        """Tell whether Spark has started a later task: it takes this one for lost."""
         task = (self._mailbox.read(STATUS) or {}).get("task")
         return task is not None and int(task) > self._this.task
 

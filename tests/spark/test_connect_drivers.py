@@ -44,7 +44,7 @@ class DriverVictim(ConnectVictim):
         self.start()
 
     def key(self) -> str:
-        """The name of the driver that was started last."""
+        """Return the name of the driver that was started last."""
         return re.findall(r"driver ([0-9a-f]{32}) runs in the cluster", (self.folder / self.log_name).read_text())[-1]
 
     def attach(self, *options: str) -> subprocess.CompletedProcess[str]:
@@ -58,7 +58,7 @@ class DriverVictim(ConnectVictim):
         )
 
     def programs(self) -> list[psutil.Process]:
-        """The process of the program, in which the driver is."""
+        """Return the process of the program, in which the driver is."""
         found = []
         for process in self.server.processes():
             with suppress(psutil.Error):
@@ -66,7 +66,7 @@ class DriverVictim(ConnectVictim):
                     found.append(process)
         return found
 
-    def goes_on(self) -> None:
+    def await_new_checkpoint(self) -> None:
         """Wait for a checkpoint that is ordered from now on."""
         self.await_checkpoint(0, ordered_after=int(time.time() * 1000))
         assert not self.has_ended()
@@ -83,19 +83,19 @@ def test_a_driver_outlives_its_client_its_process_and_its_executor(tmp_path: Pat
         victim.process.kill()
         victim.process.wait()
         time.sleep(1.5 * DETACHED_SECONDS)
-        victim.goes_on()
+        victim.await_new_checkpoint()
         [program] = victim.programs()
         program.kill()
-        victim.goes_on()
+        victim.await_new_checkpoint()
         [program] = victim.programs()
         [executor] = [parent for parent in program.parents() if parent in victim.executors()]
         executor.kill()
-        victim.goes_on()
+        victim.await_new_checkpoint()
         suspended = victim.attach("--suspend")
         assert suspended.returncode == 143, suspended.stderr
         assert victim.programs() == [] and not victim.has_ended()
         victim.order()
-        victim.goes_on()
+        victim.await_new_checkpoint()
         victim.finish()
         victim.check(kill_job.KEYS)
         assert victim.has_ended()

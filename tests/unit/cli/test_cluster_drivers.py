@@ -17,14 +17,14 @@ TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 def test_a_client_reads_each_byte_once():
     stream, reader = Stream(), Reader()
     stream.add(b"one ")
-    assert reader.new(stream.described()) == (b"one ", 0)
+    assert reader.take_new(stream.description()) == (b"one ", 0)
     stream.add(b"two")
-    assert reader.new(stream.described()) == (b"two", 0)
+    assert reader.take_new(stream.description()) == (b"two", 0)
     stream.forget(reader.position)
-    assert base64.b64decode(stream.described()["data"]) == b""
+    assert base64.b64decode(stream.description()["data"]) == b""
     stream.add(b" three")
-    assert reader.new(stream.described()) == (b" three", 0)
-    assert reader.new(stream.described()) == (b"", 0)
+    assert reader.take_new(stream.description()) == (b" three", 0)
+    assert reader.take_new(stream.description()) == (b"", 0)
     assert stream.end == len("one two three")
 
 
@@ -32,7 +32,7 @@ def test_a_client_that_reads_late_learns_how_much_it_has_missed():
     stream, reader = Stream(), Reader()
     stream.add(b"first")
     stream.add(b"x" * MOST_BYTES)
-    assert reader.new(stream.described()) == (b"x" * MOST_BYTES, len("first"))
+    assert reader.take_new(stream.description()) == (b"x" * MOST_BYTES, len("first"))
 
 
 def test_a_position_that_is_not_there_yet_forgets_no_more_than_there_is():
@@ -40,7 +40,7 @@ def test_a_position_that_is_not_there_yet_forgets_no_more_than_there_is():
     stream.add(b"abc")
     stream.forget(100)
     stream.add(b"d")
-    assert stream.described() == {"start": 3, "data": base64.b64encode(b"d").decode()}
+    assert stream.description() == {"start": 3, "data": base64.b64encode(b"d").decode()}
 
 
 @pytest.mark.parametrize(
