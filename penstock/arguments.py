@@ -158,7 +158,7 @@ def invalid_argument(
 ) -> InvalidArgument:
     """Make the error for an argument that is not what `allowed` says: objects of `classes`, among others."""
     hint = f"; write {given.__name__}()" if isinstance(given, type) and issubclass(given, classes) else ""
-    shown = f"{_short.repr(given)} ({type(given).__name__})"
+    shown = f"{'******' if 'password' in argument else _short.repr(given)} ({type(given).__name__})"
     message = f"{method}: the argument {argument} must be {allowed}, not {shown}{hint}"
     return InvalidArgument(message, method=method, argument=argument)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.cep.conditions import ALWAYS, Both, Condition, Either, IsInstance, Leaf, leaf
 from penstock.cep.quantifier import ConsumingStrategy, Kind, Quantifier, Times, WithinType
 from penstock.cep.skipping import AfterMatchSkipStrategy
@@ -16,6 +17,7 @@ GROUP = "GroupPattern"
 """The name that every group has."""
 
 
+@check_arguments
 class Pattern:
     """The last element of a sequence, which knows the one before it.
 
@@ -259,6 +261,7 @@ class Pattern:
         return f"<{type(self).__name__} {self}>"
 
 
+@check_arguments
 class GroupPattern(Pattern):
     """A pattern as one element of another. It has quantifiers, and no conditions of its own but `until`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from reprlib import Repr
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 from penstock.errors import TypeMismatch
 
@@ -121,6 +121,13 @@ def fit_columns(
         changed = changed or result is not column
         fitted.append(result)
     return fitted if changed else None
+
+
+@runtime_checkable
+class TableType(Protocol):
+    """A type of tables, such as DataTypes.INT(), that stands for a type of streams."""
+
+    def to_type_information(self) -> TypeInformation: ...
 
 
 def as_type_information(declared: Any) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.arguments import check_arguments
 
+
+@check_arguments
 @dataclass(frozen=True)
 class NumberSequenceSource:
     """The numbers from `start` to `end`, both included; each subtask emits one run of them."""

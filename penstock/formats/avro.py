@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
+from penstock.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.type_information import TypeInformation, mismatch
@@ -48,6 +49,7 @@ LEAST_WRITTEN = 50
 """Fewer rows are written one by one: columns take tens of calls, each of which costs what many values do."""
 
 
+@check_arguments
 @dataclass(frozen=True)
 class AvroSchema:
     """A schema, as JSON."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import IO, Any, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.common.basic_types import BasicTypeInfo, BooleanTypeInfo, CharTypeInfo, InstantTypeInfo
 from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, DeserializationSchema, SerializationSchema
-from penstock.common.type_information import TypeInformation, as_type_information
+from penstock.common.type_information import TableType, TypeInformation, as_type_information
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, make_row
 from penstock.errors import SchemaMismatch, TypeMismatch, UndecodableRecord
@@ -97,6 +98,7 @@ class CsvSchema:
         return f"CsvSchema({', '.join(f'{column.name} {column.type.notation}' for column in self.columns)})"
 
 
+@check_arguments
 class CsvSchemaBuilder:
     """Builds a CsvSchema. Without further calls: commas, double quotes, no escape character, no header, no comments."""
 
@@ -112,7 +114,7 @@ class CsvSchemaBuilder:
         return self._schema
 
     def add_array_column(
-        self, name: str, separator: str = ";", element_type: TypeInformation | None = None
+        self, name: str, separator: str = ";", element_type: TypeInformation | TableType | None = None
     ) -> CsvSchemaBuilder:
         """Add a list of simple values, strings unless said otherwise, with this text between them."""
         return self._add(_Column(name, Types.LIST(as_type_information(element_type) or Types.STRING()), separator))
@@ -120,7 +122,7 @@ class CsvSchemaBuilder:
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(_Column(name, Types.BOOLEAN()))
 
-    def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
+    def add_number_column(self, name: str, number_type: TypeInformation | TableType | None = None) -> CsvSchemaBuilder:
         """Add a number, a LONG unless said otherwise; decimals of some digits are a `DECIMAL` of `formats.decimals`."""
         declared = as_type_information(number_type) or Types.LONG()
         others = (BooleanTypeInfo, CharTypeInfo, InstantTypeInfo)
@@ -131,7 +133,7 @@ class CsvSchemaBuilder:
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(_Column(name, Types.STRING()))
 
-    def add_column(self, name: str, type_info: TypeInformation) -> CsvSchemaBuilder:
+    def add_column(self, name: str, type_info: TypeInformation | TableType) -> CsvSchemaBuilder:
         """Add a column of any simple type, such as a date."""
         return self._add(_Column(name, as_type_information(type_info)))
 
@@ -321,10 +323,11 @@ def _options(type_info: Any) -> _RowOptions:
     return _RowOptions(row_type)
 
 
+@check_arguments
 class _RowBuilder:
     """What the builders of both schemas have in common."""
 
-    def __init__(self, type_info: TypeInformation) -> None:
+    def __init__(self, type_info: TypeInformation | TableType) -> None:
         self._options = _options(type_info)
 
     def set_array_element_delimiter(self: B, delimiter: str) -> B:
@@ -373,6 +376,7 @@ class CsvRowSerializationSchema(SerializationSchema, WritesTogether):
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowSerializationSchema, (self._options,)
 
+    @check_arguments
     class Builder(_RowBuilder):
         def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
             return self._with_dialect(delimiter=one_character("field delimiter", c))
@@ -455,6 +459,7 @@ class CsvRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowDeserializationSchema, (self._options,)
 
+    @check_arguments
     class Builder(_RowBuilder):
         def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
             return self._with_dialect(delimiter=one_character("field delimiter", delimiter))

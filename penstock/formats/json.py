@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from json import JSONDecoder
 from typing import IO, Any
 
+from penstock.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo, required_row_type
 from penstock.common.serialization import (
     BulkWriter,
@@ -21,7 +22,7 @@ from penstock.common.serialization import (
     Encoder,
     SerializationSchema,
 )
-from penstock.common.type_information import TypeInformation
+from penstock.common.type_information import TableType, TypeInformation
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.errors import UndecodableRecord
@@ -152,13 +153,14 @@ class JsonRowDeserializationSchema(DeserializationSchema, ReadsTogether):
     def __reduce__(self) -> tuple[Any, ...]:
         return _deserialization_schema, (self._type_info, self._strict, self._ignore)
 
+    @check_arguments
     class Builder:
         def __init__(self) -> None:
             self._type_info: TypeInformation | None = None
             self._strict = False
             self._ignore = False
 
-        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+        def type_info(self, type_info: TypeInformation | TableType) -> JsonRowDeserializationSchema.Builder:
             """Set the type of the rows."""
             self._type_info = required_row_type(type_info)
             return self

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.arguments import check_arguments
+from penstock.common.configuration import Configuration
 from penstock.errors import ValidationException
 from penstock.table.catalog_parts import CatalogModel, CatalogPartition, CatalogPartitionSpec, Described
 from penstock.table.plan.nodes import Relation
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 
+@check_arguments
 @dataclass(frozen=True, order=True)
 class ObjectPath:
     """A table or function within a catalog."""
@@ -86,6 +89,7 @@ class ObjectPath:
         return self.get_full_name()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ObjectIdentifier:
     """A table or function with its catalog."""
@@ -122,6 +126,7 @@ class ObjectIdentifier:
     __str__ = as_summary_string
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogBaseTable:
     """A table with a connector, or a view with its query."""
@@ -183,6 +188,7 @@ def _schema(given: Schema | TableSchema) -> Schema:
     return Schema.new_builder().from_fields(given.get_field_names(), given.get_field_data_types()).build()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogFunction:
     """A function: the object itself, or the name of a Python object, `module.name`."""
@@ -202,6 +208,7 @@ class CatalogFunction:
         return self.language
 
 
+@check_arguments
 @dataclass
 class CatalogDatabase(Described):
     """A database: a name space with properties."""
@@ -222,19 +229,21 @@ class CatalogDatabase(Described):
         return replace(self, properties=dict(self.properties))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogDescriptor:
     """What CREATE CATALOG says, in Python."""
 
     catalog_name: str
-    configuration: Any
+    configuration: Configuration
     comment: str | None = None
 
     @staticmethod
-    def of(catalog_name: str, configuration: Any, comment: str | None = None) -> CatalogDescriptor:
+    def of(catalog_name: str, configuration: Configuration, comment: str | None = None) -> CatalogDescriptor:
         return CatalogDescriptor(catalog_name, configuration, comment)
 
 
+@check_arguments
 class Catalog:
     """Databases by name. This one keeps everything in memory; subclasses may look elsewhere."""
 

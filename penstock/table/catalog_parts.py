@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.arguments import check_arguments
 from penstock.table.schema import Schema
 
 __all__ = ["CatalogModel", "CatalogPartition", "CatalogPartitionSpec"]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogPartitionSpec:
     """Values of the columns that a table is partitioned by, or of some of them."""
@@ -45,6 +47,7 @@ class Described:
         return self.comment
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogPartition(Described):
     """A partition of a table: properties and a comment."""
@@ -60,6 +63,7 @@ class CatalogPartition(Described):
         return replace(self, properties=dict(self.properties))
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CatalogModel:
     """A model: the columns that it takes and gives, and options. No query can call one."""

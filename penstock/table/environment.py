@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from penstock.arguments import check_arguments
 from penstock.common.configuration import Configuration
+from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table.catalog import Catalog, CatalogBaseTable, CatalogDescriptor, CatalogFunction, catalog_of
@@ -21,6 +23,7 @@ from penstock.table.module import Module, ModuleEntry, Modules
 from penstock.table.plan.nodes import Column, Columns, Insert, Relation, Values
 from penstock.table.resolving import Resolver
 from penstock.table.schema import Schema
+from penstock.table.selecting import FieldLike
 from penstock.table.session import EnvironmentSession
 from penstock.table.statement_set import StatementSet
 from penstock.table.statements import Statements
@@ -30,11 +33,19 @@ from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.table_result import TableResult
 from penstock.table.temporal_function import TemporalTableFunction
 from penstock.table.types import RowType
+from penstock.table.udf import UserDefinedFunction, UserDefinedFunctionWrapper
 from penstock.table.verification import verify_rows
 
 __all__ = ["TableEnvironment"]
 
 
+if TYPE_CHECKING:
+    import pandas
+
+RegisteredFunction: TypeAlias = UserDefinedFunctionWrapper | UserDefinedFunction | TemporalTableFunction
+
+
+@check_arguments
 class TableEnvironment:
     """Catalogs with their tables and functions, and what runs queries over them."""
 
@@ -98,7 +109,7 @@ class TableEnvironment:
             verify_rows(rows, declared)
         return Table(values(declared, rows), self)
 
-    def from_pandas(self, pdf: Any, schema: Any = None, splits_num: int = 1) -> Table:
+    def from_pandas(self, pdf: pandas.DataFrame, schema: Any = None, splits_num: int = 1) -> Table:
         """A table of the rows of a pandas DataFrame.
 
         `schema` is a ROW type, a list of types or a list of names, one for each column.
@@ -141,7 +152,9 @@ class TableEnvironment:
         """What CREATE VIEW does."""
         return self._create(view_path, self._view_entry(table), False, ignore_if_exists)
 
-    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
+    ) -> None:
         """A name for a Table."""
         self._create(view_path, self._view_entry(table_or_data_stream, *fields_or_schema), True, False)
 
@@ -248,11 +261,11 @@ class TableEnvironment:
         return []
 
     # --- functions ---
-    def create_temporary_system_function(self, name: str, function: Any) -> None:
+    def create_temporary_system_function(self, name: str, function: RegisteredFunction) -> None:
         """A function that is known by its name everywhere, before those of catalogs."""
         self._add_function(name, function, "system")
 
-    def create_temporary_function(self, path: str, function: Any) -> None:
+    def create_temporary_function(self, path: str, function: RegisteredFunction) -> None:
         """A function of the current or a named database, for this environment."""
         self._add_function(path, function, "temporary")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.arguments import check_arguments
 from penstock.common.configuration import Configuration
 
 __all__ = ["EnvironmentSettings"]
@@ -10,6 +11,7 @@ RUNTIME_MODE = "execution.runtime-mode"
 CATALOG, DATABASE = "table.builtin-catalog-name", "table.builtin-database-name"
 
 
+@check_arguments
 class EnvironmentSettings:
     """How a table environment is set up.
 
@@ -17,6 +19,7 @@ class EnvironmentSettings:
     False
     """
 
+    @check_arguments
     class Builder:
         """Collects settings."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import check_arguments
 from penstock.errors import ValidationException
 from penstock.table.expression import Expression
 from penstock.table.expressions import col
@@ -17,7 +18,9 @@ from penstock.table.plan.rex import Frame, Literal, OverSpec, Rex, SortKey
 from penstock.table.selecting import (
     PROPERTIES,
     Aggregates,
+    FieldLike,
     Prepared,
+    RowFunction,
     arguments,
     column_index,
     column_name,
@@ -70,6 +73,7 @@ def _known(expression: Any, keys: dict[str, str]) -> Any:
     )
 
 
+@check_arguments
 class GroupedTable:
     """A table that was grouped; `select`, `aggregate` or `flat_aggregate` follows."""
 
@@ -77,7 +81,7 @@ class GroupedTable:
         self._table = table
         self._keys = keys
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: FieldLike) -> Table:
         """Keys, aggregates, and expressions of them."""
         table = self._table
         chosen = table._expressions(fields, "select")
@@ -88,11 +92,11 @@ class GroupedTable:
         relation = building.aggregate(prepared.relation(), places, aggregates.calls)
         return table._then(selected(relation, rewritten, _names(chosen)))
 
-    def aggregate(self, func: Any) -> AggregatedTable:
+    def aggregate(self, func: RowFunction) -> AggregatedTable:
         """An aggregate function that gives a ROW, or an aggregate with a name; `select` of its columns follows."""
         return AggregatedTable(self._table, self._keys, func, None)
 
-    def flat_aggregate(self, func: Any) -> AggregatedTable:
+    def flat_aggregate(self, func: RowFunction) -> AggregatedTable:
         """A table aggregate function: any number of rows for each group."""
         return AggregatedTable(self._table, self._keys, func, None)
 
@@ -125,7 +129,7 @@ class AggregatedTable:
     _func: Any
     _window: _WindowParts | None
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: FieldLike) -> Table:
         """Keys, window properties, and columns of what the function gives."""
         chosen = self._table._expressions(fields, "select")
         call = self._func if isinstance(self._func, Expression) else self._of_row()
@@ -208,6 +212,7 @@ def _property(expression: Any) -> Any:
     return col(f"${name}") if name is not None and len(arguments(expression)) == 1 else None
 
 
+@check_arguments
 class GroupWindowedTable:
     """A table with a window; `group_by` follows, with the name of the window among the fields."""
 
@@ -219,7 +224,7 @@ class GroupWindowedTable:
         self._table = table
         self._window = window
 
-    def group_by(self, *fields: Any) -> WindowGroupedTable:
+    def group_by(self, *fields: FieldLike) -> WindowGroupedTable:
         chosen = self._table._expressions(fields, "group_by")
         name = self._window.name if isinstance(self._window.name, str) else column_name(self._window.name)
         keys = tuple(one for one in chosen if column_name(one) != name)
@@ -291,6 +296,7 @@ def _extent(size: Any) -> tuple[int, bool]:
     raise ValidationException(f"the size of a window is an interval or row_interval(n), not {size}")
 
 
+@check_arguments
 class WindowGroupedTable:
     """A table that was grouped by a window; `select` or `aggregate` follows."""
 
@@ -299,7 +305,7 @@ class WindowGroupedTable:
         self._parts = _WindowParts(window, table)
         self._keys = keys
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: FieldLike) -> Table:
         """Keys, aggregates, and start, end, rowtime or proctime of the window."""
         chosen = self._table._expressions(fields, "select")
         prepared = Prepared(self._table._relation)
@@ -309,13 +315,14 @@ class WindowGroupedTable:
         relation = self._parts.relation(prepared, places, aggregates)
         return self._table._then(selected(relation, rewritten, _names(chosen)))
 
-    def aggregate(self, func: Any) -> AggregatedTable:
+    def aggregate(self, func: RowFunction) -> AggregatedTable:
         return AggregatedTable(self._table, self._keys, func, self._parts)
 
-    def flat_aggregate(self, func: Any) -> AggregatedTable:
+    def flat_aggregate(self, func: RowFunction) -> AggregatedTable:
         return AggregatedTable(self._table, self._keys, func, self._parts)
 
 
+@check_arguments
 class OverWindowedTable:
     """A table with windows of OVER; `select` follows."""
 
@@ -326,7 +333,7 @@ class OverWindowedTable:
         self._table = table
         self._windows = windows
 
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: FieldLike) -> Table:
         """Columns, and aggregates such as `col("n").sum.over(col("w"))`."""
         chosen = self._table._expressions(fields, "select")
         relation = self._table._relation

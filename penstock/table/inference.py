@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
+from penstock.arguments import invalid_argument
 from penstock.common.types import Row
 from penstock.errors import ValidationException
 from penstock.table import types as t
@@ -150,6 +151,9 @@ def row_type(elements: Sequence[Any], schema: Any = None) -> t.RowType:
         return t.RowType([("value", schema)])
     if schema and all(isinstance(field, t.RowField) for field in schema):
         return t.RowType(schema)
+    if schema is not None and not isinstance(schema, (list, tuple)):
+        allowed = "a DataType, or a list of names or of fields"
+        raise invalid_argument("TableEnvironment.from_elements", "schema", schema, allowed)
     if not elements:
         raise NoElements("there are no elements to find out the types of; give a schema with DataTypes")
     found = common_type(element if _attributes(element) else _as_row(element) for element in elements)

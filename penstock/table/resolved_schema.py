@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.arguments import check_arguments
 from penstock.errors import ValidationException
 from penstock.table.plan.nodes import Columns
 from penstock.table.resolved_columns import (
@@ -150,9 +151,11 @@ def _as_told(kind: DataType) -> DataType:
     return kind
 
 
+@check_arguments
 class TableSchema:
     """The older form of a ResolvedSchema: names and types."""
 
+    @check_arguments
     class Builder:
         """Collects fields."""
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import check_arguments
 from penstock.errors import ValidationException
 from penstock.table.types import DataType, RowType
 
 if TYPE_CHECKING:
+    from penstock.table.expression import Expression
     from penstock.table.resolved_schema import ResolvedSchema
 
 __all__ = ["Schema"]
@@ -80,6 +82,7 @@ class Schema:
             lines.append(f"  CONSTRAINT `{self.key_name}` PRIMARY KEY ({keys}) NOT ENFORCED")
         return "(\n" + ",\n".join(lines) + "\n)"
 
+    @check_arguments
     class Builder:
         """Collects the parts of a schema."""
 
@@ -92,7 +95,7 @@ class Schema:
                 raise TypeError(f"the type of column {column_name} is a DataType or its SQL, not {data_type!r}")
             return self._with(SchemaColumn(column_name, data_type))
 
-        def column_by_expression(self, column_name: str, expr: Any) -> Schema.Builder:
+        def column_by_expression(self, column_name: str, expr: Expression | str) -> Schema.Builder:
             """A column that is computed from others of the row."""
             return self._with(SchemaColumn(column_name, expression=expr))
 
@@ -107,7 +110,7 @@ class Schema:
             key = metadata_key or column_name
             return self._with(SchemaColumn(column_name, data_type, metadata_key=key, virtual=is_virtual))
 
-        def watermark(self, column_name: str, watermark_expr: Any) -> Schema.Builder:
+        def watermark(self, column_name: str, watermark_expr: Expression | str) -> Schema.Builder:
             """Make a column the event time."""
             mark = SchemaWatermark(column_name, watermark_expr)
             self._made = replace(self._made, watermarks=(*self._made.watermarks, mark))

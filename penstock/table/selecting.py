@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.errors import ValidationException
 from penstock.table import functions
@@ -16,6 +16,13 @@ from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Columns, Project, Relation
 from penstock.table.plan.rex import AggregateCall, InputRef, Literal, Rex
 from penstock.table.types import RowType
+from penstock.table.udf import UserDefinedFunction, UserDefinedFunctionWrapper
+
+FieldLike: TypeAlias = Expression | str
+"""An expression, or the name of a column."""
+TableFunctionCall: TypeAlias = Expression | UserDefinedFunctionWrapper
+RowFunction: TypeAlias = Expression | UserDefinedFunctionWrapper | UserDefinedFunction
+"""A function that is called with a row: a call of it, or the function itself."""
 
 CALLS = ("call", "udf")
 WRAPPED = ("alias", "argument", "cast")

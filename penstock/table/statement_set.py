@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.arguments import check_arguments
 from penstock.errors import TableException
 from penstock.table.catalog import ObjectIdentifier
 from penstock.table.explain_detail import ExplainDetail
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["StatementSet", "TablePipeline"]
 
 
+@check_arguments
 class TablePipeline:
     """A table with the place where it will be written."""
 
@@ -40,6 +42,7 @@ class TablePipeline:
         return None if path[2].startswith("*anonymous") else ObjectIdentifier(*path)
 
 
+@check_arguments
 class StatementSet:
     """Several inserts that are optimised together and run as one job: what they share is computed once."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.type_information import TypeInformation
 from penstock.common.types import Row, RowKind
@@ -19,7 +20,7 @@ from penstock.table.environment_settings import EnvironmentSettings
 from penstock.table.plan.building import project
 from penstock.table.plan.nodes import Column, Columns, Relation, StreamScan
 from penstock.table.schema import Schema, SchemaColumn
-from penstock.table.selecting import as_expression, column_name, selected
+from penstock.table.selecting import FieldLike, as_expression, column_name, selected
 from penstock.table.stream_types import data_type, type_information
 from penstock.table.table import Table
 from penstock.table.types import RawType, RowType
@@ -27,6 +28,7 @@ from penstock.table.types import RawType, RowType
 __all__ = ["StreamTableEnvironment"]
 
 
+@check_arguments
 class StreamTableEnvironment(TableEnvironment):
     """A table environment on top of a stream environment: programs can mix both."""
 
@@ -53,7 +55,7 @@ class StreamTableEnvironment(TableEnvironment):
         return made
 
     # --- from streams ---
-    def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Any) -> Table:
+    def from_data_stream(self, data_stream: DataStream, *fields_or_schema: Schema | FieldLike) -> Table:
         """A table of a stream's records: with a Schema, or with expressions over its fields.
 
         The columns of a Schema are found by name; columns by metadata "rowtime" are the timestamps of the records.
@@ -72,7 +74,9 @@ class StreamTableEnvironment(TableEnvironment):
         """A table of a stream of Rows whose kinds say what changed."""
         return self._scanned(data_stream, schema, changelog_mode or ChangelogMode.all())
 
-    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
+    ) -> None:
         """A name for a Table or for a DataStream."""
         super().create_temporary_view(view_path, table_or_data_stream, *fields_or_schema)
 

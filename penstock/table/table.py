@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.arguments import check_arguments
 from penstock.errors import TableException, ValidationException
 from penstock.table import functions
 from penstock.table.explain_detail import ExplainDetail
@@ -20,6 +21,9 @@ from penstock.table.plan.rex import Call, InputRef, Rex, SortKey, conjuncts
 from penstock.table.resolved_schema import ResolvedSchema, TableSchema
 from penstock.table.schema import Schema
 from penstock.table.selecting import (
+    FieldLike,
+    RowFunction,
+    TableFunctionCall,
     arguments,
     as_expression,
     column_name,
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupWindowedTable", "GroupedTable", "OverWindowedTable", "Table", "WindowGroupedTable"]
 
 
+@check_arguments
 class Table:
     """A relation of an environment. Every method gives a new one."""
 
@@ -74,7 +79,9 @@ class Table:
             self._view = self._t_env._unnamed_view(self)
         return self._view
 
-    def create_temporal_table_function(self, time_attribute: Any, primary_key: Any) -> TemporalTableFunction:
+    def create_temporal_table_function(
+        self, time_attribute: FieldLike, primary_key: FieldLike
+    ) -> TemporalTableFunction:
         """A function of a time that gives the row of each key that was valid then, for LATERAL TABLE in SQL.
 
         Register it with `create_temporary_system_function`. `time_attribute` and `primary_key` name one column each.
@@ -82,7 +89,7 @@ class Table:
         return temporal_table_function(self, time_attribute, primary_key)
 
     # --- rows and columns ---
-    def select(self, *fields: Any) -> Table:
+    def select(self, *fields: FieldLike) -> Table:
         """Columns and expressions; with aggregates among them, one row of all."""
         chosen = expanded(self._expressions(fields, "select"), self._relation.columns)
         if any(contains(one, is_aggregate) for one in chosen):
@@ -96,7 +103,7 @@ class Table:
             raise ValidationException(f"{len(given)} names do not fit {len(names)} columns: {', '.join(names)}")
         return self._then(building.renamed(self._relation, [*given, *names[len(given) :]]))
 
-    def filter(self, predicate: Any) -> Table:
+    def filter(self, predicate: FieldLike) -> Table:
         """The rows for which a condition is true."""
         kept = building.where(self._relation, self._condition(predicate, self._relation.columns))
         return self._then(decorrelated(functions, kept))
@@ -109,20 +116,20 @@ class Table:
             raise ValidationException(f"a condition is a BOOLEAN, and {predicate} is {condition.type.as_sql()}")
         return condition
 
-    def add_columns(self, *fields: Any) -> Table:
+    def add_columns(self, *fields: FieldLike) -> Table:
         """Further columns, behind the ones there are."""
         return self._then(
             selected(self._relation, [*map(col, self._relation.names()), *self._expressions(fields, "this method")])
         )
 
-    def add_or_replace_columns(self, *fields: Any) -> Table:
+    def add_or_replace_columns(self, *fields: FieldLike) -> Table:
         """Further columns; one with the name of another takes its place."""
         fresh, new = unnamed("_c"), self._expressions(fields, "this method")
         by_name = {name_of(one, fresh): one for one in new}
         kept = [by_name.pop(name, col(name)) for name in self._relation.names()]
         return self._then(selected(self._relation, [*kept, *by_name.values()]))
 
-    def rename_columns(self, *fields: Any) -> Table:
+    def rename_columns(self, *fields: FieldLike) -> Table:
         """`rename_columns(col("a").alias("b"))`."""
         names = self._relation.names()
         for one in self._expressions(fields, "this method"):
@@ -132,13 +139,13 @@ class Table:
             names[position(old, names)] = name_of(one, str)
         return self._then(building.renamed(self._relation, names))
 
-    def drop_columns(self, *fields: Any) -> Table:
+    def drop_columns(self, *fields: FieldLike) -> Table:
         names = self._relation.names()
         chosen = expanded(self._expressions(fields, "this method"), self._relation.columns)
         gone = {names[position(column_name(one) or str(one), names)] for one in chosen}
         return self._then(selected(self._relation, [col(name) for name in names if name not in gone]))
 
-    def map(self, func: Any) -> Table:
+    def map(self, func: RowFunction) -> Table:
         """One row for each row, made by a scalar function that gives a ROW."""
         call = self._row_call(func)
         rex = bind(without_alias(call), self._relation.columns)
@@ -156,7 +163,7 @@ class Table:
         wrapper = None if isinstance(func, Expression) else wrapper_of(func)
         return self._expression(func, "this method") if wrapper is None else of_row(wrapper, self._relation.names())
 
-    def flat_map(self, func: Any) -> Table:
+    def flat_map(self, func: RowFunction) -> Table:
         """Any number of rows for each row, made by a table function."""
         call = self._row_call(func)
         wide = len(self._relation.columns)
@@ -165,17 +172,17 @@ class Table:
         return self._then(building.project(joined, exprs, joined.names()[wide:]))
 
     # --- groups ---
-    def group_by(self, *fields: Any) -> GroupedTable:
+    def group_by(self, *fields: FieldLike) -> GroupedTable:
         return GroupedTable(self, tuple(self._expressions(fields, "this method")))
 
     def distinct(self) -> Table:
         return self._then(building.aggregate(self._relation, range(len(self._relation.columns)), ()))
 
-    def aggregate(self, func: Any) -> Any:
+    def aggregate(self, func: RowFunction) -> Any:
         """An aggregate function over all rows; `select` follows."""
         return GroupedTable(self, ()).aggregate(func)
 
-    def flat_aggregate(self, func: Any) -> Any:
+    def flat_aggregate(self, func: RowFunction) -> Any:
         """A table aggregate function over all rows; `select` follows."""
         return GroupedTable(self, ()).flat_aggregate(func)
 
@@ -186,16 +193,16 @@ class Table:
         return OverWindowedTable(self, over_windows)
 
     # --- joins ---
-    def join(self, right: Table, join_predicate: Any = None) -> Table:
+    def join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
         return self._joined(right, "INNER", join_predicate)
 
-    def left_outer_join(self, right: Table, join_predicate: Any = None) -> Table:
+    def left_outer_join(self, right: Table, join_predicate: FieldLike | None = None) -> Table:
         return self._joined(right, "LEFT", join_predicate)
 
-    def right_outer_join(self, right: Table, join_predicate: Any) -> Table:
+    def right_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
         return self._joined(right, "RIGHT", join_predicate)
 
-    def full_outer_join(self, right: Table, join_predicate: Any) -> Table:
+    def full_outer_join(self, right: Table, join_predicate: FieldLike) -> Table:
         return self._joined(right, "FULL", join_predicate)
 
     def _joined(self, right: Table, kind: str, predicate: Any) -> Table:
@@ -209,11 +216,19 @@ class Table:
             raise ValidationException(f"a {kind} join of tables needs an equality of columns among its conditions")
         return self._then(building.join(self._relation, right._relation, kind, condition))
 
-    def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
+    def join_lateral(
+        self,
+        table_function_call: TableFunctionCall,
+        join_predicate: FieldLike | None = None,
+    ) -> Table:
         """Every row with each row that a table function makes of it."""
         return self._correlated(self._row_call(table_function_call), False, join_predicate)
 
-    def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
+    def left_outer_join_lateral(
+        self,
+        table_function_call: TableFunctionCall,
+        join_predicate: FieldLike | None = None,
+    ) -> Table:
         """The same; a row of which the function makes nothing comes with NULLs."""
         return self._correlated(self._row_call(table_function_call), True, join_predicate)
 
@@ -270,7 +285,7 @@ class Table:
         return self._then(building.set_operation(parts, kind, all, columns))
 
     # --- order ---
-    def order_by(self, *fields: Any) -> Table:
+    def order_by(self, *fields: FieldLike) -> Table:
         """Rows in order; on a stream the first field must be its time, ascending. NULL is the greatest value here."""
         relation, keys = self._relation, []
         exprs, names = building.identity(relation), relation.names()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import overload
 
+from penstock.arguments import check_arguments
 from penstock.common.configuration import Configuration, parse_duration
 from penstock.errors import ValidationException
 from penstock.launch.effective_options import effective_options
@@ -18,6 +19,7 @@ __all__ = ["TableConfig"]
 ZONE, TTL, DIALECT = "table.local-time-zone", "table.exec.state.ttl", "table.sql-dialect"
 
 
+@check_arguments
 class TableConfig:
     """Options by name. What is set here is for the queries of one environment.
 
@@ -36,15 +38,19 @@ class TableConfig:
     def get_default() -> TableConfig:
         return TableConfig()
 
-    def get(self, key: str, default_value: str) -> str:
+    @overload
+    def get(self, key: str, default_value: str) -> str: ...
+
+    @overload
+    def get(self, key: str, default_value: None) -> str | None: ...
+
+    def get(self, key: str, default_value: str | None) -> str | None:
         held = self._configuration
         if self._below is not None and not held.contains_key(key):
             held = effective_options(self._below)
         return held.get_string(key, "") or default_value
 
-    def set(self, key: str, value: Any) -> TableConfig:
-        if not isinstance(key, str) or not isinstance(value, (str, int, float, bool)):
-            raise TypeError(f"an option has a name and a plain value, not {key!r} = {value!r}")
+    def set(self, key: str, value: str | int | float | bool) -> TableConfig:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         check(key, text)
         if key == RUNTIME_MODE:

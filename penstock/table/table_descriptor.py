@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.config_options import ConfigOption
 from penstock.errors import ValidationException
 from penstock.table.schema import Schema
@@ -12,6 +13,7 @@ from penstock.table.schema import Schema
 __all__ = ["FormatDescriptor", "TableDescriptor"]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class FormatDescriptor:
     """A format with its options, for `TableDescriptor.format`.
@@ -36,13 +38,14 @@ class FormatDescriptor:
     def get_options(self) -> dict[str, str]:
         return dict(self.options)
 
+    @check_arguments
     @dataclass
     class Builder:
         """Collects options."""
 
         _made: FormatDescriptor
 
-        def option(self, key: str | ConfigOption[Any], value: Any) -> FormatDescriptor.Builder:
+        def option(self, key: str | ConfigOption[Any], value: str | int | float | bool) -> FormatDescriptor.Builder:
             self._made = replace(self._made, options={**self._made.options, _name(key): _text(value)})
             return self
 
@@ -50,6 +53,7 @@ class FormatDescriptor:
             return self._made
 
 
+@check_arguments
 @dataclass(frozen=True)
 class TableDescriptor:
     """A table outside: connector, schema, options.
@@ -88,6 +92,7 @@ class TableDescriptor:
     def get_comment(self) -> str | None:
         return self.comment
 
+    @check_arguments
     @dataclass
     class Builder:
         """Collects the parts of a table."""
@@ -97,7 +102,7 @@ class TableDescriptor:
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
             return self._with(declared=schema)
 
-        def option(self, key: str | ConfigOption[Any], value: Any) -> TableDescriptor.Builder:
+        def option(self, key: str | ConfigOption[Any], value: str | int | float | bool) -> TableDescriptor.Builder:
             return self._with(options={**self._made.options, _name(key): _text(value)})
 
         def format(

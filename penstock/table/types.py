@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.types import Row, RowKind
 from penstock.lazy_names import lazy_names
 from penstock.table.atomic_types import (
@@ -270,6 +271,7 @@ class UserDefinedType(DataType):
         return self.sql_type().summary()
 
 
+@check_arguments
 class DataTypes:
     """Types by their SQL names.
 

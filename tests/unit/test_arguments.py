@@ -226,6 +226,15 @@ def test_a_wrong_number_of_arguments_is_pythons_own_error():
         assert not isinstance(caught.value, InvalidArgument)
 
 
+def test_passwords_are_not_shown():
+    @check_arguments
+    def log_in(password: str) -> None:
+        pass
+
+    with pytest.raises(InvalidArgument, match=r"the argument password must be a string, not \*{6} \(bytes\)"):
+        log_in(b"secret")
+
+
 def test_a_module_that_is_not_imported_stays_so():
     with warnings.catch_warnings():
         given("elsewhere.Colour | None", None)

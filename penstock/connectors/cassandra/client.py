@@ -6,6 +6,7 @@ import time
 from enum import Enum
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
 from penstock.libraries import optional_library
@@ -36,6 +37,7 @@ class ConsistencyLevel(Enum):
     LOCAL_ONE = 10
 
 
+@check_arguments
 class ClusterBuilder:
     """Says how to reach a cluster. Override `build_cluster` for what the arguments cannot say."""
 

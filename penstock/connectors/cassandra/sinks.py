@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.arguments import check_arguments
 from penstock.common.time import Duration
 from penstock.connectors.base import Sink
 from penstock.connectors.cassandra.client import DEFAULT_PORT, ClusterBuilder, ConsistencyLevel
@@ -76,6 +77,7 @@ class CassandraSink:
         return self
 
 
+@check_arguments
 class CassandraSinkBuilder:
     """Describes how a stream is written to Cassandra."""
 

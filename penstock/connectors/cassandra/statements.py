@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.types import Row
 from penstock.connectors.cassandra.client import Connection, ConsistencyLevel, driver
 from penstock.errors import TypeMismatch
 from penstock.vocabulary.settings.values import expected
 
 
+@check_arguments
 class MapperOptions:
     """How objects are saved; each method sets one option and returns the same object."""
 

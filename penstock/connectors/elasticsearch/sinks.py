@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from penstock.arguments import check_arguments
 from penstock.common.types import Row
 from penstock.connectors.base import DeliveryGuarantee, Sink, SinkWriter, WriterContext
 from penstock.connectors.elasticsearch.writer import BulkWriter, Settings
@@ -121,6 +122,7 @@ class ElasticsearchSink(Sink):
         return BulkWriter(self)
 
 
+@check_arguments
 class ElasticsearchSinkBuilderBase:
     """Describes where documents go and how many are sent together."""
 

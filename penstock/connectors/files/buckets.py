@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
+from penstock.arguments import check_arguments
 from penstock.vocabulary.functions.source_functions import SinkFunction
 
 
@@ -175,6 +176,7 @@ class OutputFileConfig:
     def get_part_suffix(self) -> str:
         return self.part_suffix
 
+    @check_arguments
     class OutputFileConfigBuilder:
         """Builds an OutputFileConfig."""
 

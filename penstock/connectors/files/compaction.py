@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from penstock.arguments import check_arguments
 from penstock.connectors.files.access import COPY_BYTES, Files
 from penstock.connectors.files.parts import Closed
 from penstock.errors import UndecodableRecord
@@ -35,6 +36,7 @@ class FileCompactStrategy:
             size is not None and sum(part.length for part in closed) >= size
         )
 
+    @check_arguments
     class Builder:
         """Builds a FileCompactStrategy; it needs at least one condition."""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.time import Duration, Time, to_millis
 from penstock.connectors.base import (
@@ -118,6 +119,7 @@ def _usable(base_path: str) -> str:
 
 
 # --- sinks ---
+@check_arguments
 class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
     """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
 

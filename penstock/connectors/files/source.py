@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
+from penstock.arguments import check_arguments
 from penstock.common.time import Duration, Time, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.base import (
@@ -87,6 +88,7 @@ class FileSplitAssignerProvider:
         return FileSplitAssignerProvider()
 
 
+@check_arguments
 @dataclass(frozen=True)
 class FileSource(Source):
     """The records of files, each once: of the files that exist at the start, or also of later ones."""
@@ -131,6 +133,7 @@ def _builder(file_format: Any, kind: str, paths: Sequence[str]) -> FileSourceBui
     return FileSourceBuilder(FileSource(file_format, tuple(map(str, paths))))
 
 
+@check_arguments
 class FileSourceBuilder:
     """Builds a FileSource."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from penstock.arguments import check_arguments
 from penstock.vocabulary.settings.values import at_least
 
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):[^/?#]*@|(?<=[?&;])(password|pwd)=[^&;]*", re.IGNORECASE)
@@ -61,6 +62,7 @@ class JdbcConnectionOptions:
         """The URL without a password."""
         return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[2] is None else f"{found[2]}=***", self.url)
 
+    @check_arguments
     class JdbcConnectionOptionsBuilder:
         """Builds JdbcConnectionOptions."""
 
@@ -124,6 +126,7 @@ class JdbcExecutionOptions:
     def builder() -> JdbcExecutionOptions.Builder:
         return JdbcExecutionOptions.Builder()
 
+    @check_arguments
     class Builder:
         """Builds JdbcExecutionOptions."""
 
@@ -170,6 +173,7 @@ class JdbcExactlyOnceOptions:
     def builder() -> JdbcExactlyOnceOptions.Builder:
         return JdbcExactlyOnceOptions.Builder()
 
+    @check_arguments
     class Builder:
         """Builds JdbcExactlyOnceOptions."""
 

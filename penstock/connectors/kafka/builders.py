@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.connectors.base import Boundedness, DeliveryGuarantee
 from penstock.connectors.kafka.client import RETRIES
@@ -31,6 +32,7 @@ LONGEST_PREFIX = 200
 B = TypeVar("B", bound="_ClientBuilder")
 
 
+@check_arguments
 class _ClientBuilder:
     """What the builders of sources and sinks have in common: how to reach Kafka."""
 
@@ -52,6 +54,7 @@ class _ClientBuilder:
         return self
 
 
+@check_arguments
 class KafkaSourceBuilder(_ClientBuilder):
     """Builds a KafkaSource."""
 
@@ -167,6 +170,7 @@ class KafkaSourceBuilder(_ClientBuilder):
         )
 
 
+@check_arguments
 class KafkaRecordSerializationSchemaBuilder:
     """Builds a KafkaRecordSerializationSchema."""
 
@@ -230,6 +234,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return KafkaRecordSerializationSchema(self._topic, **self._schemas)
 
 
+@check_arguments
 class KafkaSinkBuilder(_ClientBuilder):
     """Builds a KafkaSink."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from penstock.arguments import check_arguments
 from penstock.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
 from penstock.libraries import optional_library
@@ -94,6 +95,7 @@ class RMQConnectionConfig:
     def get_prefetch_count(self) -> int | None:
         return self.prefetch_count
 
+    @check_arguments
     class Builder:
         """Builds an RMQConnectionConfig: a host or a URI is needed, the rest has the broker's defaults."""
 

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.common.time import to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
 from penstock.errors import MissingTimestamp
 from penstock.vocabulary.state.descriptors import ValueStateDescriptor
 from penstock.vocabulary.windows.triggers import (
@@ -94,6 +95,7 @@ class SlidingWindows(_ByTime):
         return f"{type(self).__name__}({inner}{f', offset {self.offset}' if self.offset else ''})"
 
 
+@check_arguments
 class TumblingEventTimeWindows(SlidingWindows, _ByEventTime):
     """Windows of one size, side by side, by event time."""
 
@@ -101,11 +103,12 @@ class TumblingEventTimeWindows(SlidingWindows, _ByEventTime):
         super().__init__(size, size, offset)
 
     @staticmethod
-    def of(size: Any, offset: Any = 0) -> TumblingEventTimeWindows:
+    def of(size: LengthOfTime, offset: LengthOfTime = 0) -> TumblingEventTimeWindows:
         """Windows of `size`, one of which starts at `offset` from the epoch."""
         return TumblingEventTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
+@check_arguments
 class TumblingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
     """Windows of one size, side by side, by processing time."""
 
@@ -113,26 +116,28 @@ class TumblingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
         super().__init__(size, size, offset)
 
     @staticmethod
-    def of(size: Any, offset: Any = 0) -> TumblingProcessingTimeWindows:
+    def of(size: LengthOfTime, offset: LengthOfTime = 0) -> TumblingProcessingTimeWindows:
         """Windows of `size`, one of which starts at `offset` from the epoch."""
         return TumblingProcessingTimeWindows(positive_millis(size, "the window size"), to_millis(offset))
 
 
+@check_arguments
 class SlidingEventTimeWindows(SlidingWindows, _ByEventTime):
     """Windows of one size that start every slide, by event time."""
 
     @staticmethod
-    def of(size: Any, slide: Any, offset: Any = 0) -> SlidingEventTimeWindows:
+    def of(size: LengthOfTime, slide: LengthOfTime, offset: LengthOfTime = 0) -> SlidingEventTimeWindows:
         """Windows of `size` that start every `slide`; a record is in about size / slide of them."""
         millis = positive_millis(size, "the window size")
         return SlidingEventTimeWindows(millis, positive_millis(slide, "the window slide"), to_millis(offset))
 
 
+@check_arguments
 class SlidingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
     """Windows of one size that start every slide, by processing time."""
 
     @staticmethod
-    def of(size: Any, slide: Any, offset: Any = 0) -> SlidingProcessingTimeWindows:
+    def of(size: LengthOfTime, slide: LengthOfTime, offset: LengthOfTime = 0) -> SlidingProcessingTimeWindows:
         """Windows of `size` that start every `slide`; a record is in about size / slide of them."""
         millis = positive_millis(size, "the window size")
         return SlidingProcessingTimeWindows(millis, positive_millis(slide, "the window slide"), to_millis(offset))
@@ -178,6 +183,7 @@ def _gap_function(extractor: Any) -> Callable[[Any], int]:
     raise TypeError(f"a dynamic gap is a SessionWindowTimeGapExtractor or a function, not {extractor!r}")
 
 
+@check_arguments
 class EventTimeSessionWindows(SessionWindows, _ByEventTime):
     """Sessions by event time, with one gap for all elements."""
 
@@ -185,14 +191,17 @@ class EventTimeSessionWindows(SessionWindows, _ByEventTime):
         super().__init__(session_gap)
 
     @staticmethod
-    def with_gap(size: Any) -> EventTimeSessionWindows:
+    def with_gap(size: LengthOfTime) -> EventTimeSessionWindows:
         return EventTimeSessionWindows(positive_millis(size, "the session gap"))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
 
+@check_arguments
 class ProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
     """Sessions by processing time, with one gap for all elements."""
 
@@ -200,11 +209,13 @@ class ProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
         super().__init__(session_gap)
 
     @staticmethod
-    def with_gap(size: Any) -> ProcessingTimeSessionWindows:
+    def with_gap(size: LengthOfTime) -> ProcessingTimeSessionWindows:
         return ProcessingTimeSessionWindows(positive_millis(size, "the session gap"))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
@@ -215,7 +226,9 @@ class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
         super().__init__(_gap_function(session_window_time_gap_extractor))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicEventTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -226,7 +239,9 @@ class DynamicProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
         super().__init__(_gap_function(session_window_time_gap_extractor))
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> DynamicProcessingTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicProcessingTimeSessionWindows:
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
@@ -250,6 +265,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return "GlobalWindows()"
 
 
+@check_arguments
 class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
     """Windows of `size` elements that start every `slide` elements of a key; each is evaluated when it is full."""
 
@@ -283,6 +299,7 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
         return f"{type(self).__name__}({self.size}, {self.slide})"
 
 
+@check_arguments
 class CountTumblingWindowAssigner(CountSlidingWindowAssigner):
     """Windows of `size` elements of a key, one after the other."""
 

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from penstock.common.time import to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
 from penstock.persisted import persisted_in
 from penstock.vocabulary.windows.windows import PaneClocks, Window
 
@@ -70,6 +71,7 @@ class _Either(Evictor):
         """Remove from a list that is not empty."""
 
 
+@check_arguments
 class CountEvictor(_Either):
     """Keeps the last elements, as many as given."""
 
@@ -87,15 +89,16 @@ class CountEvictor(_Either):
         del elements[: max(0, len(elements) - self.max_count)]
 
 
+@check_arguments
 class TimeEvictor(_Either):
     """Keeps the elements of the last stretch of time, counted back from the latest of them."""
 
-    def __init__(self, window_size: Any, do_evict_after: bool = False) -> None:
+    def __init__(self, window_size: LengthOfTime, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
         self.window_size = to_millis(window_size)
 
     @staticmethod
-    def of(window_size: Any, do_evict_after: bool = False) -> TimeEvictor:
+    def of(window_size: LengthOfTime, do_evict_after: bool = False) -> TimeEvictor:
         return TimeEvictor(window_size, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.time import to_millis
+from penstock.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
+from penstock.common.type_information import TypeInformation
 from penstock.vocabulary.state.descriptors import ReducingStateDescriptor, ValueStateDescriptor
 from penstock.vocabulary.windows.windows import MAX_LONG_VALUE, Trigger, TriggerResult
 
@@ -77,7 +79,7 @@ class ProcessingTimeTrigger(_Untimed):
 class _ContinuousTrigger(_Untimed):
     """What the two continuous triggers share: the next time to fire, kept for each pane."""
 
-    def __init__(self, interval: Any) -> None:
+    def __init__(self, interval: LengthOfTime) -> None:
         self.interval = to_millis(interval)
         if self.interval <= 0:
             raise ValueError(f"the interval of a trigger must be above 0 ms, not {self.interval} ms")
@@ -123,11 +125,12 @@ class _ContinuousTrigger(_Untimed):
             register(at)
 
 
+@check_arguments
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires every interval of event time, and at the end of the window."""
 
     @staticmethod
-    def of(interval: Any) -> ContinuousEventTimeTrigger:
+    def of(interval: LengthOfTime) -> ContinuousEventTimeTrigger:
         return ContinuousEventTimeTrigger(interval)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -154,11 +157,12 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         self.forget(ctx, ctx.delete_event_time_timer)
 
 
+@check_arguments
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     """Fires every interval of processing time."""
 
     @staticmethod
-    def of(interval: Any) -> ContinuousProcessingTimeTrigger:
+    def of(interval: LengthOfTime) -> ContinuousProcessingTimeTrigger:
         return ContinuousProcessingTimeTrigger(interval)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -185,6 +189,7 @@ def _add(left: int, right: int) -> int:
     return left + right
 
 
+@check_arguments
 class CountTrigger(_Untimed):
     """Fires when the pane has taken a number of elements since it last fired."""
 
@@ -216,6 +221,7 @@ class CountTrigger(_Untimed):
         ctx.get_partitioned_state(self.count).clear()
 
 
+@check_arguments
 class PurgingTrigger(Trigger[Any, Any]):
     """Fires when another trigger does, and drops the contents then."""
 
@@ -259,7 +265,9 @@ class DeltaTrigger(_Untimed):
         self._last = ValueStateDescriptor("_last_element")
 
     @staticmethod
-    def of(threshold: float, delta_function: Callable[[Any, Any], float], type_info: Any = None) -> DeltaTrigger:
+    def of(
+        threshold: float, delta_function: Callable[[Any, Any], float], type_info: TypeInformation | None = None
+    ) -> DeltaTrigger:
         return DeltaTrigger(threshold, delta_function)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:

@@ -65,9 +65,9 @@ def test_what_cannot_be_built():
         new().set_query(" ")
     with pytest.raises(ValueError, match="at least one request"):
         new().set_max_concurrent_requests(0)
-    with pytest.raises(TypeError, match="expected a ClusterBuilder"):
+    with pytest.raises(TypeError, match="must be a ClusterBuilder"):
         new().set_cluster_builder("here")
-    with pytest.raises(TypeError, match="expected a CassandraFailureHandler"):
+    with pytest.raises(TypeError, match="must be a CassandraFailureHandler"):
         new().set_failure_handler(print)
     with pytest.raises(TypeError, match="takes a DataStream"):
         CassandraSink.add_sink([1])
@@ -87,7 +87,9 @@ def test_cluster_builders_are_checked_and_keep_their_secrets():
     with pytest.raises(ValueError, match="time to live"):
         MapperOptions().ttl(-1)
     with pytest.raises(TypeError, match="ConsistencyLevel"):
-        MapperOptions().consistency_level("ONE")
+        MapperOptions().consistency_level("SOME")
+    one, named = (MapperOptions().consistency_level(level) for level in (ConsistencyLevel.ONE, "ONE"))
+    assert vars(one) == vars(named)
     secret = ClusterBuilder("here", "there", user="me", password="secret")
     assert repr(secret) == "ClusterBuilder(here,there:9042)"
     assert pickle.loads(pickle.dumps(secret)).password == "secret"

@@ -94,7 +94,7 @@ def test_things_of_another_kind():
     with pytest.raises(TypeError, match="DeliveryGuarantee"):
         builder().set_delivery_guarantee("none")
     with pytest.raises(TypeError, match="FlushBackoffType"):
-        builder().set_bulk_flush_backoff_strategy("NONE", 1, 1)
+        builder().set_bulk_flush_backoff_strategy("SOME", 1, 1)
 
 
 @dataclass

@@ -519,8 +519,8 @@ class TestBuilding:
     @pytest.mark.parametrize(
         ("call", "error", "message"),
         [
-            (lambda: FileSink.for_row_format("/x", str), TypeError, "expected an Encoder"),
-            (lambda: FileSink.for_bulk_format("/x", TEXT), TypeError, "expected a BulkWriterFactory"),
+            (lambda: FileSink.for_row_format("/x", str), TypeError, "must be an Encoder"),
+            (lambda: FileSink.for_bulk_format("/x", TEXT), TypeError, "must be a BulkWriterFactory"),
             (lambda: FileSink.for_row_format("nowhere://x", TEXT), ConnectorError, "cannot use 'nowhere://x'"),
             (lambda: rows("/x", bucket_assigner="day"), TypeError, "expected a BucketAssigner, not 'day'"),
             (lambda: rows("/x", rolling_policy=3), TypeError, "expected a RollingPolicy"),

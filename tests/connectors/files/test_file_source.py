@@ -443,8 +443,12 @@ class TestBuilding:
         ("call", "error", "message"),
         [
             (lambda: FileSource.for_record_stream_format(LINES), ValueError, "at least one path"),
-            (lambda: FileSource.for_record_stream_format("text", "/x"), TypeError, "reads a StreamFormat, not 'text'"),
-            (lambda: FileSource.for_bulk_file_format("text", "/x"), TypeError, "reads a BulkFormat, not 'text'"),
+            (
+                lambda: FileSource.for_record_stream_format("text", "/x"),
+                TypeError,
+                "must be a StreamFormat, not 'text'",
+            ),
+            (lambda: FileSource.for_bulk_file_format("text", "/x"), TypeError, "must be a BulkFormat, not 'text'"),
             (lambda: TestBuilding.builder().monitor_continuously(0), ValueError, "longer than zero"),
             (lambda: TestBuilding.builder().set_file_enumerator(1), TypeError, "FileEnumeratorProvider"),
             (lambda: TestBuilding.builder().set_split_assigner(1), TypeError, "FileSplitAssignerProvider"),

@@ -163,7 +163,7 @@ def test_functions_are_found_in_the_modules_that_are_used(t_env):
     ]:
         with pytest.raises(ValidationException, match=words):
             wrong()
-    with pytest.raises(TypeError, match="is a Module, not 'x'"):
+    with pytest.raises(TypeError, match="must be a Module, not 'x'"):
         t_env.load_module("y", "x")
 
 

@@ -122,9 +122,9 @@ def test_a_dynamic_gap_is_above_zero(gap):
 
 def test_lengths_of_time_are_lengths_of_time():
     for wrong in ("10", 10.0, None, True):
-        with pytest.raises(TypeError, match="expected a Duration"):
+        with pytest.raises(TypeError, match="size must be a Duration"):
             TumblingEventTimeWindows.of(wrong)
-    with pytest.raises(TypeError, match="a dynamic gap is a SessionWindowTimeGapExtractor or a function, not 5"):
+    with pytest.raises(TypeError, match="must be a SessionWindowTimeGapExtractor or a function, not 5"):
         EventTimeSessionWindows.with_dynamic_gap(5)
 
 
