@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
 
 from penstock.errors import ConfigurationError, JobError, NotEnoughSlots, PenstockError
-from penstock.spark.connect_session import connect_session, described, endpoint, parallelism_of, uses_tls
+from penstock.spark.connect_session import connect_session, described, endpoint, hidden, parallelism_of, uses_tls
 from penstock.spark.driver_mailbox import CLIENT, SIGNAL, STATUS, Mailbox, Reader
 from penstock.spark.driver_task import BEAT_SECONDS, TICK_SECONDS, TOKEN_VARIABLE, DriverSpec, host_driver
 from penstock.spark.interpreters import UNFIT
@@ -73,18 +73,19 @@ class DriverClient:
         self._operation = threading.Thread(target=self._run, args=(spec,), name="penstock driver", daemon=True)
         self._operation.start()
         try:
-            self._await_driver()
+            self._await_driver(url)
         except BaseException:
             self._session.interruptTag(self.key)
             raise
 
-    def _await_driver(self) -> None:
+    def _await_driver(self, url: str) -> None:
         until = time.monotonic() + self._seconds
         while self._is_unknown():
             if time.monotonic() > until:
                 raise NotEnoughSlots(
-                    f"Spark has not started the driver's task within slot.request.timeout, {self._seconds:g} s: it "
-                    "needs a core that is free, besides one for each slot"
+                    f"the driver in the cluster has not given a sign of life within slot.request.timeout, "
+                    f"{self._seconds:g} s: its task needs a core that is free, besides one for each slot, and has to "
+                    f"reach the server at '{hidden(url)}' (penstock.connect.inner-url)"
                 )
             time.sleep(TICK_SECONDS)
         if self._failure or (self._ended is not None and self._ended[1]):

@@ -118,7 +118,7 @@ class Watch:
     def __init__(self, spec: DriverSpec, this: Try) -> None:
         self._spec = spec
         self._this = this
-        self._session = connect_session(spec.url, "Penstock driver", {}, min(spec.seconds, SERVER_SECONDS))
+        self._session = connect_session(spec.url, "Penstock driver", {}, min(spec.seconds / 3, SERVER_SECONDS))
         self._builder = channel_builder(spec.url)
         self._stub = _stub(self._builder.toChannel())
         self._mailbox = Mailbox(self._session, spec.key)

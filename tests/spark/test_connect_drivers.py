@@ -15,6 +15,7 @@ import pytest
 
 from tests.spark import kill_job
 from tests.spark.connect_server import ROOT, ConnectServer, ConnectVictim
+from tests.spark.standalone import free_port
 from tests.waiting import SPARK_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600)]
@@ -115,3 +116,16 @@ def test_a_driver_that_could_not_continue_is_not_started_again(tmp_path: Path) -
         assert victim.process.wait() == 1
         assert "the process of the driver was lost, and the program was not started again" in victim.log()
         assert victim.programs() == [] and not victim.has_ended()
+
+
+def test_executors_that_cannot_reach_the_server_are_explained(tmp_path: Path) -> None:
+    url = f"sc://127.0.0.1:{free_port()}"
+    with ConnectServer(tmp_path, "local[4,4]") as server:
+        victim = DriverVictim(tmp_path, server.url)
+        victim.server = server
+        options = ("-D", "spark.submit.deployMode=cluster", "-D", f"penstock.connect.inner-url={url}")
+        victim.launcher = (*PENSTOCK, "run", "-m", server.url, *options)
+        victim.start()
+        assert victim.process is not None
+        assert victim.process.wait() == 1
+        assert f"no Spark Connect server answers at '{url}'" in victim.log(), victim.log()
