@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.arguments import check_arguments
 from penstock.errors import ValidationException
 from penstock.table.types import DataType, MapType, RowType
 
@@ -349,6 +350,7 @@ def _decorated(f: Any, *declared: Any) -> Any:
 Types = DataType | str | Sequence[DataType | str] | None
 
 
+@check_arguments
 def udf(
     f: Any = None,
     input_types: Types = None,
@@ -361,6 +363,7 @@ def udf(
     return _decorated(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
 
 
+@check_arguments
 def udtf(
     f: Any = None,
     input_types: Types = None,
@@ -372,6 +375,7 @@ def udtf(
     return _decorated(f, "table", input_types, result_types, None, deterministic, name, "general")
 
 
+@check_arguments
 def udaf(
     f: Any = None,
     input_types: Types = None,
@@ -385,6 +389,7 @@ def udaf(
     return _decorated(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
 
 
+@check_arguments
 def udtaf(
     f: Any = None,
     input_types: Types = None,

@@ -9,10 +9,10 @@ from decimal import Decimal
 import pytest
 
 from penstock.common import Row, RowKind
-from penstock.errors import ValidationException
+from penstock.errors import InvalidArgument, ValidationException
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment, types
 from penstock.table.types import LONGEST, RowField, RowType, UserDefinedType, ZonedTimestampType
-from penstock.table.udf import udf
+from penstock.table.udf import udaf, udf, udtaf, udtf
 from penstock.testing import in_process
 
 Pair = namedtuple("Pair", "left right")
@@ -143,6 +143,20 @@ def test_what_is_no_object_of_ones_own_type(value, words):
     t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     with pytest.raises(ValidationException, match=words):
         t_env.from_elements([(value,)], DataTypes.ROW([DataTypes.FIELD("p", PointType())]))
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "words"),
+    [
+        (udf, {"result_type": 5}, "udf: the argument result_type must be a DataType, a string or None, not 5"),
+        (udtf, {"result_types": [5]}, "udtf: the argument result_types must be a DataType"),
+        (udaf, {"accumulator_type": int}, "udaf: the argument accumulator_type must be a DataType"),
+        (udtaf, {"deterministic": "no"}, "udtaf: the argument deterministic must be True or False or None, not 'no'"),
+    ],
+)
+def test_functions_refuse_what_is_no_type(make, wrong, words):
+    with pytest.raises(InvalidArgument, match=words):
+        make(lambda n: n, **wrong)
 
 
 def test_names_that_libraries_import():
