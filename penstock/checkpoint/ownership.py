@@ -179,7 +179,7 @@ class Ownership(NoOwnership):
         try:
             self._storage.create(token_name(number), text)
         except AlreadyThere:
-            if not holds(self._storage, number, text):
+            if not holds(self._storage, token_name(number), text):
                 return False
         if not self._is_next(number, tokens):
             self._storage.delete(token_name(number))
@@ -192,7 +192,7 @@ class Ownership(NoOwnership):
 
     def _is_next(self, number: int, tokens: dict[int, bytes]) -> bool:
         if number - 1 in tokens:
-            return holds(self._storage, number - 1, tokens[number - 1])
+            return holds(self._storage, token_name(number - 1), tokens[number - 1])
         return max(self._numbers(), default=0) == number
 
     def _text(self, number: int) -> bytes:
@@ -307,7 +307,7 @@ class Ownership(NoOwnership):
         try:
             self._storage.create(name, text)
         except AlreadyThere:
-            if read_or_none(self._storage, name) != text:
+            if not holds(self._storage, name, text):
                 raise
 
     def watch(self, seconds: float, on_displaced: Callable[[JobDisplaced], None]) -> None:

@@ -46,6 +46,12 @@ def test_nothing_is_lost_and_nothing_comes_twice():
     assert any(errors(outcome) for outcome in outcomes)
 
 
+@pytest.mark.parametrize("seed", [41000055, 41000379])
+def test_seeds_that_once_failed(seed):
+    """A record of an owner whose creation was not answered, and of which a part was read, was taken for another one."""
+    check(seed)
+
+
 def test_a_seed_always_tells_the_same_story():
     first, second = (simulate(build, 7, steps=uninterrupted().steps, faults=LIKELIHOOD) for _ in range(2))
     assert (first.faults, first.crashes, first.steps) == (second.faults, second.crashes, second.steps)

@@ -43,17 +43,17 @@ class Token:
     def check(self) -> None:
         """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
         storage = Storage(self.folder)
-        if not holds(storage, self.number, self.text):
+        if not holds(storage, token_name(self.number), self.text):
             raise JobDisplaced(_displaced(storage, self))
 
 
-def holds(storage: Storage, number: int, text: bytes) -> bool:
-    """Whether the file of a token holds this text; StorageError if only its beginning can be read."""
+def holds(storage: Storage, name: str, text: bytes) -> bool:
+    """Whether a file holds this text; StorageError if only the beginning of the text can be read."""
     for _ in range(READS):
-        found = read_or_none(storage, token_name(number))
+        found = read_or_none(storage, name)
         if found is None or found == text or not text.startswith(found):
             return found == text
-    raise StorageError(f"token {number} of the job in '{storage.url()}' cannot be read to its end")
+    raise StorageError(f"'{storage.url(name)}' cannot be read to its end")
 
 
 def read_or_none(storage: Storage, name: str) -> bytes | None:
