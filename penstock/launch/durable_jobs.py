@@ -100,10 +100,12 @@ def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if isinstance(error, Exception):
-            with suppress(StorageError):
-                owner.end(finished=False)
-        owner.let_go()
+        try:
+            if isinstance(error, Exception):
+                with suppress(StorageError):
+                    owner.end(finished=False)
+        finally:
+            owner.let_go()
         raise
 
 
