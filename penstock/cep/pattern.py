@@ -75,8 +75,6 @@ class Pattern:
         return _element(name, self, strategy, self._skip)
 
     def _never(self, name: str, strategy: ConsumingStrategy) -> Pattern:
-        if isinstance(name, Pattern):
-            raise TypeError(f"{strategy.value} takes a name: a group cannot be what must not come")
         if self._quantifier.is_optional:
             raise UnsupportedOperation(
                 f"'{name}' cannot be a {strategy.value} element behind '{self._name}', which is optional: write two "
@@ -97,8 +95,6 @@ class Pattern:
 
     def subtype(self: P, subtype_class: type) -> P:
         """The event must be an instance of this class."""
-        if not isinstance(subtype_class, type):
-            raise TypeError(f"subtype of '{self._name}' takes a class, not {subtype_class!r}")
         return self._and(Leaf(IsInstance(subtype_class), self._name))
 
     def _and(self: P, added: Leaf) -> P:
@@ -298,6 +294,4 @@ def _element(
 ) -> Pattern:
     if isinstance(what, Pattern):
         return GroupPattern(what, previous, strategy, skip)
-    if not isinstance(what, str):
-        raise TypeError(f"{strategy.value} takes the name of an element, or a pattern as a group, not {what!r}")
     return Pattern(what, previous, strategy, skip)

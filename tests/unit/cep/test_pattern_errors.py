@@ -53,9 +53,9 @@ begin = Pattern.begin
         (lambda: begin("a").where(lambda: True), TypeError, "the condition of 'a' must be a function of (event)"),
         (lambda: begin("a").where(SimpleCondition), TypeError, "write SimpleCondition()"),
         (lambda: begin("a").where(3), TypeError, "where of 'a' takes a condition"),
-        (lambda: begin("a").subtype("b"), TypeError, "subtype of 'a' takes a class"),
-        (lambda: begin("a").not_next(begin("b")), TypeError, "a group cannot be what must not come"),
-        (lambda: begin(3), TypeError, "takes the name of an element"),
+        (lambda: begin("a").subtype("b"), TypeError, "subtype: the argument subtype_class must be a type"),
+        (lambda: begin("a").not_next(begin("b")), TypeError, "not_next: the argument name must be a string, not"),
+        (lambda: begin(3), TypeError, "begin: the argument name must be a string or a Pattern"),
         (lambda: begin("a", "no_skip"), TypeError, "AfterMatchSkipStrategy"),
     ],
 )
