@@ -214,7 +214,7 @@ class Storage:
         if not self.fs.exists(self.path(name)):
             self._move_blindly(draft, name)
         elif self.fs.exists(self.path(draft)):  # otherwise a try that seemed to fail has done it
-            raise self._exists(name)
+            self._compare(name, self.fs.cat_file(self.path(draft)))  # or a part of it, where files are copied
 
     def _move_blindly(self, draft: str, name: str) -> None:
         source = self.path(draft)
