@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@
 
-web: $(STAMP)  ## build the web pages into penstock/rest/web, with the Node that is there or one from PyPI
+web: $(STAMP)  ## build the web pages into penstock/service/rest/web, with the Node that is there or one from PyPI
 	@$(BIN)/python web/build.py
 
 # Without the network the server goes without its pages, and says so.
@@ -33,7 +33,7 @@ WEB_IF_POSSIBLE = $(BIN)/python web/build.py --if-possible
 
 demo: $(STAMP)  ## simulated sensors on embedded Spark, live, until Ctrl-C
 	@$(WEB_IF_POSSIBLE)
-	@$(BIN)/python -m penstock.demo $(DEMO)
+	@$(BIN)/python -m penstock.service.demo $(DEMO)
 
 test: check  ## the whole suite: checks, unit tests, tests on real Spark
 	@$(WEB_IF_POSSIBLE)
@@ -226,4 +226,4 @@ docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	$(SITE)
 
 clean:  ## remove the environment and everything generated
-	rm -rf $(VENV) .venvs .services site penstock/rest/web web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venvs .services site penstock/service/rest/web web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

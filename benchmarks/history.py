@@ -50,7 +50,7 @@ def ended_record(folder: Path):
     """The record of a job that ran here and has ended, with as many checkpoints as a record has."""
     from penstock.common import Configuration
     from penstock.datastream import StreamExecutionEnvironment
-    from penstock.launch.submission import start
+    from penstock.service.launch.submission import start
     from penstock.testing import ManualClock, in_process
 
     configuration = Configuration()
@@ -66,10 +66,10 @@ def ended_record(folder: Path):
 
 def fill(place: str, folder: Path, record, jobs: int) -> dict[str, str]:
     """Put ended jobs where a server finds them, and say with which options it does."""
-    from penstock.server.archives import Archive
-    from penstock.server.register import Register
-    from penstock.server.specs import Revision, Spec
-    from penstock.server.supervisor import Ended
+    from penstock.service.server.job_archives import Archive
+    from penstock.service.server.register import Register
+    from penstock.service.server.specs import Revision, Spec
+    from penstock.service.server.supervisor import Ended
 
     records = [replace(record, job_id=f"{number:032x}") for number in range(jobs)]
     if place == "archive":
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--jobs", type=int, default=JOBS)
     given = parser.parse_args()
-    from penstock.job.record import as_json
+    from penstock.engine.job.job_record import as_json
 
     jobs = 50 if given.quick else given.jobs
     with tempfile.TemporaryDirectory() as name:

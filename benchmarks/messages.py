@@ -23,17 +23,17 @@ from pages import about, failures, joined, quick_warning, save, table, times
 sys.path.insert(0, str(environments.ROOT))
 
 from penstock.connectors.kafka.decoding import Messages
-from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, Serializer
+from penstock.connectors.kafka.kafka_sink import KafkaRecordSerializationSchema, Serializer
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.together import MessagesTogether, reads_together
+from penstock.formats.message_batches import MessagesTogether, reads_together
 from penstock.table import EnvironmentSettings, StreamTableEnvironment
 from penstock.table.connectors import declared
-from penstock.table.connectors.kafka import Kafka as KafkaConnector
 from penstock.table.connectors.kafka_records import Reading
-from penstock.table.plan.nodes import Column
-from penstock.table.runtime.records import FromRecords
-from penstock.table.runtime.scans import ToRows, values_batch
-from penstock.table.types import DataTypes
+from penstock.table.connectors.kafka_table import Kafka as KafkaConnector
+from penstock.table.logical.nodes import Column
+from penstock.table.operators.base.records import FromRecords
+from penstock.table.operators.io.row_conversions import ToRows, values_batch
+from penstock.table.types.data_types import DataTypes
 from penstock.testing import in_process
 from tests.services.kafka import Kafka
 

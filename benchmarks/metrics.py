@@ -109,10 +109,10 @@ def large_record():
     """A job of 32 slots and 20 operators, each with a counter, a meter and a histogram of its own."""
     from penstock.common.job import JobStatus
     from penstock.datastream import StreamExecutionEnvironment
-    from penstock.job.rates import Rates
-    from penstock.job.record import Settings, record_of
-    from penstock.job.view import JobView, StatusChange
-    from penstock.launch.submission import plan_of
+    from penstock.engine.job.job_record import Settings, record_of
+    from penstock.engine.job.job_view import JobView, StatusChange
+    from penstock.engine.observe.rates import Rates
+    from penstock.service.launch.submission import plan_of
 
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(SLOTS)
@@ -130,8 +130,8 @@ def large_record():
 
 
 def reports(plan, epoch: int) -> tuple:
+    from penstock.engine.messages.commands_and_reports import Report
     from penstock.metrics import MetricGroup
-    from penstock.runtime.core.messages import Report
 
     def report(slot: int) -> Report:
         root = MetricGroup()
@@ -193,9 +193,9 @@ PATHS = [
 
 @contextmanager
 def answering():
-    from penstock.rest.embedded import serve_in_thread
-    from penstock.rest.local_jobs import LocalJobs
-    from penstock.rest.settings import RestSettings
+    from penstock.service.rest.embedded import serve_in_thread
+    from penstock.service.rest.local_jobs import LocalJobs
+    from penstock.service.rest.rest_options import RestSettings
 
     job, jobs = OneJob(), LocalJobs()
     jobs.add(job)

@@ -28,7 +28,7 @@ from penstock.common import Types
 from penstock.datastream import ParallelSourceFunction, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.launch import submission
+from penstock.service.launch import submission
 
 SLOTS = 2
 KEYS = 10_000

@@ -14,7 +14,7 @@ from penstock.cep import AfterMatchSkipStrategy, Pattern
 from penstock.cep.automaton import Action, Automaton, Edge, StateKind
 from penstock.cep.compiler import compiled
 from penstock.cep.conditions import shown
-from penstock.cep.matching import Match
+from penstock.cep.event_matching import Match
 from penstock.cep.testing import PatternTester
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from penstock.launch.known_options import FREE, known_options
-from penstock.launch.options_without_effect import reason_without_effect
-from penstock.launch.translated_options import TranslatedOption
-from penstock.table.known_options import ALL, IRRELEVANT, REFUSED
+from penstock.service.launch.known_options import FREE, known_options
+from penstock.service.launch.options_without_effect import reason_without_effect
+from penstock.service.launch.translated_options import TranslatedOption
+from penstock.table.options.table_options import ALL, IRRELEVANT, REFUSED
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/flink-options.md"

@@ -3,7 +3,7 @@
 from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.table import DataTypes, Schema, StreamTableEnvironment
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
 
 ORDER = Types.ROW_NAMED(["at", "item", "pieces"], [Types.LONG(), Types.STRING(), Types.INT()])
 ITEMS = ("pen", "ink", "cap", "pad")

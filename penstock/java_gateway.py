@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.absent import absent_object
+from penstock.base.absent_names import absent_object
 
 __all__ = ["get_gateway"]
 

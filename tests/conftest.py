@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from penstock import pickling
-from penstock.runtime.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
-from penstock.runtime.core import slot  # noqa: F401
-from penstock.runtime.sinks import sink_operators  # noqa: F401
+from penstock.base import pickling
+from penstock.engine.operators.batch import external_sort  # noqa: F401 - these keep the `dumps` of now
+from penstock.engine.operators.sinks import sink_operators  # noqa: F401
+from penstock.engine.slot import slot  # noqa: F401
 from tests.compat.persisted import RECORDED, recorded_names
 
 os.environ["PENSTOCK_CHECK_CHANGELOGS"] = "across"  # also in the processes that tests start

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const target = resolve(process.argv[2] ?? join(here, "../penstock/rest/web"));
+const target = resolve(process.argv[2] ?? join(here, "../penstock/service/rest/web"));
 const draft = `${target}.draft-${process.pid}`;
 
 /** Names of built files, by the source that each came from. */

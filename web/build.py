@@ -1,6 +1,6 @@
 """Builds the web pages with the Node that is there, or with one from PyPI.
 
-    python web/build.py             build into penstock/rest/web, if anything has changed since
+    python web/build.py             build into penstock/service/rest/web, if anything has changed since
     python web/build.py check       type check and format check
     python web/build.py format      let prettier format
 

@@ -12,7 +12,7 @@ from worker_watch import WorkerWatch
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.spark.session import session
+from penstock.spark.sessions.session import session
 
 
 class Totals(KeyedProcessFunction):

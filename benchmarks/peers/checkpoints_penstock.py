@@ -13,8 +13,8 @@ from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.sources.source_operator import CHUNK_RECORDS, Reader, Source
+from penstock.engine.operators.sources.source_operator import CHUNK_RECORDS, Reader, Source
+from penstock.engine.records.elements import Chunk
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 WHOLE_STEP = {"penstock.epoch.max-records": "1000000000", "penstock.epoch.max-time": "10 min"}

@@ -10,14 +10,14 @@ import time
 from pyspark import SparkContext
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.job.asides import Asides
-from penstock.job.deploying import deployment_of
-from penstock.job.queries import QueryDesk
-from penstock.launch import submission
-from penstock.runtime.core.messages import Command
-from penstock.spark.cluster import SparkCluster
-from penstock.spark.session import session
-from penstock.spark.slot_tasks import ClassicHost
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.job.slot_queries import Asides
+from penstock.engine.job.state_queries import QueryDesk
+from penstock.engine.messages.commands_and_reports import Command
+from penstock.service.launch import submission
+from penstock.spark.sessions.session import session
+from penstock.spark.slots.slot_tasks import ClassicHost
+from penstock.spark.slots.spark_cluster import SparkCluster
 
 WARM_UP = 0.2  # of the epochs and of the time, before those that count
 

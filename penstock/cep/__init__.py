@@ -6,8 +6,10 @@ CEP.pattern(payments.key_by(lambda p: p.card), pattern.within(Duration.of_minute
 
 from typing import TYPE_CHECKING
 
+from penstock.base.lazy_names import lazy_names
 from penstock.cep.conditions import ConditionContext, IterativeCondition, RichIterativeCondition, SimpleCondition
-from penstock.cep.functions import (
+from penstock.cep.pattern import GroupPattern, Pattern
+from penstock.cep.pattern_functions import (
     EventComparator,
     PatternFlatSelectFunction,
     PatternFlatTimeoutFunction,
@@ -18,17 +20,15 @@ from penstock.cep.functions import (
     RichPatternSelectFunction,
     TimedOutPartialMatchHandler,
 )
-from penstock.cep.pattern import GroupPattern, Pattern
+from penstock.cep.pattern_updates import PatternUpdate
 from penstock.cep.quantifier import ConsumingStrategy, Quantifier, Times, WithinType
 from penstock.cep.skipping import AfterMatchSkipStrategy
-from penstock.cep.updates import PatternUpdate
 from penstock.errors import MalformedPatternException
-from penstock.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.datastream.pattern_stream import CEP, PatternStream
+    from penstock.datastream.builders.pattern_stream import CEP, PatternStream
 else:  # the builders stand above this package, and a worker must not import them
-    __getattr__, __dir__ = lazy_names(__name__, {"penstock.datastream.pattern_stream": "CEP PatternStream"})
+    __getattr__, __dir__ = lazy_names(__name__, {"penstock.datastream.builders.pattern_stream": "CEP PatternStream"})
 
 __all__ = [
     "CEP",

@@ -7,9 +7,9 @@ from functools import cmp_to_key
 from itertools import combinations, pairwise
 from typing import Any
 
-from penstock.cep.functions import EventComparator
+from penstock.cep.pattern_functions import EventComparator
+from penstock.engine.state.key_groups import shortened
 from penstock.errors import RecordError
-from penstock.state.key_groups import shortened
 
 _ALL_PAIRS = 10
 """Up to so many events every pair is checked, which also finds orders that go round in a circle."""

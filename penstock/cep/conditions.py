@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from penstock.vocabulary.functions.element_functions import Function
+from penstock.api.functions.element_functions import Function
 
 
 class ConditionContext(ABC):

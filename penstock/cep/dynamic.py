@@ -6,19 +6,19 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.api.state.descriptors import MapStateDescriptor
 from penstock.cep.automaton import StateKind
-from penstock.cep.matching import Matcher
-from penstock.cep.operator import PatternOperator
+from penstock.cep.cep_operator import PatternOperator
+from penstock.cep.event_matching import Matcher
 from penstock.cep.partial_matches import Partial, PartialMatches, chain
 from penstock.cep.pattern import Pattern
-from penstock.cep.updates import PatternUpdate
+from penstock.cep.pattern_updates import PatternUpdate
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.elements import Chunk
+from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.state.backend import BroadcastStateBackend
+from penstock.engine.state.key_groups import shortened
 from penstock.errors import MalformedPatternException, UnsupportedOperation
-from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.core.operator import OperatorContext
-from penstock.state.backend import BroadcastStateBackend
-from penstock.state.key_groups import shortened
-from penstock.vocabulary.state.descriptors import MapStateDescriptor
 
 PATTERNS, CURRENT = MapStateDescriptor("_pattern_texts"), "current"
 REFUSED = MalformedPatternException, UnsupportedOperation, ValueError, TypeError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.cep.partial_matches import PartialMatches
-from penstock.state.key_groups import shortened
+from penstock.engine.state.key_groups import shortened
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.cep.conditions import ALWAYS, Both, Condition, Either, IsInstance, Leaf, leaf
 from penstock.cep.quantifier import ConsumingStrategy, Kind, Quantifier, Times, WithinType
 from penstock.cep.skipping import AfterMatchSkipStrategy
@@ -237,19 +237,19 @@ class Pattern:
     # --- other forms ---
     def explain(self, format: str = "text") -> str:
         """The automaton that the pattern becomes, as text or as a graph for Graphviz (`dot`)."""
-        from penstock.cep.explain import explained
+        from penstock.cep.automaton_text import explained
 
         return explained(self, format)
 
     @staticmethod
     def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
         """A pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
-        from penstock.cep.text import parsed
+        from penstock.cep.pattern_text import parsed
 
         return parsed(text, after_match_skip_strategy)
 
     def __str__(self) -> str:
-        from penstock.cep.text import printed
+        from penstock.cep.pattern_text import printed
 
         return printed(self)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.api.functions.contexts import RuntimeContext
 from penstock.cep.compiler import compiled
-from penstock.cep.matching import Match, Matcher
+from penstock.cep.event_matching import Match, Matcher
 from penstock.cep.partial_matches import events_of
 from penstock.cep.pattern import Pattern
-from penstock.vocabulary.functions.contexts import RuntimeContext
 
 
 @dataclass(frozen=True)

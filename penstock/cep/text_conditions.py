@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.cep.conditions import IterativeCondition
-from penstock.cep.expressions import (
+from penstock.cep.pattern_tokens import Reader
+from penstock.cep.text_expressions import (
     AGGREGATES,
     COMPARISONS,
     Aggregate,
@@ -17,7 +18,6 @@ from penstock.cep.expressions import (
     OneOf,
     condition_of,
 )
-from penstock.cep.reading import Reader
 
 _WORDS = {"true": True, "false": False, "null": None}
 

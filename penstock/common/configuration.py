@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.errors import ConfigurationError
 
 __all__ = ["ConfigOption", "ConfigOptions", "Configuration", "parse_duration"]

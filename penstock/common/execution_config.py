@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.errors import InvalidParallelism
 
 __all__ = ["ExecutionConfig", "check_max_parallelism", "check_parallelism"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.common.time import Duration, Time, to_millis
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from io import BytesIO
 from typing import Any, Generic, TypeVar
 
-from penstock import pickling
+from penstock.base import pickling
 from penstock.common.type_information import TypeInformation
 
 __all__ = ["DeclaredTypeSerializer", "TypeSerializer"]

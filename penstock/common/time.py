@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 
 __all__ = ["Duration", "Instant", "LengthOfTime", "Time", "TimeUnit", "to_millis"]
 

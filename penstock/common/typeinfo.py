@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.common.basic_types import (
     BasicTypeInfo,
     BigDecimalTypeInfo,

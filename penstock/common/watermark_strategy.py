@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from penstock.arguments import check_arguments, is_function
+from penstock.base.arguments import check_arguments, is_function
 from penstock.common.time import Duration, Instant, LengthOfTime, to_millis
 from penstock.common.types import Row
 

@@ -6,10 +6,19 @@ builders, which import the runtime that the worker is about to start.
 
 from typing import TYPE_CHECKING
 
-from penstock.lazy_names import lazy_names
+from penstock.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.datastream.async_data_stream import AsyncDataStream
+    from penstock.datastream.builders.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
+    from penstock.datastream.builders.joined_streams import CoGroupedStreams, JoinedStreams
+    from penstock.datastream.builders.keyed_stream import KeyedStream
+    from penstock.datastream.builders.queryable_state_stream import QueryableStateStream
+    from penstock.datastream.builders.windowed_stream import AllWindowedStream, WindowedStream
     from penstock.datastream.checkpoint_config import (
         CheckpointConfig,
         ExternalizedCheckpointCleanup,
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
         JobManagerCheckpointStorage,
     )
     from penstock.datastream.checkpointing_mode import CheckpointingMode
-    from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
     from penstock.datastream.data_stream import CloseableIterator, DataStream, DataStreamSink, SplitStream
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.functions import (
@@ -88,10 +96,7 @@ if TYPE_CHECKING:
         TimerService,
         WindowFunction,
     )
-    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
-    from penstock.datastream.keyed_stream import KeyedStream
     from penstock.datastream.output_tag import OutputTag
-    from penstock.datastream.queryable_state_stream import QueryableStateStream
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.datastream.state import (
         AggregatingState,
@@ -139,7 +144,6 @@ if TYPE_CHECKING:
         Window,
         WindowAssigner,
     )
-    from penstock.datastream.windowed_stream import AllWindowedStream, WindowedStream
 
 __all__ = [
     "AggregateFunction",
@@ -278,12 +282,12 @@ _NAMES_BY_MODULE = {
         CheckpointStorage CustomCheckpointStorage FileSystemCheckpointStorage JobManagerCheckpointStorage
     """,
     ".checkpointing_mode": "CheckpointingMode",
-    ".connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+    "penstock.datastream.builders.connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
     ".data_stream": "CloseableIterator DataStream DataStreamSink SplitStream",
-    ".keyed_stream": "KeyedStream",
-    ".queryable_state_stream": "QueryableStateStream",
-    ".joined_streams": "CoGroupedStreams JoinedStreams",
-    ".windowed_stream": "AllWindowedStream WindowedStream",
+    "penstock.datastream.builders.keyed_stream": "KeyedStream",
+    "penstock.datastream.builders.queryable_state_stream": "QueryableStateStream",
+    "penstock.datastream.builders.joined_streams": "CoGroupedStreams JoinedStreams",
+    "penstock.datastream.builders.windowed_stream": "AllWindowedStream WindowedStream",
     ".execution_mode": "RuntimeExecutionMode",
     ".functions": """
         AggregateFunction AllWindowFunction AsyncFunction AsyncFunctionDescriptor AsyncRetryPredicate

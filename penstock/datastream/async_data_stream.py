@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from penstock.arguments import check_arguments
+from penstock.api.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
+from penstock.api.settings.values import at_least
+from penstock.base.arguments import check_arguments
 from penstock.common.time import LengthOfTime, to_millis
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream
-from penstock.runtime.functions.async_requests import required_parameters
-from penstock.runtime.functions.async_wait import AsyncWaitOperator
-from penstock.vocabulary.functions.async_functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy
-from penstock.vocabulary.settings.values import at_least
+from penstock.engine.operators.functions.async_requests import required_parameters
+from penstock.engine.operators.functions.async_wait import AsyncWaitOperator
 
 __all__ = ["AsyncDataStream"]
 

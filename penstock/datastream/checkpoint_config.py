@@ -1,6 +1,6 @@
 """When checkpoints are taken and what becomes of them."""
 
-from penstock.vocabulary.settings.checkpoint_config import (
+from penstock.api.settings.checkpoint_config import (
     SHORTEST_MILLIS,
     UNLIMITED_FAILURES,
     CheckpointConfig,

@@ -1,6 +1,6 @@
 """Where checkpoints are written."""
 
-from penstock.vocabulary.settings.checkpoint_storage import (
+from penstock.api.settings.checkpoint_storage import (
     FLINKS_FILE_STATE_THRESHOLD,
     SMALLEST_WRITE_BUFFER,
     CheckpointStorage,

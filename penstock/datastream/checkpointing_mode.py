@@ -1,5 +1,5 @@
 """What state guarantees after a recovery."""
 
-from penstock.vocabulary.settings.checkpointing_mode import CheckpointingMode
+from penstock.api.settings.checkpointing_mode import CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

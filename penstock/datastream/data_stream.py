@@ -5,29 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.arguments import check_arguments, invalid_argument, is_function
-from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
-from penstock.common.python_types import type_of_class
-from penstock.common.time import LengthOfTime
-from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import Sink, SupportsPreprocessing
-from penstock.connectors.committing.two_phase_commit import TwoPhaseCommitSinkFunction, as_sink
-from penstock.errors import UnsupportedOperation
-from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
-from penstock.graph.transformations import Chaining, StreamRef, Transformation
-from penstock.launch.collecting import CloseableIterator
-from penstock.lazy_names import lazy_names
-from penstock.runtime.core.operator import Operator
-from penstock.runtime.core.watermarks import TimestampsAndWatermarksOperator
-from penstock.runtime.functions.batches import BatchForm, FilterBatchesOperator, MapBatchesOperator
-from penstock.runtime.functions.map_and_filter import FilterOperator, FlatMapOperator, MapOperator, SplitOperator
-from penstock.runtime.functions.process import ProcessOperator
-from penstock.runtime.functions.projection import Projection
-from penstock.runtime.sinks.committing import CommittingSink
-from penstock.runtime.sinks.sink_operators import DiscardingSink, FunctionSink, PrintSink
-from penstock.vocabulary.functions.collectors import required_parameters, with_collector
-from penstock.vocabulary.functions.element_functions import (
+from penstock.api.functions.collectors import required_parameters, with_collector
+from penstock.api.functions.element_functions import (
     FilterBatchesFunction,
     FilterFunction,
     FlatMapFunction,
@@ -37,15 +16,15 @@ from penstock.vocabulary.functions.element_functions import (
     Partitioner,
     ResultTypeQueryable,
 )
-from penstock.vocabulary.functions.key_selectors import Key
-from penstock.vocabulary.functions.key_selectors import key_selector as as_key_selector
-from penstock.vocabulary.functions.process_functions import ProcessFunction
-from penstock.vocabulary.functions.source_functions import SinkFunction
-from penstock.vocabulary.output_tag import OutputTag
-from penstock.vocabulary.slot_sharing_group import SlotSharingGroup
-from penstock.vocabulary.state.descriptors import MapStateDescriptor
-from penstock.vocabulary.time_characteristic import TimeCharacteristic
-from penstock.vocabulary.windows.assigners import (
+from penstock.api.functions.key_selectors import Key
+from penstock.api.functions.key_selectors import key_selector as as_key_selector
+from penstock.api.functions.process_functions import ProcessFunction
+from penstock.api.functions.source_functions import SinkFunction
+from penstock.api.output_tag import OutputTag
+from penstock.api.slot_sharing_group import SlotSharingGroup
+from penstock.api.state.descriptors import MapStateDescriptor
+from penstock.api.time_characteristic import TimeCharacteristic
+from penstock.api.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     SlidingEventTimeWindows,
@@ -53,14 +32,44 @@ from penstock.vocabulary.windows.assigners import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.vocabulary.windows.windows import WindowAssigner
+from penstock.api.windows.windows import WindowAssigner
+from penstock.base.arguments import check_arguments, invalid_argument, is_function
+from penstock.base.lazy_names import lazy_names
+from penstock.common.execution_config import ExecutionConfig, check_max_parallelism, check_parallelism
+from penstock.common.python_types import type_of_class
+from penstock.common.time import LengthOfTime
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.connectors.committing.two_phase_sink import TwoPhaseCommitSinkFunction, as_sink
+from penstock.connectors.source_api import Sink, SupportsPreprocessing
+from penstock.engine.operators.functions.batch_functions import BatchForm, FilterBatchesOperator, MapBatchesOperator
+from penstock.engine.operators.functions.map_and_filter import (
+    FilterOperator,
+    FlatMapOperator,
+    MapOperator,
+    SplitOperator,
+)
+from penstock.engine.operators.functions.process_operators import ProcessOperator
+from penstock.engine.operators.functions.projection import Projection
+from penstock.engine.operators.operator import Operator
+from penstock.engine.operators.sinks.committing import CommittingSink
+from penstock.engine.operators.sinks.sink_operators import DiscardingSink, FunctionSink, PrintSink
+from penstock.engine.operators.watermarks import TimestampsAndWatermarksOperator
+from penstock.errors import UnsupportedOperation
+from penstock.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
+from penstock.graph.transformations import Chaining, StreamRef, Transformation
+from penstock.service.launch.collected_results import CloseableIterator
 
 if TYPE_CHECKING:
-    from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
-    from penstock.datastream.joined_streams import CoGroupedStreams, JoinedStreams
-    from penstock.datastream.keyed_stream import KeyedStream
+    from penstock.datastream.builders.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
+    from penstock.datastream.builders.joined_streams import CoGroupedStreams, JoinedStreams
+    from penstock.datastream.builders.keyed_stream import KeyedStream
+    from penstock.datastream.builders.windowed_stream import AllWindowedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from penstock.datastream.windowed_stream import AllWindowedStream
 
 
 @check_arguments
@@ -281,7 +290,11 @@ class DataStream(Settings):
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
         """Two streams of different types for one function, or a stream and a broadcast one."""
-        from penstock.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+        from penstock.datastream.builders.connected_streams import (
+            BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
+        )
 
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
@@ -289,21 +302,21 @@ class DataStream(Settings):
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
         """Pairs of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
-        from penstock.datastream.joined_streams import JoinedStreams
+        from penstock.datastream.builders.joined_streams import JoinedStreams
 
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
         """Groups of elements with equal keys in common windows: .where(k).equal_to(k).window(w).apply(f)."""
-        from penstock.datastream.joined_streams import CoGroupedStreams
+        from penstock.datastream.builders.joined_streams import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
 
     # --- windows over the whole stream ---
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Cut the whole stream into windows, in one subtask."""
-        from penstock.datastream.keyed_stream import KeyedStream
-        from penstock.datastream.windowed_stream import AllWindowedStream, one_key
+        from penstock.datastream.builders.keyed_stream import KeyedStream
+        from penstock.datastream.builders.windowed_stream import AllWindowedStream, one_key
 
         plain = self._origin if isinstance(self, KeyedStream) else self
         return AllWindowedStream(KeyedStream(plain, one_key), window_assigner)
@@ -318,7 +331,7 @@ class DataStream(Settings):
 
     def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
         """Partition by a key: a function, a KeySelector, a field position, name or path, or several of these."""
-        from penstock.datastream.keyed_stream import KeyedStream
+        from penstock.datastream.builders.keyed_stream import KeyedStream
 
         if key_type is None or isinstance(key_type, TypeInformation):
             return KeyedStream(self, as_key_selector(key_selector, *more), key_type)
@@ -353,7 +366,7 @@ class DataStream(Settings):
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> Any:
         """Send a copy to every subtask; with descriptors, the result fills broadcast state when it is connected."""
-        from penstock.datastream.connected_streams import BroadcastStream
+        from penstock.datastream.builders.connected_streams import BroadcastStream
 
         stream = self._partitioned(Broadcast())
         if broadcast_state_descriptor is None:
@@ -485,11 +498,11 @@ def check_instance(value: Any, kind: type, method: str, argument: str) -> None:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "penstock.datastream.keyed_stream": "KeyedStream",
-        "penstock.datastream.connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
-        "penstock.datastream.windowed_stream": "AllWindowedStream WindowedStream",
-        "penstock.datastream.joined_streams": "CoGroupedStreams JoinedStreams",
-        "penstock.datastream.interval_join": "IntervalJoin",
+        "penstock.datastream.builders.keyed_stream": "KeyedStream",
+        "penstock.datastream.builders.connected_streams": "BroadcastConnectedStream BroadcastStream ConnectedStreams",
+        "penstock.datastream.builders.windowed_stream": "AllWindowedStream WindowedStream",
+        "penstock.datastream.builders.joined_streams": "CoGroupedStreams JoinedStreams",
+        "penstock.datastream.builders.interval_join": "IntervalJoin",
     },
 )
 

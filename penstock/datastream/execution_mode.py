@@ -1,5 +1,5 @@
 """Whether a job runs as a stream or as a batch."""
 
-from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
+from penstock.api.settings.execution_mode import RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

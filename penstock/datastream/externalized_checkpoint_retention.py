@@ -1,5 +1,5 @@
 """What becomes of checkpoints, under the name of PyFlink's module."""
 
-from penstock.vocabulary.settings.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.api.settings.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
 __all__ = ["ExternalizedCheckpointRetention"]

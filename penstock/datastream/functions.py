@@ -2,23 +2,23 @@
 
 from typing import TypeVar
 
-from penstock.vocabulary.functions.async_functions import (
+from penstock.api.functions.async_functions import (
     AsyncFunction,
     AsyncFunctionDescriptor,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
     ResultFuture,
 )
-from penstock.vocabulary.functions.checkpointed_functions import (
+from penstock.api.functions.checkpointed_functions import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     ListCheckpointed,
 )
-from penstock.vocabulary.functions.collectors import Collector
-from penstock.vocabulary.functions.contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
-from penstock.vocabulary.functions.element_functions import (
+from penstock.api.functions.collectors import Collector
+from penstock.api.functions.contexts import DistributedCache, KeyedStateStore, RuntimeContext, TimerService
+from penstock.api.functions.element_functions import (
     AggregateFunction,
     CoFlatMapFunction,
     CoGroupFunction,
@@ -47,7 +47,7 @@ from penstock.vocabulary.functions.element_functions import (
     RichMapFunction,
     RichReduceFunction,
 )
-from penstock.vocabulary.functions.process_functions import (
+from penstock.api.functions.process_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     CoProcessFunction,
@@ -57,7 +57,7 @@ from penstock.vocabulary.functions.process_functions import (
     ProcessFunction,
     ProcessJoinFunction,
 )
-from penstock.vocabulary.functions.source_functions import (
+from penstock.api.functions.source_functions import (
     ParallelSourceFunction,
     RichParallelSourceFunction,
     RichSinkFunction,
@@ -66,7 +66,7 @@ from penstock.vocabulary.functions.source_functions import (
     SourceContext,
     SourceFunction,
 )
-from penstock.vocabulary.functions.window_functions import (
+from penstock.api.functions.window_functions import (
     AllWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,

@@ -1,5 +1,5 @@
 """The name of a side output."""
 
-from penstock.vocabulary.output_tag import OutputTag
+from penstock.api.output_tag import OutputTag
 
 __all__ = ["OutputTag"]

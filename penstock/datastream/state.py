@@ -1,4 +1,4 @@
 """State as functions see it, and the descriptors by which they ask for it."""
 
-from penstock.vocabulary.state.descriptors import *  # noqa: F403
-from penstock.vocabulary.state.descriptors import __all__  # noqa: F401
+from penstock.api.state.descriptors import *  # noqa: F403
+from penstock.api.state.descriptors import __all__  # noqa: F401

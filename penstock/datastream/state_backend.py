@@ -1,6 +1,6 @@
 """How state is kept while a job runs. These are settings; the tables themselves live in the state package."""
 
-from penstock.vocabulary.settings.state_backend import (
+from penstock.api.settings.state_backend import (
     CustomStateBackend,
     EmbeddedRocksDBStateBackend,
     FsStateBackend,

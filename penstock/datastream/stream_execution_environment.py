@@ -6,7 +6,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.arguments import check_arguments
+from penstock.api.functions.source_functions import SourceFunction
+from penstock.api.settings.checkpoint_config import CheckpointConfig
+from penstock.api.settings.checkpointing_mode import CheckpointingMode
+from penstock.api.settings.execution_mode import RuntimeExecutionMode
+from penstock.api.settings.state_backend import StateBackend
+from penstock.api.slot_sharing_group import SlotSharingGroup
+from penstock.api.time_characteristic import TimeCharacteristic
+from penstock.base.arguments import check_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job import JobClient, JobExecutionResult
@@ -14,38 +21,31 @@ from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.time import Duration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import BadRecords, Source
-from penstock.connectors.number_seq import NumberSequenceSource
-from penstock.connectors.socket import SocketTextSource
+from penstock.connectors.number_sequence import NumberSequenceSource
+from penstock.connectors.socket_source import SocketTextSource
+from penstock.connectors.source_api import BadRecords, Source
+from penstock.datastream.builders.java_environment import JavaEnvironment
 from penstock.datastream.connectors.file_system import FileProcessingMode, FileSource, FileSourceBuilder
 from penstock.datastream.data_stream import DataStream, produced_type
-from penstock.datastream.java_environment import JavaEnvironment
+from penstock.engine.operators.sinks.sink_operators import CollectSink
+from penstock.engine.operators.sources.readers import CollectionSource, RateSource, SequenceSource
+from penstock.engine.operators.sources.source_function import FunctionSource
+from penstock.engine.operators.sources.source_operator import ReadLimits, SourceOperator
+from penstock.engine.operators.sources.source_operator import Source as RuntimeSource
+from penstock.engine.operators.sources.split_source import SplitSource
+from penstock.engine.operators.watermarks import IngestionTimeOperator
 from penstock.errors import UnsupportedOperation
-from penstock.formats.avro import AvroInputFormat
+from penstock.formats.avro.avro_format import AvroInputFormat
 from penstock.formats.contracts import FileFormat
-from penstock.formats.text import TextLineFormat
-from penstock.graph import explain
+from penstock.formats.text_files import TextLineFormat
+from penstock.graph import plan_text as explain
 from penstock.graph.plan import Plan
 from penstock.graph.transformations import StreamRef, Transformation
-from penstock.launch import submission
-from penstock.launch.collecting import CloseableIterator
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.options import default_parallelism
-from penstock.launch.python_dependencies import PythonDependencies
-from penstock.runtime.core.watermarks import IngestionTimeOperator
-from penstock.runtime.sinks.sink_operators import CollectSink
-from penstock.runtime.sources.readers import CollectionSource, RateSource, SequenceSource
-from penstock.runtime.sources.source_function import FunctionSource
-from penstock.runtime.sources.source_operator import ReadLimits, SourceOperator
-from penstock.runtime.sources.source_operator import Source as RuntimeSource
-from penstock.runtime.sources.split_source import SplitSource
-from penstock.vocabulary.functions.source_functions import SourceFunction
-from penstock.vocabulary.settings.checkpoint_config import CheckpointConfig
-from penstock.vocabulary.settings.checkpointing_mode import CheckpointingMode
-from penstock.vocabulary.settings.execution_mode import RuntimeExecutionMode
-from penstock.vocabulary.settings.state_backend import StateBackend
-from penstock.vocabulary.slot_sharing_group import SlotSharingGroup
-from penstock.vocabulary.time_characteristic import TimeCharacteristic
+from penstock.service.launch import submission
+from penstock.service.launch.collected_results import CloseableIterator
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.options import default_parallelism
+from penstock.service.launch.python_dependencies import PythonDependencies
 
 
 @check_arguments

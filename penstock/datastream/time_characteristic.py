@@ -1,5 +1,5 @@
 """The job-wide notion of time of Flink 1.x programs."""
 
-from penstock.vocabulary.time_characteristic import TimeCharacteristic
+from penstock.api.time_characteristic import TimeCharacteristic
 
 __all__ = ["TimeCharacteristic"]

@@ -1,5 +1,5 @@
 """Which clock a timer follows."""
 
-from penstock.vocabulary.time_domain import TimeDomain
+from penstock.api.time_domain import TimeDomain
 
 __all__ = ["TimeDomain"]

@@ -1,5 +1,5 @@
 """ResultTypeQueryable, where PyFlink has it."""
 
-from penstock.vocabulary.functions.element_functions import ResultTypeQueryable
+from penstock.api.functions.element_functions import ResultTypeQueryable
 
 __all__ = ["ResultTypeQueryable"]

@@ -1,7 +1,6 @@
 """Windows, window assigners, triggers and evictors, under PyFlink's names."""
 
-from penstock.common.time import Time
-from penstock.vocabulary.windows.assigners import (
+from penstock.api.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
@@ -17,8 +16,8 @@ from penstock.vocabulary.windows.assigners import (
     TumblingProcessingTimeWindows,
     required,
 )
-from penstock.vocabulary.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
-from penstock.vocabulary.windows.triggers import (
+from penstock.api.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from penstock.api.windows.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -28,7 +27,7 @@ from penstock.vocabulary.windows.triggers import (
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
-from penstock.vocabulary.windows.windows import (
+from penstock.api.windows.windows import (
     MAX_LONG_VALUE,
     CountWindow,
     GlobalWindow,
@@ -39,6 +38,7 @@ from penstock.vocabulary.windows.windows import (
     Window,
     WindowAssigner,
 )
+from penstock.common.time import Time
 
 __all__ = [
     "MAX_LONG_VALUE",

@@ -23,9 +23,9 @@ from penstock.common.type_information import TypeInformation
 from penstock.common.typeinfo import BasicTypeInfo, Types
 from penstock.common.types import make_row
 from penstock.errors import SchemaMismatch
-from penstock.formats.decimals import DecimalTypeInfo
-from penstock.formats.libraries import pyarrow
-from penstock.formats.moments import as_utc
+from penstock.formats.date_texts import as_utc
+from penstock.formats.decimal_values import DecimalTypeInfo
+from penstock.formats.format_libraries import pyarrow
 
 Convert = Callable[[Any], Any]
 ArrowType = Any

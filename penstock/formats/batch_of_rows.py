@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import Row, rows_from_columns
-from penstock.formats.libraries import pyarrow
+from penstock.formats.format_libraries import pyarrow
 
 RecordBatch = Any
 """A pyarrow.RecordBatch."""

@@ -25,10 +25,10 @@ from penstock.formats.arrow_types import (
     values_as,
 )
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.blocks import BlocksReader
+from penstock.formats.block_files import BlocksReader
 from penstock.formats.contracts import BulkFormat, FormatReader, Reject
-from penstock.formats.decimals import DecimalTypeInfo, produced_type
-from penstock.formats.libraries import pyarrow
+from penstock.formats.decimal_values import DecimalTypeInfo, produced_type
+from penstock.formats.format_libraries import pyarrow
 
 BATCH_ROWS = 8192
 GROUP_BYTES = 32 << 20

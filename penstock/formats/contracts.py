@@ -53,7 +53,7 @@ class StreamFormat(FileFormat):
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
         """One record a line, without its line end."""
-        from penstock.formats.text import TextLineFormat
+        from penstock.formats.text_files import TextLineFormat
 
         return TextLineFormat(charset_name)
 

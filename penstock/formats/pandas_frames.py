@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.formats.libraries import pandas, pyarrow
+from penstock.formats.format_libraries import pandas, pyarrow
 
 if TYPE_CHECKING:
     import pandas as pd

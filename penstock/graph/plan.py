@@ -10,10 +10,10 @@ from hashlib import md5
 from itertools import accumulate
 from typing import Any
 
+from penstock.engine.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, default_max_parallelism
 from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, ProgramError
 from penstock.graph.partitioning import Forward, Partitioning, Rebalance
 from penstock.graph.transformations import Chaining, StreamRef, Transformation, reachable
-from penstock.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, default_max_parallelism
 
 
 @dataclass(frozen=True)

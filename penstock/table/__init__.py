@@ -6,30 +6,28 @@ parser.
 
 from typing import TYPE_CHECKING
 
+from penstock.base.lazy_names import lazy_names
 from penstock.common import Row, RowKind
-from penstock.lazy_names import lazy_names
-from penstock.table.types import DataTypes, UserDefinedType
+from penstock.table.types.data_types import DataTypes, UserDefinedType
 
 if TYPE_CHECKING:
+    from penstock.table.api.config import TableConfig
+    from penstock.table.api.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
+    from penstock.table.api.results import TableResult
+    from penstock.table.api.statement_sets import StatementSet, TablePipeline
+    from penstock.table.api.table_api import Table
+    from penstock.table.catalogs.function_modules import Module, ModuleEntry
+    from penstock.table.catalogs.resolved_schema import ResolvedSchema, TableSchema
+    from penstock.table.catalogs.table_declaration import Schema
+    from penstock.table.catalogs.table_descriptors import FormatDescriptor, TableDescriptor
     from penstock.table.changelog_mode import ChangelogMode
-    from penstock.table.data_view import DataView, ListView, MapView
-    from penstock.table.environment import TableEnvironment
     from penstock.table.environment_settings import EnvironmentSettings
+    from penstock.table.environments.environment import TableEnvironment
+    from penstock.table.environments.stream_environment import StreamTableEnvironment
     from penstock.table.explain_detail import ExplainDetail
-    from penstock.table.expression import Expression
-    from penstock.table.grouped_table import GroupedTable, GroupWindowedTable, OverWindowedTable, WindowGroupedTable
-    from penstock.table.module import Module, ModuleEntry
-    from penstock.table.resolved_schema import ResolvedSchema, TableSchema
-    from penstock.table.result_kind import ResultKind
-    from penstock.table.schema import Schema
-    from penstock.table.sql_dialect import SqlDialect
-    from penstock.table.statement_set import StatementSet, TablePipeline
-    from penstock.table.stream_environment import StreamTableEnvironment
-    from penstock.table.table import Table
-    from penstock.table.table_config import TableConfig
-    from penstock.table.table_descriptor import FormatDescriptor, TableDescriptor
-    from penstock.table.table_result import TableResult
-    from penstock.table.udf import (
+    from penstock.table.expression.accumulator_views import DataView, ListView, MapView
+    from penstock.table.expression.expression import Expression
+    from penstock.table.expression.function_declarations import (
         AggregateFunction,
         AsyncScalarFunction,
         FunctionContext,
@@ -37,21 +35,23 @@ if TYPE_CHECKING:
         TableAggregateFunction,
         TableFunction,
     )
+    from penstock.table.result_kind import ResultKind
+    from penstock.table.sql_dialect import SqlDialect
 
 _NAMES = {
     ".changelog_mode": "ChangelogMode",
     ".data_view": "DataView ListView MapView",
-    ".environment": "TableEnvironment",
+    "penstock.table.environments.environment": "TableEnvironment",
     ".environment_settings": "EnvironmentSettings",
     ".explain_detail": "ExplainDetail",
     ".expression": "Expression",
-    ".grouped_table": "GroupedTable GroupWindowedTable OverWindowedTable WindowGroupedTable",
-    ".resolved_schema": "ResolvedSchema TableSchema",
+    "penstock.table.api.grouped_table": "GroupedTable GroupWindowedTable OverWindowedTable WindowGroupedTable",
+    "penstock.table.catalogs.resolved_schema": "ResolvedSchema TableSchema",
     ".result_kind": "ResultKind",
     ".schema": "Schema",
     ".sql_dialect": "SqlDialect",
     ".statement_set": "StatementSet TablePipeline",
-    ".stream_environment": "StreamTableEnvironment",
+    "penstock.table.environments.stream_environment": "StreamTableEnvironment",
     ".table": "Table",
     ".table_config": "TableConfig",
     ".table_descriptor": "FormatDescriptor TableDescriptor",

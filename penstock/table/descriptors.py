@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.errors import UnsupportedOperation, ValidationException
-from penstock.table import types as t
 from penstock.table.table_schema import TableSchema
+from penstock.table.types import data_types as t
 
 __all__ = ["Descriptor", "Rowtime", "Schema"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.common.configuration import Configuration
 
 __all__ = ["EnvironmentSettings"]

@@ -1,5 +1,5 @@
 """TablePipeline, under the name of PyFlink's module."""
 
-from penstock.table.statement_set import TablePipeline
+from penstock.table.api.statement_sets import TablePipeline
 
 __all__ = ["TablePipeline"]

@@ -1,5 +1,5 @@
 """TableSchema, under the name of PyFlink's module."""
 
-from penstock.table.resolved_schema import TableSchema
+from penstock.table.catalogs.resolved_schema import TableSchema
 
 __all__ = ["TableSchema"]

@@ -10,17 +10,17 @@ from typing import Any
 
 import cloudpickle
 
-from penstock.job.asides import Asides
-from penstock.job.clock import WallClock
-from penstock.job.cluster import Cluster
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.submission import with_defaults
-from penstock.runtime.core.failures import OperatorFailed, failure_of
-from penstock.runtime.core.messages import Command, Deployment, Report
-from penstock.runtime.core.queryables import Findings, Lookup
-from penstock.runtime.core.slot import Slot
-from penstock.runtime.core.watching import Question, answer
-from penstock.runtime.sinks.committing import Begun
+from penstock.engine.job.cluster_protocol import Cluster
+from penstock.engine.job.processing_time import WallClock
+from penstock.engine.job.slot_queries import Asides
+from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
+from penstock.engine.observe.slot_questions import Question, answer
+from penstock.engine.operators.sinks.committing import Begun
+from penstock.engine.queryable.slot_states import Findings, Lookup
+from penstock.engine.records.failures import OperatorFailed, failure_of
+from penstock.engine.slot.slot import Slot
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.submission import with_defaults
 
 
 class InProcessCluster:

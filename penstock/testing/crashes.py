@@ -24,19 +24,19 @@ from typing import Any, TypeVar
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
-from penstock import storage
+from penstock.api.functions.source_functions import SinkFunction
+from penstock.base import storage
 from penstock.common.configuration import Configuration
-from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
+from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
+from penstock.engine.queryable.slot_states import Findings, Lookup
+from penstock.engine.snapshots import writing as checkpoints
 from penstock.errors import PenstockError, SlotLost
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.submission import with_defaults
-from penstock.runtime.checkpoints import writing as checkpoints
-from penstock.runtime.core.messages import Command, Deployment, Report
-from penstock.runtime.core.queryables import Findings, Lookup
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.submission import with_defaults
 from penstock.testing.cluster import InProcessCluster, ManualClock
 from penstock.testing.faults import Faults, JumpingClock
-from penstock.vocabulary.functions.source_functions import SinkFunction
 
 T = TypeVar("T")
 MOST_DRIVERS = 60

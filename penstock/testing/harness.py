@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.api.output_tag import OutputTag
 from penstock.common.job import JobID
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.exchange.frames import FrameBuilder, deliver
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.job.driver_parts import job_failed
+from penstock.engine.messages.commands_and_reports import Command, Report
+from penstock.engine.operators.operator import Operator, OperatorContext
+from penstock.engine.operators.sources.source_operator import Budget, Reader, Source
+from penstock.engine.records.elements import Receiver, Timestamps, Values
+from penstock.engine.state.tables import Layout, Table
 from penstock.errors import PenstockError
 from penstock.graph.transformations import Transformation
-from penstock.job.deploying import deployment_of
-from penstock.job.driver_parts import job_failed
-from penstock.launch import submission
-from penstock.runtime.core.elements import Receiver, Timestamps, Values
-from penstock.runtime.core.messages import Command, Report
-from penstock.runtime.core.operator import Operator, OperatorContext
-from penstock.runtime.exchange.frames import FrameBuilder, deliver
-from penstock.runtime.sources.source_operator import Budget, Reader, Source
-from penstock.state.tables import Layout, Table
+from penstock.service.launch import submission
 from penstock.testing.cluster import InProcessCluster
-from penstock.vocabulary.output_tag import OutputTag
 
 
 @dataclass

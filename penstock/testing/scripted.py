@@ -8,9 +8,9 @@ from typing import Any
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
-from penstock.runtime.core.elements import Chunk, Receiver
-from penstock.runtime.core.operator import OperatorContext
-from penstock.runtime.sources.source_operator import Budget, Reader, Source
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.operators.sources.source_operator import Budget, Reader, Source
+from penstock.engine.records.elements import Chunk, Receiver
 
 
 @dataclass(frozen=True)

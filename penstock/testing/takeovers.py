@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.checkpoint.ownership import last_start
-from penstock.checkpoint.rules import line
-from penstock.checkpoint.store import FolderStore
+from penstock.base.storage import Storage, split_url
 from penstock.common.configuration import Configuration
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.checkpoint.ownership import last_start
+from penstock.engine.checkpoint.rules import line
+from penstock.engine.checkpoint.store import FolderStore
+from penstock.engine.messages.owner_token import read_or_none
 from penstock.errors import JobDisplaced
-from penstock.runtime.checkpoints.owner_token import read_or_none
-from penstock.storage import Storage, split_url
 from penstock.testing.crashes import (
     JOB_ID,
     MOST_DRIVERS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickletools
 from pathlib import Path
 
-from penstock.checkpoint.metadata import FILE, decode
-from penstock.state.snapshot_file import SnapshotFile
+from penstock.engine.checkpoint.metadata import FILE, decode
+from penstock.engine.state.snapshot_file import SnapshotFile
 
 RECORDED = Path(__file__).with_name("persisted_names.txt")
 """Names that were written by some version. It only grows."""

@@ -10,7 +10,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.table import AggregateFunction, DataTypes, Schema, StreamTableEnvironment
 from penstock.table.changelog_mode import ChangelogMode
-from penstock.table.udf import udaf
+from penstock.table.expression.function_declarations import udaf
 from penstock.testing import scripted
 
 ROWS, START = 60, 1_709_283_600_000

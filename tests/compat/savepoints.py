@@ -9,10 +9,10 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from penstock.checkpoint.metadata import VERSION
 from penstock.common import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint.metadata import VERSION
 from penstock.testing import ManualClock, in_process
 from tests.compat import program_1
 

@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from penstock.common import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from tests.compat import program_2_patterns, program_2_sql, program_2_streams, program_2_tables
 from tests.compat.savepoints import FOLDER

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.checkpoint.metadata import VERSION
+from penstock.engine.checkpoint.metadata import VERSION
 from tests.compat import savepoints_before_0_2 as before_0_2
 from tests.compat.savepoints import FOLDER, run
 

@@ -15,10 +15,11 @@ from types import ModuleType
 import pytest
 
 import penstock
-from penstock import persisted, pickling
+from penstock import persisted
+from penstock.base import pickling
 from penstock.common import Row
 from penstock.datastream.window import TimeWindow
-from penstock.runtime.windows.joins import TimeBuffer
+from penstock.engine.windows.window_joins import TimeBuffer
 from tests.compat.persisted import names_in, names_in_snapshot, recorded_names
 from tests.compat.savepoints import FOLDER
 from tests.compat.savepoints_before_0_2 import PROGRAMS, unpack
@@ -100,7 +101,7 @@ class Fraction:
 
 class TestMarks:
     def test_a_marked_class_that_moved_asks_for_its_new_place(self):
-        with pytest.raises(AssertionError, match=r"elsewhere .*TimeBuffer.*in penstock\.runtime\.windows\.joins"):
+        with pytest.raises(AssertionError, match=r"elsewhere .*TimeBuffer.*in penstock\.engine\.windows\.window_joins"):
             persisted.persisted(type("TimeBuffer", (), {"__module__": "penstock.elsewhere"}))
 
 
@@ -182,10 +183,10 @@ def walked(node, owner):
 
 # --- a move ---
 MOVES = {
-    "penstock.runtime.core.operator": "penstock.runtime.gates.before_operators",
-    "penstock.runtime.windows.joins": "penstock.runtime.sides",
-    "penstock.runtime.windows.merging_windows": "penstock.runtime.gates.merging",
-    "penstock.vocabulary.windows.windows": "penstock.vocabulary.kinds_of_windows",
+    "penstock.engine.operators.operator": "penstock.engine.gates.before_operators",
+    "penstock.engine.windows.window_joins": "penstock.engine.sides",
+    "penstock.engine.windows.merging_windows": "penstock.engine.gates.merging",
+    "penstock.api.windows.windows": "penstock.api.kinds_of_windows",
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import compat
-from penstock.cli import app
+from penstock.service.cli import app
 
 HERE = Path(__file__).parent
 RECORDED = dict(re.findall(r"^## (\S+)\n```text\n(.*?)```", (HERE / "repros/README.md").read_text(), re.M | re.S))

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import compat
-from penstock.cli import app
+from penstock.service.cli import app
 from penstock.testing import in_process
 
 PROGRAMS = sorted((Path(__file__).parent / "repros/tables").glob("*.py"))
@@ -55,7 +55,7 @@ DIFFERENT = {
     "25_sql_refused": {
         "Py4JJavaError Caused by: org.apache.flink.sql.parser.impl.ParseException:": "ValidationException",
     },
-    "10_names_of_types": {"pyflink.table.types": "penstock.table.types"},
+    "10_names_of_types": {"pyflink.table.types": "penstock.table.types.data_types"},
     "09_types_checked": {
         "TypeError field a in element in array field c: VARCHAR can not accept object True in type <class 'bool'>": (
             "WrongType field a in element of the array in field c: STRING cannot hold True (bool)"

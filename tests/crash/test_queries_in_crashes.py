@@ -8,9 +8,9 @@ import pytest
 
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor
+from penstock.engine.queryable.query_requests import QueryRequest
 from penstock.errors import StateUnavailable
-from penstock.launch.submission import with_defaults
-from penstock.queryable.requests import QueryRequest
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import pause, scripted
 from penstock.testing.crashes import (
     Crash,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from penstock.cli import app
-from penstock.cli.failures import CommandFailed
-from penstock.launch.client_options import OPTIONS
+from penstock.service.cli import app
+from penstock.service.cli.exit_codes import CommandFailed
+from penstock.service.launch.client_options import OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()

@@ -21,11 +21,11 @@ import yaml
 from packaging.requirements import Requirement
 
 from penstock import __version__
-from penstock.cli import app
-from penstock.cli.connecting import is_server
-from penstock.launch.config_files import load_configuration
-from penstock.launch.known_options import is_known
-from penstock.server.cli import app as server_app
+from penstock.service.cli import app
+from penstock.service.cli.server_connection import is_server
+from penstock.service.launch.config_files import load_configuration
+from penstock.service.launch.known_options import is_known
+from penstock.service.server.cli import app as server_app
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deployment"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock import errors
-from penstock.launch import environment_settings
+from penstock.service.launch import execution_settings as environment_settings
 from penstock.testing import in_process
 
 ROOT = Path(__file__).parents[2]

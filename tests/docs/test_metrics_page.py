@@ -9,15 +9,15 @@ from penstock.connectors.kafka.reader_metrics import ReaderMetrics
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.job.job_metrics import job_metrics
-from penstock.job.record import JobRecord
-from penstock.job.samples import samples_of
-from penstock.job.system_metrics import TASK_METRICS
-from penstock.launch.metric_options import OPTIONS
+from penstock.engine.job.job_record import JobRecord
+from penstock.engine.observe.system_metrics import TASK_METRICS
+from penstock.engine.operators.sinks.sink_metrics import SinkMetrics
 from penstock.metrics import MetricGroup
 from penstock.metrics.scopes import ScopeFormats
-from penstock.rest.answers.metrics import cluster_metrics
-from penstock.runtime.sinks.sink_metrics import SinkMetrics
+from penstock.service.launch.metric_options import OPTIONS
+from penstock.service.reporters.job_metrics import job_metrics
+from penstock.service.reporters.record_samples import samples_of
+from penstock.service.rest.answers.metrics import cluster_metrics
 from penstock.testing import in_process
 from tests.rest import scripted_jobs
 from tests.waiting import until

@@ -11,7 +11,7 @@ import pytest
 from penstock.common.configuration import parse_duration
 from penstock.errors import ValidationException
 from penstock.table import TableConfig
-from penstock.table.known_options import HAS_EFFECT, IRRELEVANT, KNOWN, OWN, REFUSED, Option
+from penstock.table.options.table_options import HAS_EFFECT, IRRELEVANT, KNOWN, OWN, REFUSED, Option
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(
@@ -88,9 +88,7 @@ def test_what_has_an_effect_is_read_by_the_code(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(name for name, option in ALL.items() if option.kind == IRRELEVANT))
 def test_what_is_irrelevant_is_read_nowhere(name: str) -> None:
     readers = [path.name for path in sources() if f'"{name}"' in path.read_text()]
-    assert readers == (
-        ["table_config.py"] if name == "table.generated-code.max-length" else []
-    )  # a method of PyFlink's
+    assert readers == (["config.py"] if name == "table.generated-code.max-length" else [])  # a method of PyFlink's
 
 
 def sources() -> list[Path]:

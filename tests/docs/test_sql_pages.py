@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from penstock import errors
-from penstock.cli.sql.client import SqlClient
+from penstock.service.cli.sql.sql_client import SqlClient
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.sql import problems
+from penstock.table.sql.parse import problems
 from penstock.testing import in_process
 from tests.docs.test_documentation import blocks
 

@@ -10,9 +10,9 @@ from penstock.common.secrets import _PARTS, is_secret
 from penstock.connectors.rabbitmq.connection import Link, RMQConnectionConfig
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import ProcessFunction
-from penstock.rest.door import LARGEST_JSON
-from penstock.rest.guesses import FREE
-from penstock.rest.serving import HEAD_SECONDS
+from penstock.service.rest.http_server import HEAD_SECONDS
+from penstock.service.rest.middleware import LARGEST_JSON
+from penstock.service.rest.rate_limit import FREE
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing import in_process
 

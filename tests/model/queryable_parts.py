@@ -16,8 +16,8 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.queryable.requests import QueryRequest
-from penstock.state.key_groups import key_group
+from penstock.engine.queryable.query_requests import QueryRequest
+from penstock.engine.state.key_groups import key_group
 from penstock.testing import InProcessCluster
 
 KINDS = ("value", "list", "map", "reducing", "aggregating")

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.archive import Archive, Publish
-from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
-from penstock.checkpoint.store import MemoryStore
 from penstock.common import Configuration
 from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.job import facts
-from penstock.job.decisions import Deploy, Ended, Release, RunEpoch, Wait
-from penstock.job.durability import Durability
-from penstock.job.machine import JobMachine
-from penstock.job.restarts import NoRestarts
-from penstock.launch.submission import plan_of
-from penstock.runtime.core.messages import Acknowledgement, Report
-from penstock.state.snapshot_file import FileRef, SlotSnapshot
+from penstock.engine.checkpoint.checkpoint_storage_actions import Archive, Publish
+from penstock.engine.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.engine.checkpoint.store import MemoryStore
+from penstock.engine.job import facts
+from penstock.engine.job.decisions import Deploy, Ended, Release, RunEpoch, Wait
+from penstock.engine.job.durability import Durability
+from penstock.engine.job.restarts import NoRestarts
+from penstock.engine.job.state_machine import JobMachine
+from penstock.engine.messages.commands_and_reports import Acknowledgement, Report
+from penstock.engine.state.snapshot_file import FileRef, SlotSnapshot
+from penstock.service.launch.submission import plan_of
 
 MAX_MILLIS = 1000
 MAX_RECORDS = 5

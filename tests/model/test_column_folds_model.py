@@ -20,11 +20,11 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.engine.operators.functions.rolling import ReduceOperator
+from penstock.engine.records.columns import Columns
+from penstock.engine.state.tables import Layout
+from penstock.engine.windows.window_operator import WindowOperator
 from penstock.errors import JobFailed
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.functions.rolling import ReduceOperator
-from penstock.runtime.windows.window_operator import WindowOperator
-from penstock.state.tables import Layout
 from penstock.testing import OperatorHarness
 
 LATE = OutputTag("late")

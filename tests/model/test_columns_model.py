@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.api.functions.key_selectors import key_selector
+from penstock.api.latency_marker import LatencyMarker
 from penstock.common import Row, Types
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
-from penstock.runtime.core.failures import OperatorFailed
-from penstock.runtime.exchange import frames
-from penstock.runtime.exchange.frames import FrameBuilder, deliver
-from penstock.runtime.exchange.writers import (
+from penstock.engine.exchange import frames
+from penstock.engine.exchange.frames import FrameBuilder, deliver
+from penstock.engine.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
     KeyCheck,
@@ -26,8 +25,9 @@ from penstock.runtime.exchange.writers import (
     ShuffleWriter,
     SingleWriter,
 )
-from penstock.vocabulary.functions.key_selectors import key_selector
-from penstock.vocabulary.latency_marker import LatencyMarker
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
+from penstock.engine.records.failures import OperatorFailed
 
 MARKER = LatencyMarker(12.5, "source", 3)
 

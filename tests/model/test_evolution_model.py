@@ -22,9 +22,9 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.engine.state.evolution import migration
+from penstock.engine.state.state_schema import schema_of, schema_text
 from penstock.errors import StateMigrationException
-from penstock.state.evolution import migration
-from penstock.state.schema import schema_of, schema_text
 
 NAMES = ["a", "b", "c", "d"]
 RANGES = {"BYTE": 7, "SHORT": 15, "INT": 31, "LONG": 63, "BIG_INT": 80}

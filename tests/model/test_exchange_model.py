@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.datastream.functions import Partitioner
-from penstock.errors import UnsupportedKey
-from penstock.graph.partitioning import Broadcast, Forward, Global, Rebalance, Rescale, Shuffle
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.core.failures import OperatorFailed
-from penstock.runtime.exchange.frames import deliver
-from penstock.runtime.exchange.writers import (
+from penstock.engine.exchange.frames import deliver
+from penstock.engine.exchange.writers import (
     BroadcastWriter,
     CustomWriter,
     KeyGroupWriter,
@@ -22,7 +18,11 @@ from penstock.runtime.exchange.writers import (
     ShuffleWriter,
     SingleWriter,
 )
-from penstock.state.key_groups import key_group, subtask_for_group
+from penstock.engine.records.elements import Chunk
+from penstock.engine.records.failures import OperatorFailed
+from penstock.engine.state.key_groups import key_group, subtask_for_group
+from penstock.errors import UnsupportedKey
+from penstock.graph.partitioning import Broadcast, Forward, Global, Rebalance, Rescale, Shuffle
 
 OWNER = Owner("w", "u")
 
@@ -212,7 +212,7 @@ def test_a_failed_chunk_leaves_nothing_half_written():
 
 @given(st.lists(st.integers(0, 300), max_size=400))
 def test_the_cache_of_keys_stays_within_bounds(keys):
-    from penstock.runtime.exchange import writers as exchange
+    from penstock.engine.exchange import writers as exchange
 
     before, exchange._CACHED_KEYS = exchange._CACHED_KEYS, 20
     try:

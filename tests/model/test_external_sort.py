@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.batch import external_sort
-from penstock.runtime.batch.batch_operator import key_order
-from penstock.runtime.batch.external_sort import ExternalSort
-from penstock.runtime.core.elements import MIN_TIMESTAMP
+from penstock.engine.operators.batch import external_sort
+from penstock.engine.operators.batch.batch_operator import key_order
+from penstock.engine.operators.batch.external_sort import ExternalSort
+from penstock.engine.records.elements import MIN_TIMESTAMP
 
 KEYS = st.one_of(
     st.integers(-3, 3),
@@ -71,7 +71,7 @@ def test_a_key_comes_once(chunks):
 
 
 def test_keys_of_one_hash_come_one_after_the_other():
-    with patch("penstock.runtime.batch.batch_operator.stable_hash", lambda key: 7):
+    with patch("penstock.engine.operators.batch.batch_operator.stable_hash", lambda key: 7):
         got, held, spilled = sorted_by([(0, False, [((n % 3, "k"), None) for n in range(20)])] * 5, 1)
         assert spilled and got == expected(held)
     assert [key for key, _ in groupby(got, key=lambda record: record[0])] == [(0, "k"), (1, "k"), (2, "k")]

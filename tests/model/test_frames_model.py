@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.api.latency_marker import LatencyMarker
 from penstock.common import Row, RowKind
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
-from penstock.runtime.exchange import frames
-from penstock.runtime.exchange.frames import FrameBuilder, deliver
-from penstock.vocabulary.latency_marker import LatencyMarker
+from penstock.engine.exchange import frames
+from penstock.engine.exchange.frames import FrameBuilder, deliver
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 
 
 @dataclass

@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
-from penstock.runtime.core.operator import Gate, Operator
+from penstock.engine.operators.operator import Gate, Operator
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Chunk
 
 
 class Recording(Operator):

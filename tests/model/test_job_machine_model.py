@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.archive import (
+from penstock.common.job import JobStatus
+from penstock.common.restart_strategy import RestartStrategies
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint.checkpoint_storage_actions import (
     Archive,
     CheckpointRequest,
     Covered,
@@ -19,25 +22,22 @@ from penstock.checkpoint.archive import (
     SavepointRequest,
     Tidy,
 )
-from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
-from penstock.checkpoint.store import MemoryStore
-from penstock.common.job import JobStatus
-from penstock.common.restart_strategy import RestartStrategies
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.engine.checkpoint.store import MemoryStore
+from penstock.engine.job import facts
+from penstock.engine.job.decisions import Commit, Deploy, Ended, HandOutLast, Look, Refuse, Release, RunEpoch, Wait
+from penstock.engine.job.durability import Durability
+from penstock.engine.job.epochs import EpochOptions
+from penstock.engine.job.queued_queries import ATTENTION_MILLIS, BRISK_MILLIS
+from penstock.engine.job.restarts import NoRestarts, restarts_of
+from penstock.engine.job.state_machine import JobMachine
+from penstock.engine.job.state_queries import StateQuery
+from penstock.engine.messages.commands_and_reports import Acknowledgement, Report
+from penstock.engine.queryable.query_requests import QueryRequest
+from penstock.engine.records.failures import Failure
+from penstock.engine.state.snapshot_file import FileRef, SlotSnapshot
 from penstock.errors import ConfigurationError, JobDisplaced, JobFailed, JobSuspended, SlotLost, StorageError
-from penstock.job import facts
-from penstock.job.decisions import Commit, Deploy, Ended, HandOutLast, Look, Refuse, Release, RunEpoch, Wait
-from penstock.job.durability import Durability
-from penstock.job.epochs import EpochOptions
-from penstock.job.lookups import ATTENTION_MILLIS, BRISK_MILLIS
-from penstock.job.machine import JobMachine
-from penstock.job.queries import StateQuery
-from penstock.job.restarts import NoRestarts, restarts_of
-from penstock.launch.submission import plan_of
-from penstock.queryable.requests import QueryRequest
-from penstock.runtime.core.failures import Failure
-from penstock.runtime.core.messages import Acknowledgement, Report
-from penstock.state.snapshot_file import FileRef, SlotSnapshot
+from penstock.service.launch.submission import plan_of
 
 SLOTS = 2
 WILD_STEPS = 120

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from penstock.runtime.windows.joins import IntervalJoinOperator
-from penstock.state.tables import Layout
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.engine.state.tables import Layout
+from penstock.engine.windows.window_joins import IntervalJoinOperator
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted
 
 LATE = OutputTag("late")

@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock.common import Row
-from penstock.errors import UnsupportedKey
-from penstock.state.key_groups import (
+from penstock.engine.state.key_groups import (
     default_max_parallelism,
     group_range,
     key_group,
     stable_hash,
     subtask_for_group,
 )
+from penstock.errors import UnsupportedKey
 
 
 class Level(enum.IntEnum):
@@ -239,7 +239,7 @@ PORTABLE = [
 def test_every_process_hashes_alike(seed):
     script = (
         "import base64, pickle, sys\n"
-        "from penstock.state.key_groups import stable_hash\n"
+        "from penstock.engine.state.key_groups import stable_hash\n"
         "keys = pickle.loads(base64.b64decode(sys.stdin.read()))\n"
         "print([stable_hash(key) for key in keys])\n"
     )

@@ -9,10 +9,10 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from penstock.base.storage import Storage
 from penstock.errors import StorageError
-from penstock.server.fencing import newest_fence
-from penstock.server.storage_lease import Lease
-from penstock.storage import Storage
+from penstock.service.server.leadership.fencing_numbers import newest_fence
+from penstock.service.server.leadership.storage_lease import Lease
 
 SERVERS = 3
 DURATION = 15.0

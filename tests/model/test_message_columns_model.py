@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.connectors.kafka.decoding import Messages
-from penstock.formats import avro
+from penstock.formats.avro import avro_format as avro
 from penstock.table.connectors import declared, kafka_records, message_columns
-from penstock.table.connectors.kafka import Kafka, UpsertKafka
-from penstock.table.connectors.messages import avro_schema
-from penstock.table.plan.nodes import Column
-from penstock.table.runtime.records import FromRecords
-from penstock.table.runtime.scans import ToRows, values_batch
-from penstock.table.types import DataTypes
+from penstock.table.connectors.kafka_table import Kafka, UpsertKafka
+from penstock.table.connectors.message_formats import avro_schema
+from penstock.table.logical.nodes import Column
+from penstock.table.operators.base.records import FromRecords
+from penstock.table.operators.io.row_conversions import ToRows, values_batch
+from penstock.table.types.data_types import DataTypes
 from tests.model.message_parts import DATES, KINDS, MOMENTS, avro_messages, csv_messages, fields_of, json_messages
 
 EXAMPLES = settings(max_examples=400)

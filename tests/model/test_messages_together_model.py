@@ -10,16 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Types
-from penstock.connectors.base import Fetched
-from penstock.formats import avro, together
-from penstock.formats import json as json_format
-from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from penstock.connectors.source_api import Fetched
+from penstock.engine.operators.sources.split_source import _chunk_of
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk
+from penstock.formats import message_batches as together
+from penstock.formats.avro import avro_format as avro
+from penstock.formats.avro.avro_format import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.csv import CsvReaderFormat, CsvRowDeserializationSchema, CsvRowSerializationSchema, CsvSchema
-from penstock.formats.json import JsonLinesFormat, JsonRowDeserializationSchema, JsonRowSerializationSchema
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.sources.split_source import _chunk_of
+from penstock.formats.csv.csv_format import (
+    CsvReaderFormat,
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+    CsvSchema,
+)
+from penstock.formats.json import json_format
+from penstock.formats.json.json_format import JsonLinesFormat, JsonRowDeserializationSchema, JsonRowSerializationSchema
 from tests.model.message_parts import (
     DATES,
     KINDS,

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from penstock.checkpoint.ownership import Ownership
+from penstock.engine.checkpoint.ownership import Ownership
 from penstock.errors import JobDisplaced, JobRunning
 
 DRIVERS = 4

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.datastream import EmbeddedRocksDBStateBackend, HashMapStateBackend, StreamExecutionEnvironment
+from penstock.engine.state.key_groups import key_group
 from penstock.errors import StateUnavailable
-from penstock.launch.submission import with_defaults
-from penstock.state.key_groups import key_group
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import ManualClock, in_process, pause, scripted
 from tests.model.queryable_parts import APPLIED, KEYS, KINDS, AskingCluster, EveryKind, Model, in_full
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common.job import JobStatus
-from penstock.server.specs import How, Outcome
-from penstock.server.supervision import (
+from penstock.service.server.specs import How, Outcome
+from penstock.service.server.supervision import (
     Cancel,
     End,
     Facts,

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock import pickling
+from penstock.base import pickling
 from penstock.common import Row
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import (
@@ -32,10 +32,10 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import CountWindow, GlobalWindow, TimeWindow, Window
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.key_bytes import key_bytes
-from penstock.state.rocksdb import RocksOptions, RocksTables
-from penstock.state.tables import HeapTables, Layout
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.key_bytes import key_bytes
+from penstock.engine.state.rocksdb import RocksOptions, RocksTables
+from penstock.engine.state.tables import HeapTables, Layout
 
 
 class Level(enum.IntEnum):

@@ -17,7 +17,7 @@ from penstock.datastream.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.state.backend import BroadcastStateBackend, KeyedStateBackend
+from penstock.engine.state.backend import BroadcastStateBackend, KeyedStateBackend
 
 KEYS = st.sampled_from(["a", "b", 1, (1, "x")])
 NUMBERS = st.integers(-3, 3)

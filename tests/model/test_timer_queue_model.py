@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.core.timers import TimerQueue
-from penstock.state.tables import Layout, Table, packed
+from penstock.engine.operators.timers import TimerQueue
+from penstock.engine.state.tables import Layout, Table, packed
 
 TIMES = st.integers(-5, 20)
 KEYS = st.sampled_from(["a", "b", 1, ("x", 2)])

@@ -24,7 +24,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
 LATE = OutputTag("late")

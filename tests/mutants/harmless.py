@@ -7,27 +7,27 @@ from tests.mutants.mutations import Mutant
 COUNTED = "len(set(self._live.values()))"
 HARMLESS: dict[tuple[str, str, str], str] = {
     (
-        "runtime/core/timers.py",
+        "engine/operators/timers.py",
         "if len(set(self._live.values())) < len(self._live):",
         f"compare: {COUNTED} < len(self._live)  ->  {COUNTED} <= len(self._live)",
     ): "Timers whose order is clear already are counted anew in the same order.",
     (
-        "runtime/core/timers.py",
+        "engine/operators/timers.py",
         "if order > began and time <= reached:",
         "compare: order > began  ->  order >= began",
     ): "No timer has the number that `began` has taken.",
     (
-        "runtime/core/watermarks.py",
+        "engine/operators/watermarks.py",
         "if emitted.timestamp is not None or emitted.idle is not None:",
         "compare: emitted.timestamp is not None  ->  emitted.timestamp is None",
     ): "Records leave one by one, with the same timestamps and watermarks.",
     (
-        "runtime/core/watermarks.py",
+        "engine/operators/watermarks.py",
         "if start < len(values):",
         "compare: start < len(values)  ->  start <= len(values)",
     ): "A chunk without records follows, which nobody sees.",
     (
-        "runtime/sinks/committing.py",
+        "engine/operators/sinks/committing.py",
         "self._pending.clear()",
         "delete: self._pending.clear()  ->  pass",
     ): "Nothing is prepared or committed after the end of a job without checkpoints.",

@@ -2,7 +2,7 @@
 
 ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "timers": (
-        ("penstock/runtime/core/timers.py",),
+        ("penstock/engine/operators/timers.py",),
         (
             "tests/model/test_timer_queue_model.py",
             "tests/unit/runtime/test_timers.py",
@@ -12,7 +12,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "watermarks": (
-        ("penstock/runtime/core/watermarks.py",),
+        ("penstock/engine/operators/watermarks.py",),
         (
             "tests/unit/runtime/test_watermark_operator.py",
             "tests/unit/runtime/test_alignment.py",
@@ -21,7 +21,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "state": (
-        ("penstock/state/tables.py", "penstock/state/ttl.py", "penstock/state/key_groups.py"),
+        ("penstock/engine/state/tables.py", "penstock/engine/state/ttl.py", "penstock/engine/state/key_groups.py"),
         (
             "tests/unit/state",
             "tests/model/test_key_groups_model.py",
@@ -31,9 +31,9 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "windows": (
         (
-            "penstock/runtime/windows/window_operator.py",
-            "penstock/runtime/windows/column_panes.py",
-            "penstock/runtime/windows/joins.py",
+            "penstock/engine/windows/window_operator.py",
+            "penstock/engine/windows/column_panes.py",
+            "penstock/engine/windows/window_joins.py",
         ),
         (
             "tests/unit/windows",
@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "exchange": (
-        ("penstock/runtime/exchange/frames.py", "penstock/runtime/exchange/writers.py"),
+        ("penstock/engine/exchange/frames.py", "penstock/engine/exchange/writers.py"),
         (
             "tests/model/test_frames_model.py",
             "tests/model/test_exchange_model.py",
@@ -56,29 +56,33 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "sinks": (
-        ("penstock/runtime/sinks/committing.py", "penstock/connectors/committing/two_phase_commit.py"),
+        ("penstock/engine/operators/sinks/committing.py", "penstock/connectors/committing/two_phase_sink.py"),
         ("tests/unit/runtime/test_sinks.py", "tests/unit/recovery", "tests/connectors/two_phase"),
     ),
     "cep": (
-        ("penstock/cep/operator.py", "penstock/cep/matching.py", "penstock/cep/waiting.py"),
+        ("penstock/cep/cep_operator.py", "penstock/cep/event_matching.py", "penstock/cep/waiting_keys.py"),
         ("tests/unit/cep", "tests/model/test_pattern_model.py", "tests/cep", "tests/recovery/test_pattern_recovery.py"),
     ),
     "sql": (
         (
-            "penstock/table/runtime/session_aggregate.py",
-            "penstock/table/runtime/interval_join.py",
-            "penstock/table/runtime/top_n.py",
-            "penstock/table/runtime/group_aggregate.py",
-            "penstock/table/runtime/deduplicate.py",
+            "penstock/table/operators/window/session_aggregate.py",
+            "penstock/table/operators/join/interval_join_operator.py",
+            "penstock/table/operators/rank/top_n.py",
+            "penstock/table/operators/aggregate/group_aggregate.py",
+            "penstock/table/operators/rank/deduplicate.py",
         ),
         ("tests/table/runtime", "tests/table/sql"),
     ),
     "checkpoints": (
-        ("penstock/checkpoint/coordinator.py", "penstock/checkpoint/rules.py", "penstock/checkpoint/ownership.py"),
+        (
+            "penstock/engine/checkpoint/coordinator.py",
+            "penstock/engine/checkpoint/rules.py",
+            "penstock/engine/checkpoint/ownership.py",
+        ),
         ("tests/unit/checkpoint", "tests/model/test_ownership_model.py"),
     ),
     "job": (
-        ("penstock/job/machine.py", "penstock/job/restarts.py", "penstock/job/adaptive.py"),
+        ("penstock/engine/job/state_machine.py", "penstock/engine/job/restarts.py", "penstock/engine/job/adaptive.py"),
         (
             "tests/unit/job",
             "tests/unit/recovery/test_restart_loop.py",
@@ -87,7 +91,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "links": (
-        ("penstock/spark/links.py", "penstock/spark/mesh.py", "penstock/spark/lifelines.py"),
+        ("penstock/spark/links/links.py", "penstock/spark/links/mesh.py", "penstock/spark/links/lifelines.py"),
         ("tests/unit/spark", "tests/nemesis/test_hosts.py"),
     ),
 }

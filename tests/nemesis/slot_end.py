@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 
-from penstock.spark.lifelines import Lifeline
-from penstock.spark.links import Address, Tag, connect, limit_silence, send
+from penstock.spark.links.lifelines import Lifeline
+from penstock.spark.links.links import Address, Tag, connect, limit_silence, send
 
 SECRET = b"s" * 32
 

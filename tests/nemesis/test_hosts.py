@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.job.cluster import Patience
-from penstock.spark.lifelines import Lifelines
-from penstock.spark.links import Address, Door, Inlet, LinkLost, Listener, connect, limit_silence
+from penstock.engine.job.cluster_protocol import Patience
+from penstock.spark.links.lifelines import Lifelines
+from penstock.spark.links.links import Address, Door, Inlet, LinkLost, Listener, connect, limit_silence
 from tests.nemesis.hosts import Disk, Host, Network, build_clock, obstacle
 from tests.nemesis.schedule import plan_of
 from tests.nemesis.slot_end import SECRET

@@ -13,13 +13,13 @@ import pytest
 from penstock.common.configuration import Configuration
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.job.cluster_protocol import Cluster
+from penstock.engine.job.facts import CancelWanted, SavepointWanted
+from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
+from penstock.engine.snapshots import writing as checkpoints
 from penstock.errors import JobCancelled, SlotLost
-from penstock.job.cluster import Cluster
-from penstock.job.facts import CancelWanted, SavepointWanted
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.submission import with_defaults
-from penstock.runtime.checkpoints import writing as checkpoints
-from penstock.runtime.core.messages import Command, Deployment, Report
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from penstock.testing.crashes import ImmediateWriter
 from tests.waiting import until

@@ -16,11 +16,11 @@ from typing import Any
 
 from penstock.common import Row
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.table.plan.building import join
-from penstock.table.plan.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
-from penstock.table.plan.rex import Call, InputRef, Literal, conjunction
-from penstock.table.planning import Planner
-from penstock.table.types import BooleanType, DayTimeIntervalType, TimestampType
+from penstock.table.builders import Planner
+from penstock.table.logical.building import join
+from penstock.table.logical.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
+from penstock.table.logical.rex import Call, InputRef, Literal, conjunction
+from penstock.table.types.data_types import BooleanType, DayTimeIntervalType, TimestampType
 from tests.table.runtime.table_programs import INT, STRING, TS, Options, call, columns
 
 FOLDER = Path(__file__).with_name("savepoint_of_joins")
@@ -124,7 +124,7 @@ def _padded(one: list[Values], two: list[Values], pairs: set[tuple[Values, Value
 
 def write(folder: Path) -> None:
     """Run half of the joins' work, and leave a savepoint and what was seen."""
-    from penstock.runtime.checkpoints import writing
+    from penstock.engine.snapshots import writing
     from penstock.testing import ManualClock
     from penstock.testing.crashes import ImmediateWriter
     from tests.recovery.conftest import Stage

@@ -58,7 +58,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
+from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
 from penstock.testing import at, pause, scripted, watermark
 
 # --- what is read ---

@@ -11,7 +11,7 @@ from penstock.common import Configuration, Types
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.testing.cluster import InProcessCluster
 from tests.server.helping import check_counts
 from tests.spark.kill_job import FolderSink

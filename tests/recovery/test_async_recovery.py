@@ -26,7 +26,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import ListStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.runtime.functions import async_wait
+from penstock.engine.operators.functions import async_wait
 from penstock.testing import ManualClock, at, pause, scripted, watermark
 from penstock.testing.crashes import Outcome, StoreSink, crash_point, simulate
 from tests.recovery.conftest import Build, Stage

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.common import Time
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
-from penstock.runtime.functions import async_wait
+from penstock.engine.operators.functions import async_wait
 from penstock.testing.crashes import Outcome, StoreSink, simulate
 from tests.unit.runtime.columnar_programs import Total, totals, warm_readings
 

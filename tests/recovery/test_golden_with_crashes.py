@@ -13,10 +13,10 @@ import pytest
 
 from penstock.common.job import JobClient
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.job.cluster import Cluster
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.submission import defaults, with_defaults
-from penstock.runtime.core.messages import Deployment
+from penstock.engine.job.cluster_protocol import Cluster
+from penstock.engine.messages.commands_and_reports import Deployment
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.submission import defaults, with_defaults
 from penstock.testing import ManualClock, in_process
 from tests.golden.test_golden_in_process import FILES, harness, recorded
 from tests.recovery.conftest import Job, Stage, SteeredCluster

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from penstock.checkpoint.metadata import encode
-from penstock.checkpoint.ownership import Ownership
-from penstock.checkpoint.store import read_snapshot
 from penstock.common import Types
 from penstock.common.job import JobStatus
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.engine.checkpoint.metadata import encode
+from penstock.engine.checkpoint.ownership import Ownership
+from penstock.engine.checkpoint.store import read_snapshot
 from penstock.errors import CheckpointFailed, JobDisplaced, JobRunning, NoSuchSnapshot, NotSerializable, StorageError
 from penstock.testing import ManualClock
 from tests.recovery.conftest import Build, Job, Stage

@@ -13,20 +13,21 @@ import pytest
 
 from penstock.common import Row
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.operators.timers import TimerQueue
 from penstock.errors import StateNotRestored
-from penstock.runtime.core.timers import TimerQueue
-from penstock.table.plan.building import aggregate, join, over, where
-from penstock.table.plan.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
-from penstock.table.plan.rex import AggregateCall, Call, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
-from penstock.table.planning import Planner, orders
-from penstock.table.runtime import group_aggregate
-from penstock.table.runtime import over as streaming_over
-from penstock.table.runtime.aggregates.members import DistinctMembers
-from penstock.table.runtime.aggregates.positions import over_folds
-from penstock.table.runtime.batches import batch_of
-from penstock.table.runtime.deduplicate import Chosen, KeepFirst
-from penstock.table.runtime.running import row_by_row
-from penstock.table.types import BigIntType, BooleanType, DayTimeIntervalType, IntType, TimestampType
+from penstock.table.builders import Planner
+from penstock.table.builders import order_builders as orders
+from penstock.table.logical.building import aggregate, join, over, where
+from penstock.table.logical.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
+from penstock.table.logical.rex import AggregateCall, Call, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
+from penstock.table.operators.aggregate import group_aggregate
+from penstock.table.operators.aggregate.functions.members import DistinctMembers
+from penstock.table.operators.aggregate.functions.positions import over_folds
+from penstock.table.operators.base.query_batches import batch_of
+from penstock.table.operators.over import over_aggregate as streaming_over
+from penstock.table.operators.over.running_aggregates import row_by_row
+from penstock.table.operators.rank.deduplicate import Chosen, KeepFirst
+from penstock.table.types.data_types import BigIntType, BooleanType, DayTimeIntervalType, IntType, TimestampType
 from penstock.testing.crashes import Outcome, StoreSink, simulate
 from tests.recovery.conftest import Stage
 from tests.recovery.programs import STORES
@@ -181,8 +182,8 @@ def _near(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
 
 
 def test_queries_are_exact_through_crashes_and_rescales(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.table.runtime.append_join.PAGE_ROWS", 4)
-    monkeypatch.setattr("penstock.table.runtime.join_state.MOST_TOGETHER", 2)
+    monkeypatch.setattr("penstock.table.operators.join.append_join.PAGE_ROWS", 4)
+    monkeypatch.setattr("penstock.table.operators.join.join_state.MOST_TOGETHER", 2)
     expected = oracle()
     whole = simulate(Build(0), seed=0)
     for name, counted in expected.items():

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from penstock.checkpoint.store import read_snapshot
 from penstock.datastream import (
     DataStream,
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
     StreamExecutionEnvironment,
 )
+from penstock.engine.checkpoint.store import read_snapshot
+from penstock.engine.state.key_groups import default_max_parallelism
 from penstock.errors import StateNotRestored
 from penstock.graph.transformations import reachable
-from penstock.state.key_groups import default_max_parallelism
 from penstock.testing import ManualClock
 from tests.recovery.conftest import Build, Job, Stage
 from tests.recovery.programs import STORES, Nth, StoreSink, build_everything, seen, write_lines

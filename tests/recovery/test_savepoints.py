@@ -13,8 +13,6 @@ from urllib.parse import urlparse
 
 import pytest
 
-from penstock.checkpoint.archive import Archive, StorageOrder, Tidy
-from penstock.checkpoint.store import dispose_savepoint, read_snapshot
 from penstock.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner, Watermark, WatermarkGenerator
 from penstock.datastream import (
@@ -34,6 +32,10 @@ from penstock.datastream.functions import (
 )
 from penstock.datastream.state import StateTtlConfig, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.engine.checkpoint.checkpoint_storage_actions import Archive, StorageOrder, Tidy
+from penstock.engine.checkpoint.store import dispose_savepoint, read_snapshot
+from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
+from penstock.engine.state.key_groups import key_group
 from penstock.errors import (
     CheckpointFailed,
     ConfigurationError,
@@ -44,8 +46,6 @@ from penstock.errors import (
     StateMigrationException,
     StateNotRestored,
 )
-from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
-from penstock.state.key_groups import key_group
 from penstock.testing import ManualClock, at, idle, pause, scripted, watermark
 from tests.recovery.conftest import Build, Stage, SteeredCluster
 from tests.recovery.programs import (

@@ -11,12 +11,13 @@ import pytest
 
 from penstock.datastream import EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
 from penstock.errors import StateNotRestored
-from penstock.table.plan.building import aggregate, join, over, where
-from penstock.table.plan.nodes import ROWTIME, Column, Relation, WindowTable
-from penstock.table.plan.rex import AggregateCall, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
-from penstock.table.planning import Planner, window_aggregates
-from penstock.table.runtime import window_operator
-from penstock.table.types import IntType, TimestampType
+from penstock.table.builders import Planner
+from penstock.table.builders import window_aggregate_builders as window_aggregates
+from penstock.table.logical.building import aggregate, join, over, where
+from penstock.table.logical.nodes import ROWTIME, Column, Relation, WindowTable
+from penstock.table.logical.rex import AggregateCall, Frame, InputRef, Literal, OverSpec, SortKey, conjunction
+from penstock.table.operators.window import window_base as window_operator
+from penstock.table.types.data_types import IntType, TimestampType
 from penstock.testing.crashes import StoreSink as SimulatedSink
 from penstock.testing.crashes import simulate
 from tests.recovery.conftest import Stage

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.reporters.prometheus import PrometheusReporter
+from penstock.service.reporters.prometheus import PrometheusReporter
 from tests.services.fixtures import started
 from tests.services.prometheus import Prometheus, PushGateway
 from tests.unit.reporters.receivers import reporting, samples

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, SlotShare
+from penstock.base.logs.levels import checked
 from penstock.common.job import JobStatus
-from penstock.errors import CheckpointFailed, NoSuchSnapshot, NotFound
-from penstock.job.record import (
+from penstock.engine.checkpoint.checkpoint_history import CheckpointRecord, CheckpointStatus, CheckpointsView, SlotShare
+from penstock.engine.job.job_record import (
     CheckpointingRecord,
     InputRecord,
     JobRecord,
@@ -21,9 +21,10 @@ from penstock.job.record import (
     VertexRecord,
     vertex_id,
 )
-from penstock.job.view import FailureView, StatusChange
-from penstock.logs.levels import checked
-from penstock.rest.jobs import (
+from penstock.engine.job.job_view import FailureView, StatusChange
+from penstock.engine.observe.profiling import ProfileOrder, Seen
+from penstock.errors import CheckpointFailed, NoSuchSnapshot, NotFound
+from penstock.service.rest.job_backend import (
     LogFile,
     ProgramRecord,
     Refused,
@@ -32,7 +33,6 @@ from penstock.rest.jobs import (
     TaskManagerRecord,
     UnknownJob,
 )
-from penstock.runtime.core.profiling import ProfileOrder, Seen
 
 RUNNING, FINISHED, FAILED, CANCELED = ("a" * 32, "b" * 32, "c" * 32, "d" * 32)
 SOURCE, SINK = vertex_id("source-1"), vertex_id("sink-1")

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.api.functions.source_functions import SourceFunction
 from penstock.common import Time, Types, WatermarkStrategy
 from penstock.common.restart_strategy import RestartStrategies
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.job.handle import JobHandle
-from penstock.launch.submission import start, with_defaults
-from penstock.rest.embedded import serve_in_thread
-from penstock.rest.local_jobs import LocalJobs
-from penstock.rest.settings import RestSettings
+from penstock.engine.job.job_handle import JobHandle
+from penstock.service.launch.submission import start, with_defaults
+from penstock.service.rest.embedded import serve_in_thread
+from penstock.service.rest.local_jobs import LocalJobs
+from penstock.service.rest.rest_options import RestSettings
 from penstock.testing import in_process
-from penstock.vocabulary.functions.source_functions import SourceFunction
 from tests.waiting import until
 
 ANY_PORT = RestSettings(ports=(0,))

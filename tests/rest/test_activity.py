@@ -7,12 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.job.accumulators import OF_THE_JOB
-from penstock.job.record import MetricRecord, SlotRecord, StateRecord, as_json, from_json
-from penstock.rest import activity_history
-from penstock.rest.activity_history import ActivityHistory
-from penstock.rest.answers.activity import activity, queryable_states
-from penstock.rest.answers.latency import latencies
+from penstock.engine.job.job_record import MetricRecord, SlotRecord, StateRecord, as_json, from_json
+from penstock.engine.messages.accumulators import OF_THE_JOB
+from penstock.service.rest import activity_history
+from penstock.service.rest.activity_history import ActivityHistory
+from penstock.service.rest.answers.activity_answers import activity, queryable_states
+from penstock.service.rest.answers.marker_latency import latencies
 from tests.rest.scripted_jobs import CANCELED, NOW, RUNNING, SINK, SOURCE, job, slot
 
 SHARES = st.floats(0, 1000)

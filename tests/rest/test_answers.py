@@ -13,10 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, Restored, SlotShare
 from penstock.common.job import JobStatus
-from penstock.job.job_metrics import job_metrics
-from penstock.job.record import (
+from penstock.engine.checkpoint.checkpoint_history import (
+    CheckpointRecord,
+    CheckpointStatus,
+    CheckpointsView,
+    Restored,
+    SlotShare,
+)
+from penstock.engine.job.job_record import (
     CheckpointingRecord,
     InputRecord,
     JobRecord,
@@ -26,10 +31,13 @@ from penstock.job.record import (
     VertexRecord,
     vertex_id,
 )
-from penstock.job.system_metrics import TASK_METRICS
-from penstock.job.view import FailureView, StatusChange
-from penstock.rest.answers import applications, checkpoints, failures, jobs, machines, vertices
-from penstock.rest.answers.metrics import (
+from penstock.engine.job.job_view import FailureView, StatusChange
+from penstock.engine.observe.system_metrics import TASK_METRICS
+from penstock.service.reporters.job_metrics import job_metrics
+from penstock.service.rest.answers import applications, checkpoints, jobs, machines, vertices
+from penstock.service.rest.answers import exception_answers as failures
+from penstock.service.rest.answers.flink_numbers import AGGREGATES, percentile, summary
+from penstock.service.rest.answers.metrics import (
     aggregated,
     by_subtask,
     cluster_metrics,
@@ -37,10 +45,9 @@ from penstock.rest.answers.metrics import (
     machine_metrics,
     subtask_metrics,
 )
-from penstock.rest.answers.tasks import TASK_STATES, subtasks
-from penstock.rest.answers.values import AGGREGATES, percentile, summary
-from penstock.rest.jobs import LogFile, TaskManagerRecord
-from penstock.rest.settings import RestSettings
+from penstock.service.rest.answers.subtask_states import TASK_STATES, subtasks
+from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
+from penstock.service.rest.rest_options import RestSettings
 from tests.rest import scripted_jobs
 
 _spec = importlib.util.spec_from_file_location("shapes", Path(__file__).with_name("shapes.py"))

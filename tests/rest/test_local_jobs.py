@@ -10,12 +10,12 @@ import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import MissingDependency, PenstockError
-from penstock.launch.submission import start
-from penstock.rest import local_jobs
-from penstock.rest.embedded import serve_in_thread
-from penstock.rest.jobs import Jobs, Refused, RunRequest, SavepointOrder, UnknownJob
-from penstock.rest.local_jobs import LocalJobs
-from penstock.rest.settings import RestSettings
+from penstock.service.launch.submission import start
+from penstock.service.rest import local_jobs
+from penstock.service.rest.embedded import serve_in_thread
+from penstock.service.rest.job_backend import Jobs, Refused, RunRequest, SavepointOrder, UnknownJob
+from penstock.service.rest.local_jobs import LocalJobs
+from penstock.service.rest.rest_options import RestSettings
 from penstock.testing import in_process
 from tests.waiting import until
 

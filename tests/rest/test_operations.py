@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from penstock.rest import operations
-from penstock.rest.operations import Operations, TooMany
+from penstock.service.rest import operations
+from penstock.service.rest.operations import Operations, TooMany
 from tests.waiting import until
 
 

@@ -5,11 +5,11 @@ import stat
 import pytest
 from starlette.testclient import TestClient
 
-from penstock.cli.failures import CommandFailed
-from penstock.cli.rest_client import RestClient
-from penstock.rest.app import create_app
-from penstock.rest.passes import HEADER, forget_pass, held_pass, keep_pass, new_pass, pass_file
-from penstock.rest.settings import RestSettings, Tokens
+from penstock.service.cli.exit_codes import CommandFailed
+from penstock.service.cli.rest_client import RestClient
+from penstock.service.rest.app import create_app
+from penstock.service.rest.rest_options import RestSettings, Tokens
+from penstock.service.rest.server_secret import HEADER, forget_pass, held_pass, keep_pass, new_pass, pass_file
 from tests.rest.scripted_jobs import ScriptedJobs
 
 URL = "http://127.0.0.1:8081"

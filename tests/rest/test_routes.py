@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.rest.jobs import LogFile, RunRequest, SavepointOrder
+from penstock.service.rest.job_backend import LogFile, RunRequest, SavepointOrder
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import CANCELED, FAILED, FINISHED, RUNNING, SINK, job
 from tests.waiting import until

@@ -8,14 +8,14 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.launch.submission import start, with_defaults
-from penstock.rest.embedded import serve_in_thread
-from penstock.rest.local_jobs import LocalJobs
+from penstock.service.cli import app
+from penstock.service.launch.submission import start, with_defaults
+from penstock.service.rest.embedded import serve_in_thread
+from penstock.service.rest.local_jobs import LocalJobs
 from penstock.testing import in_process
 from tests.rest.served_jobs import ANY_PORT, Seconds
 from tests.waiting import until

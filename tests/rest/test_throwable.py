@@ -7,7 +7,7 @@ import base64
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.rest.throwable import serialized_throwable
+from penstock.service.rest.throwable import serialized_throwable
 
 READ_BY_FLINK = (
     "rO0ABXNyAClvcmcuYXBhY2hlLmZsaW5rLnV0aWwuU2VyaWFsaXplZFRocm93YWJsZWUWnfUfpxPzAgADTAAZZnVsbFN0cmluZ2lmaWVkU3RhY2tU"

@@ -3,9 +3,9 @@
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.job.job_view import FailureView
 from penstock.errors import JobFailed
-from penstock.job.view import FailureView
-from penstock.rest.answers.failures import stack_trace_of
+from penstock.service.rest.answers.exception_answers import stack_trace_of
 from penstock.testing import in_process
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.rest.settings import FlameSettings, rest_settings
-from penstock.runtime.core.profiling import ProfileOrder
+from penstock.engine.observe.profiling import ProfileOrder
+from penstock.service.rest.rest_options import FlameSettings, rest_settings
 from tests.rest import shapes
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import FINISHED, RUNNING, SINK, SOURCE

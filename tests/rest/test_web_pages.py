@@ -11,9 +11,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from penstock.rest.replies import FORESEEN, answer_error
-from penstock.rest.settings import Tokens
-from penstock.rest.web_pages import add_pages
+from penstock.service.rest.replies import FORESEEN, answer_error
+from penstock.service.rest.rest_options import Tokens
+from penstock.service.rest.web_pages import add_pages
 from tests.rest.conftest import client_of
 from tests.rest.scripted_jobs import RUNNING, ScriptedJobs
 
@@ -126,5 +126,5 @@ def test_a_wheel_brings_the_pages_along(tmp_path):
         patch.chdir(ROOT)
         wheel = hatchling.build_wheel(str(tmp_path))
     names = zipfile.ZipFile(tmp_path / wheel).namelist()
-    assert "penstock/rest/web/index.html" in names
-    assert any(re.fullmatch(r"penstock/rest/web/assets/main-\w{8}\.js", name) for name in names)
+    assert "penstock/service/rest/web/index.html" in names
+    assert any(re.fullmatch(r"penstock/service/rest/web/assets/main-\w{8}\.js", name) for name in names)

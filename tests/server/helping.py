@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from penstock.rest.jobs import RunRequest
-from penstock.server.options import ServerSettings
-from penstock.server.service import Service
+from penstock.service.rest.job_backend import RunRequest
+from penstock.service.server.server_options import ServerSettings
+from penstock.service.server.service import Service
 from tests.server.counting import KEYS
 from tests.waiting import SPARK_SECONDS, until
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
-from penstock.server.home import running_server
-from penstock.server.register import Register
+from penstock.service.server.home import running_server
+from penstock.service.server.register import Register
 from tests.waiting import SPARK_SECONDS, until
 
 
@@ -40,7 +40,7 @@ class ServerProcess:
         said = {"folder": str(self.folder), "configuration": self.options, "foreground": False}
         told.write_text(json.dumps(said))
         with (self.folder / "server.log").open("ab") as log:
-            command = [sys.executable, "-m", "penstock.server.serving", str(told)]
+            command = [sys.executable, "-m", "penstock.service.server.server_process", str(told)]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         process = self.process
         found = until(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from penstock.server.home import running_server
+from penstock.service.server.home import running_server
 from tests.server.processes import ServerProcess
 from tests.waiting import SPARK_SECONDS
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.observe.profiling import ProfileOrder
 from penstock.errors import PenstockError, ProgramError
-from penstock.rest.jobs import Refused, RunRequest, SavepointOrder, UnknownJob
-from penstock.runtime.core.profiling import ProfileOrder
+from penstock.service.rest.job_backend import Refused, RunRequest, SavepointOrder, UnknownJob
 from tests.server.helping import (
     ADDRESS,
     HERE,
@@ -206,7 +206,7 @@ def test_options_of_the_server_itself_are_not_told_to_jobs(tmp_path):
     try:
         program = tmp_path / "program.py"
         program.write_text(
-            "from penstock.launch.submission import defaults\nprint(defaults().configuration.to_dict())\n"
+            "from penstock.service.launch.submission import defaults\nprint(defaults().configuration.to_dict())\n"
         )
         job = submit(made.jobs, program, configuration={"my.password": "hunter2", "x": "1"})
         await_record(made.jobs, job, lambda record: record.status == "FINISHED")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import AlreadyThere, NotEnoughSlots
-from penstock.rest.jobs import Refused
-from penstock.server.specs import How
+from penstock.service.rest.job_backend import Refused
+from penstock.service.server.specs import How
 from tests.server.helping import ADDRESS, HERE, await_checkpoints, await_record, check_counts, logs, service, submit
 from tests.waiting import until
 
@@ -71,9 +71,9 @@ def test_a_server_that_is_started_again_adopts_living_drivers_and_starts_dead_on
 
 BUILT_FOR_TWO = """
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.job.cluster import Cluster
+from penstock.engine.job.cluster_protocol import Cluster
 from penstock.errors import NotEnoughSlots
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.testing.cluster import InProcessCluster
 
 class SmallCluster(InProcessCluster):

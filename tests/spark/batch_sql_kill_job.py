@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.udf import ScalarFunction, udf
+from penstock.table.expression.function_declarations import ScalarFunction, udf
 from tests.spark.once import Once, die, kill_executor
 
 FILES = 8

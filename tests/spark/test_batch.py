@@ -169,7 +169,7 @@ def test_more_slots_than_cores_take_turns(env):
 
 
 def test_a_data_frame(env):
-    from penstock.spark.session import session
+    from penstock.spark.sessions.session import session
 
     spark = session("local[2]", "frames", {})
     frame = spark.range(50_000)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 PROGRAM = """
 import sys
 from pyspark import SparkContext
-from penstock.spark.jvm import approve_archive, launch
+from penstock.spark.sessions.jvm import approve_archive, launch
 
 launch({})
 approve_archive()

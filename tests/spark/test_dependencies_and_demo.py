@@ -85,7 +85,7 @@ def test_the_demo_shows_results_and_its_page_and_stops_on_ctrl_c() -> None:
             taken.bind(("127.0.0.1", 8081))
             taken.listen()
         process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.demo"], stdout=its_end, stderr=its_end, start_new_session=True
+            [sys.executable, "-m", "penstock.service.demo"], stdout=its_end, stderr=its_end, start_new_session=True
         )
         os.close(its_end)
         shown = b""

@@ -19,7 +19,7 @@ PRELUDE = """
 import os, sys, time
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.spark.session import active_session, session
+from penstock.spark.sessions.session import active_session, session
 
 sessions = {
     "spark.dynamicAllocation.enabled": "true",

@@ -21,8 +21,8 @@ from penstock.common import Configuration
 from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import SlotLost
-from penstock.spark.links import _HEADER, Tag, send
-from penstock.spark.mesh import FEW_SLOTS
+from penstock.spark.links.links import _HEADER, Tag, send
+from penstock.spark.links.mesh import FEW_SLOTS
 from tests.spark.kill_job import KEYS
 from tests.spark.kills import Victim
 from tests.waiting import SPARK_SECONDS, until

@@ -15,7 +15,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from penstock.datastream.connectors.rabbitmq import RMQSource
-from penstock.spark import session
+from penstock.spark.sessions import session
 from tests.connectors.rabbitmq.queues import Queues
 from tests.services.fixtures import started
 from tests.services.kafka import Kafka

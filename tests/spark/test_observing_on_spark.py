@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from penstock.common import Configuration
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.engine.observe.profiling import WAITING, ProfileOrder
 from penstock.errors import JobFailed, SlotLost
-from penstock.runtime.core.profiling import WAITING, ProfileOrder
-from penstock.spark.mbeans import interface_method, objects
+from penstock.spark.sessions.mbeans import interface_method, objects
 from tests.services.service import free_port
 from tests.waiting import SPARK_SECONDS, until
 

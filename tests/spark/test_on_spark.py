@@ -19,8 +19,8 @@ from penstock.common import Row, Types
 from penstock.common.job import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import JavaMissing, JobCancelled, JobFailed, TypeMismatch
-from penstock.spark import jvm
-from penstock.spark import session as sessions
+from penstock.spark.sessions import jvm
+from penstock.spark.sessions import session as sessions
 from tests.waiting import SPARK_SECONDS, until, without_waits
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.launch.packages import make_package
+from penstock.service.launch.program_package import make_package
 from tests.unit.cli.programs_of_tests import wheel
 
 pytestmark = pytest.mark.spark

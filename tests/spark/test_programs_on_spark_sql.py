@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import session
+from penstock.spark.sessions.session import session
 from tests.table.programs.batch import NAMES, expected_rows, result
 from tests.table.programs.test_programs import script
 

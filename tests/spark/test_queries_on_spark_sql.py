@@ -18,19 +18,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import JobFailed, TableException
-from penstock.spark.session import session
-from penstock.spark.sql_session import frame_of_table, query_session
-from penstock.spark.versions import arrow_table_of
+from penstock.spark.sessions.session import session
+from penstock.spark.sessions.sql_session import frame_of_table, query_session
+from penstock.spark.sessions.versions import arrow_table_of
+from penstock.spark.sql.batch_transport import declared, to_carry
+from penstock.spark.sql.spark_expressions import text_of
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table import types as t
-from penstock.table.arrow import array_of, arrow_schema
+from penstock.table.expression.function_declarations import udf
 from penstock.table.functions import compiled, resolve
 from penstock.table.functions.moment import Moment
-from penstock.table.plan.nodes import Column
-from penstock.table.plan.rex import InputRef, Literal, Rex
-from penstock.table.spark_sql.carrying import declared, to_carry
-from penstock.table.spark_sql.texts import text_of
-from penstock.table.udf import udf
+from penstock.table.logical.nodes import Column
+from penstock.table.logical.rex import InputRef, Literal, Rex
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, arrow_schema
 from tests.spark.conftest import REMOTE
 from tests.table.test_recorded import RECORDED, harness
 

@@ -11,7 +11,7 @@ from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import QueryError, QueryTimeout, StateUnavailable, UnknownKey
 from penstock.queryable import QueryableStateClient, QueryRequest
-from penstock.spark.queryable_frames import to_spark_data_frame
+from penstock.spark.state_processor.queryable_frames import to_spark_data_frame
 from tests.waiting import SPARK_SECONDS, until
 
 KEYS = 6

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.table import DataTypes, EnvironmentSettings, StreamTableEnvironment
-from penstock.table.table_result import remaining
+from penstock.table.api.results import remaining
 from penstock.testing import in_process
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from penstock.common import RowKind, Types
 from penstock.datastream import DataStream, EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
-from penstock.spark.session import session
+from penstock.spark.sessions.session import session
 from penstock.table import Schema, StreamTableEnvironment
 from penstock.testing import pause, scripted
 from penstock.testing.crashes import Outcome, StoreSink, crash_point, simulate

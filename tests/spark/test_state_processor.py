@@ -28,7 +28,7 @@ from penstock.datastream import (
     ValueStateDescriptor,
 )
 from penstock.errors import ProgramError, SnapshotError, TypeMismatch, UnsupportedKey
-from penstock.spark.session import session
+from penstock.spark.sessions.session import session
 from penstock.state import SavepointReader, SavepointWriter
 from penstock.testing import scripted
 from tests.waiting import without_waits

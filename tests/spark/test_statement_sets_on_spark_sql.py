@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import JobFailed
-from penstock.spark.session import session
+from penstock.spark.sessions.session import session
 from penstock.table import DataTypes, EnvironmentSettings, StatementSet, TableEnvironment
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
 
 ROWS = 60
 SHARED = "SELECT k, seen(v) AS w FROM t"

@@ -13,7 +13,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction
 from penstock.errors import ConnectorError
-from penstock.spark import session
+from penstock.spark.sessions import session
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark

@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.common import Row
-from penstock.spark import versions
-from penstock.spark.session import session
-from penstock.spark.sql_session import frame_of_table, query_session
+from penstock.spark.sessions import versions
+from penstock.spark.sessions.session import session
+from penstock.spark.sessions.sql_session import frame_of_table, query_session
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.udf import udaf, udf
+from penstock.table.expression.function_declarations import udaf, udf
 
 ROOT = Path(__file__).parents[2]
 MOMENT = datetime.datetime(2024, 2, 29, 12, 0, 0, 123456)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar  # noqa: F401 - named in
 
 import pytest
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.errors import InvalidArgument, ProgramError
 
 if TYPE_CHECKING:

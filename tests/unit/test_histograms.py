@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.job.accumulators import combined
+from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.commands_and_reports import Report
 from penstock.metrics import Histogram, MetricGroup
 from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merged
 from penstock.metrics.sketch import Sketch
-from penstock.runtime.core.messages import Report
 
 VALUES = st.lists(
     st.one_of(st.just(0.0), st.floats(-1e6, -1e-6), st.floats(1e-6, 1e9), st.integers(-1000, 1000)), max_size=200

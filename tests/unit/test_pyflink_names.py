@@ -13,7 +13,7 @@ from penstock.datastream.state import ValueStateDescriptor
 from penstock.errors import ConfigurationError, ContextError, UnsupportedOperation
 from penstock.java_gateway import get_gateway
 from penstock.table import DataTypes
-from penstock.table.stream_types import data_type, type_information
+from penstock.table.types.stream_types import data_type, type_information
 from penstock.util.java_utils import get_j_env_configuration, load_java_class
 
 MODULES = [

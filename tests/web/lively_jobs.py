@@ -8,9 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.checkpoint.history import CheckpointRecord, CheckpointStatus, CheckpointsView, Restored, SlotShare
 from penstock.common.job import JobStatus
-from penstock.job.record import (
+from penstock.engine.checkpoint.checkpoint_history import (
+    CheckpointRecord,
+    CheckpointStatus,
+    CheckpointsView,
+    Restored,
+    SlotShare,
+)
+from penstock.engine.job.job_record import (
     CheckpointingRecord,
     InputRecord,
     JobRecord,
@@ -21,8 +27,8 @@ from penstock.job.record import (
     VertexRecord,
     vertex_id,
 )
-from penstock.job.view import FailureView, StatusChange
-from penstock.rest.jobs import TaskManagerRecord
+from penstock.engine.job.job_view import FailureView, StatusChange
+from penstock.service.rest.job_backend import TaskManagerRecord
 from tests.rest.scripted_jobs import ScriptedJobs
 
 ORDERS, RESTARTED, BROKEN, DONE, LARGE, THOUSAND = ("a1" * 16, "b2" * 16, "c3" * 16, "d4" * 16, "e5" * 16, "f6" * 16)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from penstock.job.record import vertex_id
-from penstock.rest.jobs import LogFile, RunRequest, SavepointOrder
-from penstock.rest.settings import Tokens
+from penstock.engine.job.job_record import vertex_id
+from penstock.service.rest.job_backend import LogFile, RunRequest, SavepointOrder
+from penstock.service.rest.rest_options import Tokens
 from tests.rest.scripted_jobs import ScriptedJobs
 from tests.waiting import until
 from tests.web.conftest import served

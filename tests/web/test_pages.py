@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from penstock.job.record import vertex_id
+from penstock.engine.job.job_record import vertex_id
 from tests.web.conftest import AXE, PHONE, served
 from tests.web.lively_jobs import BROKEN, DONE, LARGE, ORDERS, RESTARTED, THOUSAND, LivelyJobs
 

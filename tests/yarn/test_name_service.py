@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from penstock.storage import Storage
+from penstock.base.storage import Storage
 from tests.services.fixtures import started
 from tests.services.hadoop import Hadoop
 

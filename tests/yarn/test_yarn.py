@@ -11,8 +11,8 @@ import zipfile
 
 import pytest
 
-from penstock.launch.environments import PYTHON, pack_environment
-from penstock.storage import Storage
+from penstock.base.storage import Storage
+from penstock.service.launch.environment_archive import PYTHON, pack_environment
 from tests.server.processes import Client, ServerProcess, driver_pids
 from tests.services.hadoop import SPARK_JARS
 from tests.waiting import SPARK_SECONDS, until

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from penstock.storage import Storage
+from penstock.base.storage import Storage
 from tests.services.hadoop import SPARK_JARS, Hadoop
 from tests.waiting import SPARK_SECONDS, until
 

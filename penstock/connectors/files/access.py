@@ -14,9 +14,9 @@ from typing import IO, Any, cast
 
 import zstandard
 
+from penstock.base.storage import PATTERN, Storage, is_of_storage, is_passing
 from penstock.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, NotFound
-from penstock.storage import PATTERN, Storage, is_of_storage, is_passing
 
 RETRIES = Retries()
 HIDDEN = (".", "_")

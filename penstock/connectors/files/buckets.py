@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
-from penstock.arguments import check_arguments
-from penstock.vocabulary.functions.source_functions import SinkFunction
+from penstock.api.functions.source_functions import SinkFunction
+from penstock.base.arguments import check_arguments
 
 
 # --- folders ---

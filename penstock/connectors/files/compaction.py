@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.connectors.files.access import COPY_BYTES, Files
 from penstock.connectors.files.parts import Closed
 from penstock.errors import UndecodableRecord

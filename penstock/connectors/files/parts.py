@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from penstock.connectors.base import Committer, WriterContext
 from penstock.connectors.files.access import Files, naming
+from penstock.connectors.source_api import Committer, WriterContext
 from penstock.errors import ConnectorError, NotFound
 from penstock.persisted import persisted
 

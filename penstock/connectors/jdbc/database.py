@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from penstock.connectors.jdbc.options import JdbcConnectionOptions
+from penstock.base.libraries import optional_library
+from penstock.connectors.jdbc.jdbc_options import JdbcConnectionOptions
 from penstock.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, MissingDependency, NotFound, SchemaMismatch
-from penstock.libraries import optional_library
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Column, Connection, Engine, Table

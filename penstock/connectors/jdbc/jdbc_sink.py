@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.connectors.base import Committer, Sink, SinkWriter, WriterContext
-from penstock.connectors.jdbc.lookup import JdbcLookup
-from penstock.connectors.jdbc.options import (
+from penstock.connectors.jdbc.jdbc_options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
 )
-from penstock.connectors.jdbc.source import JdbcNumericBetweenParametersProvider, JdbcSource, JdbcSplit
-from penstock.connectors.jdbc.statements import Sql, Statement, Upsert, UserStatement
-from penstock.connectors.jdbc.writers import BatchingWriter, OnceCommitter, OnceWriter, Records, arity
+from penstock.connectors.jdbc.jdbc_source import JdbcNumericBetweenParametersProvider, JdbcSource, JdbcSplit
+from penstock.connectors.jdbc.jdbc_statements import Sql, Statement, Upsert, UserStatement
+from penstock.connectors.jdbc.jdbc_writers import BatchingWriter, OnceCommitter, OnceWriter, Records, arity
+from penstock.connectors.jdbc.lookup import JdbcLookup
+from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
 from penstock.errors import UnsupportedOperation
 
 __all__ = [

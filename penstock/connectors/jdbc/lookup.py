@@ -6,13 +6,13 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from penstock.api.settings.values import at_least
 from penstock.common.typeinfo import TypeInformation
 from penstock.connectors.jdbc.database import Database
-from penstock.connectors.jdbc.options import JdbcConnectionOptions
-from penstock.connectors.jdbc.rows import RowMaker
-from penstock.connectors.jdbc.statements import Sql, bindable
+from penstock.connectors.jdbc.jdbc_options import JdbcConnectionOptions
+from penstock.connectors.jdbc.jdbc_rows import RowMaker
+from penstock.connectors.jdbc.jdbc_statements import Sql, bindable
 from penstock.connectors.retrying import Retries
-from penstock.vocabulary.settings.values import at_least
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

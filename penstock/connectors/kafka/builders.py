@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, TypeVar
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
-from penstock.connectors.base import Boundedness, DeliveryGuarantee
-from penstock.connectors.kafka.client import RETRIES
-from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
-from penstock.connectors.kafka.sink import (
+from penstock.connectors.kafka.kafka_client import RETRIES
+from penstock.connectors.kafka.kafka_sink import (
     MARKER_TOPIC,
     Headers,
     KafkaRecordSerializationSchema,
@@ -19,13 +17,15 @@ from penstock.connectors.kafka.sink import (
     KafkaTopicSelector,
     Partitioner,
 )
-from penstock.connectors.kafka.source import (
+from penstock.connectors.kafka.kafka_source import (
     FunctionDeserializer,
     KafkaRecord,
     KafkaRecordDeserializationSchema,
     KafkaSource,
 )
+from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from penstock.connectors.retrying import Retries
+from penstock.connectors.source_api import Boundedness, DeliveryGuarantee
 
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 LONGEST_PREFIX = 200

@@ -13,16 +13,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.connectors.base import Committer
-from penstock.connectors.committing.prepared import MARKERS_KEPT, Prepared
-from penstock.connectors.kafka.client import (
+from penstock.connectors.committing.prepared_records import MARKERS_KEPT, Prepared
+from penstock.connectors.kafka.kafka_client import (
     ANSWER_SECONDS,
     Client,
     connection_settings,
     is_transient,
     library,
 )
-from penstock.connectors.kafka.sink import KafkaSink, Sending
+from penstock.connectors.kafka.kafka_sink import KafkaSink, Sending
+from penstock.connectors.source_api import Committer
 from penstock.errors import AccessDenied, ConnectorError, SchemaMismatch
 
 log = logging.getLogger("penstock.connectors.kafka")

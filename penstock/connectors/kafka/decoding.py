@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema
-from penstock.connectors.base import ReaderContext
-from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema
+from penstock.connectors.kafka.kafka_source import KafkaRecord, KafkaRecordDeserializationSchema
+from penstock.connectors.source_api import ReaderContext
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.together import MessagesTogether
+from penstock.formats.message_batches import MessagesTogether
 
 Decoded = tuple[Sequence[Any], list[int] | None, bool]
 """Values, their timestamps if anybody wants them, and whether a value has said that nothing follows."""

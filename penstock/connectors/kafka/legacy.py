@@ -12,19 +12,9 @@ from typing import Any
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import (
-    Boundedness,
-    Committer,
-    DeliveryGuarantee,
-    ReaderContext,
-    Sink,
-    SinkWriter,
-    Source,
-    SourceReader,
-    SplitEnumerator,
-    WriterContext,
-)
 from penstock.connectors.kafka.builders import KafkaSinkBuilder, KafkaSourceBuilder
+from penstock.connectors.kafka.kafka_sink import KafkaRecordSerializationSchema, KafkaSink
+from penstock.connectors.kafka.kafka_source import KafkaSource
 from penstock.connectors.kafka.legacy_schemas import (
     FlinkFixedPartitioner,
     FlinkKafkaPartitioner,
@@ -38,8 +28,18 @@ from penstock.connectors.kafka.legacy_schemas import (
     ValueOf,
 )
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
-from penstock.connectors.kafka.source import KafkaSource
+from penstock.connectors.source_api import (
+    Boundedness,
+    Committer,
+    DeliveryGuarantee,
+    ReaderContext,
+    Sink,
+    SinkWriter,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    WriterContext,
+)
 
 
 class FlinkKafkaConsumer(Source):

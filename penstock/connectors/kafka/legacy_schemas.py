@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.serialization import SerializationSchema
+from penstock.connectors.kafka.kafka_source import KafkaRecord, KafkaRecordDeserializationSchema
 from penstock.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     OffsetFinder,
 )
-from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema
 
 
 class FlinkKafkaPartitioner(ABC):

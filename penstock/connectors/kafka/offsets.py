@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from penstock.connectors.kafka.client import ANSWER_SECONDS, Client, library
+from penstock.connectors.kafka.kafka_client import ANSWER_SECONDS, Client, library
 from penstock.errors import NotFound
 from penstock.persisted import persisted_in
 

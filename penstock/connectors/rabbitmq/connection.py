@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock.arguments import check_arguments
+from penstock.base.arguments import check_arguments
+from penstock.base.libraries import optional_library
 from penstock.connectors.retrying import Retries
 from penstock.errors import AccessDenied, ConnectorError, NotFound, SchemaMismatch
-from penstock.libraries import optional_library
 
 DEFAULT_PORT = 5672
 

@@ -11,7 +11,10 @@ from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import TypeInformation
-from penstock.connectors.base import (
+from penstock.connectors.rabbitmq.connection import RMQConnectionConfig, pika
+from penstock.connectors.rabbitmq.rabbitmq_reader import Consumer, QueueReader
+from penstock.connectors.rabbitmq.rabbitmq_writer import QueueWriter
+from penstock.connectors.source_api import (
     Boundedness,
     ReaderContext,
     Sink,
@@ -22,9 +25,6 @@ from penstock.connectors.base import (
     StaticSplits,
     WriterContext,
 )
-from penstock.connectors.rabbitmq.connection import RMQConnectionConfig, pika
-from penstock.connectors.rabbitmq.reader import Consumer, QueueReader
-from penstock.connectors.rabbitmq.writer import QueueWriter
 
 __all__ = ["RMQConnectionConfig", "RMQSink", "RMQSource"]
 

@@ -1,6 +1,6 @@
 """Connectors to systems outside the job. Names are looked up in their modules when they are first used."""
 
-from penstock.lazy_names import lazy_names
+from penstock.base.lazy_names import lazy_names
 
 _NAMES_BY_MODULE = {
     ".base": "BadRecord BadRecords Boundedness Committer DeliveryGuarantee GlobalCommitter Sink SinkWriter Source",

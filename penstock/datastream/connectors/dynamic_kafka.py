@@ -1,6 +1,6 @@
 """The names of PyFlink's source for Kafka clusters that come and go. They can be imported, but not used yet."""
 
-from penstock.absent import absent
+from penstock.base.absent_names import absent
 
 _ADVICE = "Kafka is read with KafkaSource, which finds new topics and partitions of one cluster by itself"
 

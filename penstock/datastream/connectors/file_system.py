@@ -15,8 +15,8 @@ from penstock.connectors.files.buckets import (
     RollingPolicy,
 )
 from penstock.connectors.files.compaction import FileCompactor, FileCompactStrategy
-from penstock.connectors.files.sink import FileSink, StreamingFileSink
-from penstock.connectors.files.source import (
+from penstock.connectors.files.file_sink import FileSink, StreamingFileSink
+from penstock.connectors.files.file_source import (
     FileEnumeratorProvider,
     FileProcessingMode,
     FileSource,

@@ -1,6 +1,6 @@
 """The names of PyFlink's source that reads several sources in turn. They can be imported, but not used yet."""
 
-from penstock.absent import absent
+from penstock.base.absent_names import absent
 
 _ADVICE = "read the sources one after the other in two jobs, or at once with union(...)"
 

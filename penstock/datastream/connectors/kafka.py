@@ -6,12 +6,13 @@ to readers with `isolation.level=read_committed`, or makes no promise.
 
 from __future__ import annotations
 
-from penstock.connectors.base import DeliveryGuarantee
 from penstock.connectors.kafka.builders import (
     KafkaRecordSerializationSchemaBuilder,
     KafkaSinkBuilder,
     KafkaSourceBuilder,
 )
+from penstock.connectors.kafka.kafka_sink import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
+from penstock.connectors.kafka.kafka_source import KafkaRecord, KafkaRecordDeserializationSchema, KafkaSource
 from penstock.connectors.kafka.legacy import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
 from penstock.connectors.kafka.legacy_schemas import (
     FlinkFixedPartitioner,
@@ -20,8 +21,7 @@ from penstock.connectors.kafka.legacy_schemas import (
     KeyedSerializationSchema,
 )
 from penstock.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
-from penstock.connectors.kafka.source import KafkaRecord, KafkaRecordDeserializationSchema, KafkaSource
+from penstock.connectors.source_api import DeliveryGuarantee
 
 __all__ = [
     "DeliveryGuarantee",

@@ -1,6 +1,6 @@
 """The names of PyFlink's connector for Pulsar. They can be imported; there is no such connector yet."""
 
-from penstock.absent import absent
+from penstock.base.absent_names import absent
 
 _ADVICE = (
     "there is no connector for Pulsar; write a Source or a Sink (docs/connectors), or read the topic with "

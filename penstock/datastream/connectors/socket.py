@@ -1,5 +1,5 @@
 """Lines from a TCP socket."""
 
-from penstock.connectors.socket import SocketTextSource
+from penstock.connectors.socket_source import SocketTextSource
 
 __all__ = ["SocketTextSource"]

@@ -1,4 +1,4 @@
 """Arrow files, as rows."""
 
-from penstock.formats.arrow import *  # noqa: F403
-from penstock.formats.arrow import __all__  # noqa: F401
+from penstock.formats.arrow_files import *  # noqa: F403
+from penstock.formats.arrow_files import __all__  # noqa: F401

@@ -1,4 +1,4 @@
 """CSV: files and messages whose records are lines of fields."""
 
-from penstock.formats.csv import *  # noqa: F403
-from penstock.formats.csv import __all__  # noqa: F401
+from penstock.formats.csv.csv_format import *  # noqa: F403
+from penstock.formats.csv.csv_format import __all__  # noqa: F401

@@ -1,4 +1,4 @@
 """Decimals with a fixed number of digits, for the columns of files."""
 
-from penstock.formats.decimals import *  # noqa: F403
-from penstock.formats.decimals import __all__  # noqa: F401
+from penstock.formats.decimal_values import *  # noqa: F403
+from penstock.formats.decimal_values import __all__  # noqa: F401

@@ -1,4 +1,4 @@
 """ORC files, as rows."""
 
-from penstock.formats.orc import *  # noqa: F403
-from penstock.formats.orc import __all__  # noqa: F401
+from penstock.formats.orc_files import *  # noqa: F403
+from penstock.formats.orc_files import __all__  # noqa: F401

@@ -1,5 +1,5 @@
 """Text files, one record a line."""
 
-from penstock.formats.text import TextLineFormat
+from penstock.formats.text_files import TextLineFormat
 
 __all__ = ["TextLineFormat"]

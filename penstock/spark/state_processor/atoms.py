@@ -13,8 +13,8 @@ from uuid import UUID
 
 from pyspark.sql import types as spark
 
+from penstock.api.windows.windows import Window
 from penstock.common.time import Instant
-from penstock.vocabulary.windows.windows import Window
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -11,20 +11,20 @@ from importlib.metadata import entry_points
 from penstock.errors import ValidationException
 from penstock.table.connectors.contract import Connector, Declared, Options
 from penstock.table.connectors.legacy_options import current_options
-from penstock.table.plan.nodes import Columns
+from penstock.table.logical.nodes import Columns
 
 __all__ = ["Connector", "Declared", "Options", "connector", "declared", "source_changes"]
 
 ENTRY_POINTS = "penstock.table.connectors"
 _BUILT_IN = {
     "datagen": "penstock.table.connectors.datagen:Datagen",
-    "print": "penstock.table.connectors.printing:Print",
-    "blackhole": "penstock.table.connectors.printing:Blackhole",
+    "print": "penstock.table.connectors.print_table:Print",
+    "blackhole": "penstock.table.connectors.print_table:Blackhole",
     "filesystem": "penstock.table.connectors.filesystem:FileSystem",
-    "kafka": "penstock.table.connectors.kafka:Kafka",
-    "upsert-kafka": "penstock.table.connectors.kafka:UpsertKafka",
-    "jdbc": "penstock.table.connectors.jdbc:Jdbc",
-    "elasticsearch-7": "penstock.table.connectors.elasticsearch:Elasticsearch",
+    "kafka": "penstock.table.connectors.kafka_table:Kafka",
+    "upsert-kafka": "penstock.table.connectors.kafka_table:UpsertKafka",
+    "jdbc": "penstock.table.connectors.jdbc_table:Jdbc",
+    "elasticsearch-7": "penstock.table.connectors.elasticsearch_table:Elasticsearch",
 }
 
 

@@ -11,9 +11,9 @@ from penstock.common.configuration import parse_duration
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, ValidationException
-from penstock.launch.options import parse_memory_size
-from penstock.table.plan.nodes import Columns
-from penstock.table.plan.rex import Rex
+from penstock.service.launch.options import parse_memory_size
+from penstock.table.logical.nodes import Columns
+from penstock.table.logical.rex import Rex
 
 
 @dataclass

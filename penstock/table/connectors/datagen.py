@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.operators.sources.readers import dealt_out
+from penstock.engine.operators.sources.source_operator import Budget, Reader, ReadLimits, Source
+from penstock.engine.records.columns import Columns as Batch
+from penstock.engine.records.elements import Chunk, Receiver
 from penstock.errors import ValidationException
-from penstock.runtime.core.columns import Columns as Batch
-from penstock.runtime.core.elements import Chunk, Receiver
-from penstock.runtime.core.operator import OperatorContext
-from penstock.runtime.sources.readers import dealt_out
-from penstock.runtime.sources.source_operator import Budget, Reader, ReadLimits, Source
-from penstock.table import types as t
-from penstock.table.arrow import arrow_schema, arrow_type
 from penstock.table.connectors.contract import Connector, Declared, Options
-from penstock.table.plan.nodes import Column, Columns
+from penstock.table.logical.nodes import Column, Columns
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import arrow_schema, arrow_type
 
 ROWS_PER_SECOND = 10_000
 CHUNK_ROWS = 32_768

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 from penstock.connectors.files.buckets import BucketAssigner
 from penstock.errors import SchemaMismatch
 from penstock.table import functions
-from penstock.table import types as t
-from penstock.table.connectors.printing import java_text
-from penstock.table.plan.nodes import Column, Columns
-from penstock.table.plan.rex import Literal
+from penstock.table.connectors.print_table import java_text
+from penstock.table.logical.nodes import Column, Columns
+from penstock.table.logical.rex import Literal
+from penstock.table.types import data_types as t
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.types import Row, RowKind, make_row
-from penstock.connectors.base import ReaderContext, SourceReader, SplitEnumerator, SplitReader, SplitsInTurn
 from penstock.connectors.files.access import Files
-from penstock.connectors.files.source import FileEnumerator, FileSource, FileSplit, FileSplitReader
+from penstock.connectors.files.file_source import FileEnumerator, FileSource, FileSplit, FileSplitReader
+from penstock.connectors.source_api import ReaderContext, SourceReader, SplitEnumerator, SplitReader, SplitsInTurn
 from penstock.table import functions
-from penstock.table import types as t
-from penstock.table.arrow import array_of, arrow_schema
 from penstock.table.connectors.file_partitions import Partitions
-from penstock.table.functions.java_regex import compiled_regex
-from penstock.table.plan.rex import Rex
-from penstock.table.runtime.batches import made
+from penstock.table.functions.library.java_regex import compiled_regex
+from penstock.table.logical.rex import Rex
+from penstock.table.operators.base.query_batches import made
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, arrow_schema
 
 METADATA: dict[str, t.DataType] = {
     "file.path": t.DataTypes.STRING(),

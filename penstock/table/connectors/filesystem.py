@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.connectors.base import BadRecords
 from penstock.connectors.files.access import Files
 from penstock.connectors.files.buckets import BucketAssigner, DefaultRollingPolicy, OnCheckpointRollingPolicy
-from penstock.connectors.files.writer import FileSettings
+from penstock.connectors.files.file_writer import FileSettings
+from penstock.connectors.source_api import BadRecords
 from penstock.datastream.data_stream import DataStream
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import ValidationException
@@ -19,11 +19,11 @@ from penstock.table.connectors.contract import Connector, Declared, Options
 from penstock.table.connectors.file_partition_time import CommitRule, commit_rule
 from penstock.table.connectors.file_partitions import DEFAULT_NAME, PartitionFolders, Partitions
 from penstock.table.connectors.file_scan import METADATA, Chosen, TableFiles
-from penstock.table.connectors.file_sink import StoredRows, TableFileSink
-from penstock.table.connectors.formats import CHANGELOGS, FileFormats, file_formats
-from penstock.table.functions.java_regex import compiled_regex
-from penstock.table.plan.nodes import Columns
-from penstock.table.plan.rex import InputRef, Rex, rewritten
+from penstock.table.connectors.file_table_sink import StoredRows, TableFileSink
+from penstock.table.connectors.table_formats import CHANGELOGS, FileFormats, file_formats
+from penstock.table.functions.library.java_regex import compiled_regex
+from penstock.table.logical.nodes import Columns
+from penstock.table.logical.rex import InputRef, Rex, rewritten
 
 MINUTE = 60_000
 

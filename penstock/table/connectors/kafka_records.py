@@ -11,19 +11,19 @@ import pyarrow as pa
 from penstock.common.serialization import SerializationSchema
 from penstock.common.types import Row, RowKind
 from penstock.connectors.kafka.decoding import BatchDeserializationSchema, Messages
-from penstock.connectors.kafka.source import KafkaRecord
+from penstock.connectors.kafka.kafka_source import KafkaRecord
+from penstock.engine.operators.functions.map_and_filter import FlatMapOperator
+from penstock.engine.records.elements import Chunk
 from penstock.errors import ValidationException
 from penstock.formats.batch_of_rows import BatchOfRows
-from penstock.formats.together import Trying, WritesTogether
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.functions.map_and_filter import FlatMapOperator
-from penstock.table import types as t
-from penstock.table.arrow import array_of, arrow_schema
+from penstock.formats.message_batches import Trying, WritesTogether
 from penstock.table.connectors.contract import Declared
 from penstock.table.connectors.message_columns import READING_FAILS, MessageColumns
-from penstock.table.connectors.messages import Decode, Encode
-from penstock.table.plan.nodes import Columns
-from penstock.table.runtime.scans import millis_column
+from penstock.table.connectors.message_formats import Decode, Encode
+from penstock.table.logical.nodes import Columns
+from penstock.table.operators.io.row_conversions import millis_column
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, arrow_schema
 
 METADATA = ("topic", "partition", "offset", "timestamp", "timestamp-type", "headers", "leader-epoch")
 LEAST_ROWS = 2

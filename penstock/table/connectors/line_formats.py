@@ -8,10 +8,10 @@ from typing import IO, Any
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
 from penstock.formats.contracts import FormatReader, Reject, StreamFormat
-from penstock.formats.lines import Lines, LinesReader
+from penstock.formats.file_lines import Lines, LinesReader
 from penstock.table.connectors.contract import Options
-from penstock.table.connectors.messages import Decode, Encode, decoder, encoder
-from penstock.table.plan.nodes import Columns
+from penstock.table.connectors.message_formats import Decode, Encode, decoder, encoder
+from penstock.table.logical.nodes import Columns
 
 
 @dataclass(frozen=True)

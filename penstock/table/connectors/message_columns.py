@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.formats.together import ReadsTogether, WritesTogether
-from penstock.table import types as t
-from penstock.table.arrow import array_of, arrow_type
-from penstock.table.connectors.formats import Texts, moment_text
-from penstock.table.plan.nodes import Columns
+from penstock.formats.message_batches import ReadsTogether, WritesTogether
+from penstock.table.connectors.table_formats import Texts, moment_text
+from penstock.table.logical.nodes import Columns
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, arrow_type
 
 LEAST_BATCH = 50
 """Fewer messages are not read as a record batch, of which each call costs what a hundred values do."""

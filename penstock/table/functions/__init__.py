@@ -1,27 +1,32 @@
 """The functions of SQL: their types, casts, and kernels over columns."""
 
-from penstock.table.functions import (
+from penstock.table.functions.evaluation import compiled, constant, folded
+from penstock.table.functions.library import (
     arithmetic,
-    casts,
-    clock,
-    collections,
     comparison,
     construction,
     differences,
     json_functions,
     mathematics,
     patterns,
-    strings,
     temporal,
-    text_functions,
 )
-from penstock.table.functions.aggregates import aggregate_names, is_aggregate, is_table_function, resolve_aggregate
-from penstock.table.functions.casting import cast, castable, written_cast
-from penstock.table.functions.coercion import common_type, implicitly
-from penstock.table.functions.evaluation import compiled, constant, folded
+from penstock.table.functions.library import cast_kernels as casts
+from penstock.table.functions.library import clock_functions as clock
+from penstock.table.functions.library import collection_functions as collections
+from penstock.table.functions.library import common_text_functions as strings
+from penstock.table.functions.library import other_text_functions as text_functions
 from penstock.table.functions.moment import Moment
-from penstock.table.functions.registry import BadValue, resolve
-from penstock.table.functions.registry import names as scalar_names
+from penstock.table.functions.typing.aggregate_types import (
+    aggregate_names,
+    is_aggregate,
+    is_table_function,
+    resolve_aggregate,
+)
+from penstock.table.functions.typing.cast_types import cast, castable, written_cast
+from penstock.table.functions.typing.coercion import common_type, implicitly
+from penstock.table.functions.typing.registry import BadValue, resolve
+from penstock.table.functions.typing.registry import names as scalar_names
 from penstock.table.functions.user_functions import close_functions, open_functions
 
 for _module in (

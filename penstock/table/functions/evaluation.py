@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import TableException
-from penstock.table.arrow import array_of, arrow_type
 from penstock.table.functions import user_functions
-from penstock.table.functions.casts import can_fail
+from penstock.table.functions.library.cast_kernels import can_fail
 from penstock.table.functions.moment import Moment
-from penstock.table.functions.registry import FUNCTIONS, Value
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, refs, rewritten, walk
-from penstock.table.types import DataType, LocalZonedTimestampType, NullType
+from penstock.table.functions.typing.registry import FUNCTIONS, Value
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, refs, rewritten, walk
+from penstock.table.types.arrow_forms import array_of, arrow_type
+from penstock.table.types.data_types import DataType, LocalZonedTimestampType, NullType
 
 Evaluate = Callable[[pa.RecordBatch, Moment], Value]
 Compiled = Callable[[pa.RecordBatch, Moment], pa.Array]
@@ -77,14 +77,14 @@ def _has_zone(rex: Call) -> bool:
 
 
 def _portable(kind: DataType) -> bool:
-    from penstock.table import types as t
+    from penstock.table.types import data_types as t
 
     return not isinstance(kind, t.ArrayType | t.MapType | t.RowType | t.MultisetType)
 
 
 def _plain(value: Any, kind: DataType) -> Any:
     """A value of Arrow in the form that a Literal has."""
-    from penstock.table import types as t
+    from penstock.table.types import data_types as t
 
     if isinstance(kind, t.DayTimeIntervalType) and value is not None:
         return round(value.total_seconds() * 1000)

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from penstock.errors import TableException
 from penstock.formats.pandas_frames import series_of
-from penstock.table.arrow import array_of, arrow_type, values_of
+from penstock.table.expression.function_declarations import AsyncOptions
 from penstock.table.functions.moment import Moment
-from penstock.table.plan.rex import Call, Rex, walk
-from penstock.table.types import DataType, RowType
-from penstock.table.udf import AsyncOptions
+from penstock.table.logical.rex import Call, Rex, walk
+from penstock.table.types.arrow_forms import array_of, arrow_type, values_of
+from penstock.table.types.data_types import DataType, RowType
 
 Column = Callable[[pa.RecordBatch, Moment], pa.Array]
 

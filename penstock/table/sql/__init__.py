@@ -1,9 +1,9 @@
 """SQL: from a text over statements to plans whose names and types are known."""
 
-from penstock.table.sql.binder import Binder
-from penstock.table.sql.printing import printed
-from penstock.table.sql.session import Functions, Session
-from penstock.table.sql.statement_parser import parse, parse_expression
-from penstock.table.sql.type_parser import parse_type
+from penstock.table.sql.bind.binder import Binder
+from penstock.table.sql.bind.binder_session import Functions, Session
+from penstock.table.sql.parse.expression_printing import printed
+from penstock.table.sql.parse.statement_parser import parse, parse_expression
+from penstock.table.sql.parse.type_parser import parse_type
 
 __all__ = ["Binder", "Functions", "Session", "parse", "parse_expression", "parse_type", "printed"]

@@ -14,8 +14,8 @@ from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import BadRecord, BadRecords, Source, SplitReader, SplitsInTurn, StaticSplits
 from penstock.datastream.functions import ProcessFunction, ProcessWindowFunction
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.engine.operators.sources.split_source import SplitAssigner
 from penstock.errors import AccessDenied, JobFailed, NotFound, UndecodableRecord
-from penstock.runtime.sources.split_source import SplitAssigner
 from penstock.testing import ManualClock, in_process
 from tests.connectors.api.logs import FOREVER, LogEnumerator, Logs, LogSplit, by_record_time
 

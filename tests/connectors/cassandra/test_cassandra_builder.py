@@ -9,7 +9,7 @@ from cassandra.cqlengine import columns
 from cassandra.cqlengine.models import Model
 
 from penstock.common import Duration
-from penstock.connectors.cassandra.statements import insert_into, mapping_of
+from penstock.connectors.cassandra.cassandra_statements import insert_into, mapping_of
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.cassandra import (
     CassandraCommitter,

@@ -8,8 +8,8 @@ from cassandra.cqlengine import columns
 from cassandra.cqlengine.models import Model
 
 from penstock.common import Duration, Row, Types
-from penstock.connectors.cassandra import client as _cassandra_client
-from penstock.connectors.cassandra.writer import Requests
+from penstock.connectors.cassandra import cassandra_client as _cassandra_client
+from penstock.connectors.cassandra.cassandra_writer import Requests
 from penstock.connectors.retrying import Retries
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.cassandra import (

@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from penstock.common import Configuration
-from penstock.connectors.cassandra.client import Connection
+from penstock.connectors.cassandra.cassandra_client import Connection
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.cassandra import CassandraCommitter, CassandraSink, ClusterBuilder
 from penstock.datastream.connectors.prepared import MARKERS_KEPT

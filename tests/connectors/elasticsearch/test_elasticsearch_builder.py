@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from penstock.common import Row
-from penstock.connectors.elasticsearch.writer import Action, Encoding, _again
+from penstock.connectors.elasticsearch.elasticsearch_writer import Action, Encoding, _again
 from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.elasticsearch import (

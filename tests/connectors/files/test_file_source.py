@@ -13,10 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import storage
+from penstock.base import storage
 from penstock.common import Duration
-from penstock.connectors.files import access
-from penstock.connectors.files import source as file_source
+from penstock.connectors.files import access, file_source
 from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.base import Boundedness
 from penstock.datastream.connectors.file_system import (
@@ -261,7 +260,7 @@ class TestPassingErrors:
     @pytest.fixture
     def failures(self, tmp_path, monkeypatch):
         """Places in the file at which reads fail; blocks are small, so that there are several."""
-        from penstock.formats import lines as _lines
+        from penstock.formats import file_lines as _lines
 
         places = []
         monkeypatch.setattr(_lines, "BLOCK_BYTES", 50)

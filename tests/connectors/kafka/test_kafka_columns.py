@@ -8,15 +8,16 @@ import pytest
 from confluent_kafka import Producer
 
 from penstock.common import Row, Types, WatermarkStrategy
-from penstock.connectors.kafka import sink as sink_module
+from penstock.connectors.kafka import kafka_sink as sink_module
+from penstock.connectors.kafka.kafka_sink import KafkaRecordSerializationSchema, KafkaSink
+from penstock.connectors.kafka.kafka_source import KafkaSource
 from penstock.connectors.kafka.offsets import KafkaOffsetsInitializer
-from penstock.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
-from penstock.connectors.kafka.source import KafkaSource
 from penstock.datastream.connectors.base import BadRecords, DeliveryGuarantee
 from penstock.datastream.functions import MapFunction, ProcessFunction
-from penstock.formats import avro, together
-from penstock.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
-from penstock.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from penstock.formats import message_batches as together
+from penstock.formats.avro import avro_format as avro
+from penstock.formats.avro.avro_format import AvroRowDeserializationSchema, AvroRowSerializationSchema
+from penstock.formats.json.json_format import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.table import EnvironmentSettings, StreamTableEnvironment
 from penstock.table.connectors.kafka_records import Reading
 from penstock.testing import in_process

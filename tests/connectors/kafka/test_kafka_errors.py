@@ -6,8 +6,8 @@ import time
 import pytest
 
 from penstock.common import SimpleStringSchema, Types
-from penstock.connectors.kafka.client import Client, client_settings
-from penstock.connectors.kafka.source import KafkaSplit
+from penstock.connectors.kafka.kafka_client import Client, client_settings
+from penstock.connectors.kafka.kafka_source import KafkaSplit
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,

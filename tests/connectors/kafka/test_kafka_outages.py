@@ -8,7 +8,7 @@ import pytest
 
 from penstock.common import Types, WatermarkStrategy
 from penstock.connectors.kafka.commit import OriginCommitter
-from penstock.connectors.kafka.source import KafkaSplit
+from penstock.connectors.kafka.kafka_source import KafkaSplit
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.errors import ConnectorError
 from penstock.testing import in_process

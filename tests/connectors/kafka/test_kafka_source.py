@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Duration, SimpleStringSchema, Types, WatermarkStrategy
-from penstock.connectors.kafka.source import KafkaSplit
+from penstock.connectors.kafka.kafka_source import KafkaSplit
 from penstock.datastream import OutputTag
 from penstock.datastream.connectors.base import BadRecord, BadRecords, Boundedness
 from penstock.datastream.connectors.kafka import (

@@ -4,7 +4,7 @@ import pika
 import pytest
 
 from penstock.common import SimpleStringSchema
-from penstock.connectors.rabbitmq import writer as _rabbitmq_writer
+from penstock.connectors.rabbitmq import rabbitmq_writer as _rabbitmq_writer
 from penstock.datastream.connectors.rabbitmq import RMQSink
 from penstock.errors import AccessDenied, ConnectorError, NotFound, TypeMismatch
 from tests.connectors.rabbitmq.queues import sever

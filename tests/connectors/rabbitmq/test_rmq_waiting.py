@@ -5,7 +5,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.rabbitmq import RMQSource
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import in_process
 from tests.connectors.rabbitmq.queues import UntilEnd
 from tests.unit.runtime.test_bell import RingingCluster

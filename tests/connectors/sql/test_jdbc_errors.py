@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.common import Types, WatermarkStrategy
-from penstock.connectors.jdbc import writers as _jdbc_sink
+from penstock.connectors.jdbc import jdbc_writers as _jdbc_sink
 from penstock.connectors.retrying import Retries
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,

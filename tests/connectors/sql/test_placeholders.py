@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.connectors.jdbc.statements import Sql
+from penstock.connectors.jdbc.jdbc_statements import Sql
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="'\"`$*/-?\\\0"), max_size=8)
 INSIDE = st.text(st.sampled_from("ab ?%:$-/*\n"), max_size=8)

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from penstock.base.storage import Storage
 from penstock.common import Encoder
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
@@ -15,7 +16,6 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
 )
 from penstock.errors import AccessDenied, NotFound
-from penstock.storage import Storage
 from tests.connectors.files.driving import Rejecting, SinkJob, everything, hidden, lines, shown
 
 

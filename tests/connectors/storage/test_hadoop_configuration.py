@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+from penstock.base.storage import Storage
 from penstock.errors import ConfigurationError
-from penstock.hdfs.configuration import HadoopConfiguration
-from penstock.storage import Storage
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_a_name_node_that_does_not_answer(configured):
 
 FORK = """
 import os
-from penstock.hdfs.configuration import HadoopConfiguration
-from penstock.hdfs.native import NativeHdfs
+from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+from penstock.base.hdfs.native import NativeHdfs
 
 NativeHdfs("hdfs", "localhost:1", HadoopConfiguration())
 child = os.fork()

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import fsspec
 import pytest
 
+from penstock.base.storage import Storage
 from penstock.errors import AlreadyThere, StorageError
-from penstock.storage import Storage
 from tests.connectors.storage.cutting import Cutting
 from tests.services.s3 import KEY, SECRET
 
@@ -176,7 +176,7 @@ def test_a_server_that_stays_away(monkeypatch, bucket, s3):
     """The error is one of ours and names the file, whatever package it came from."""
     from tests.services.service import free_port
 
-    monkeypatch.setattr("penstock.storage._PATIENCE", 0.0)
+    monkeypatch.setattr("penstock.base.storage._PATIENCE", 0.0)
     away = f"http://127.0.0.1:{free_port()}"
     storage = reaching(
         monkeypatch,

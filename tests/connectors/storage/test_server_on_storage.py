@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from penstock.base.storage import Storage
+from penstock.engine.job.job_record import JobRecord
 from penstock.errors import AlreadyThere
-from penstock.job.record import JobRecord
-from penstock.server.elections import announced
-from penstock.server.fencing import fences
-from penstock.server.register import Register
-from penstock.server.specs import DriverPlace, How, Outcome, Revision, Spec, Wanted
-from penstock.server.storage_lease import Lease
-from penstock.storage import Storage
+from penstock.service.server.leadership.elections import announced
+from penstock.service.server.leadership.fencing_numbers import fences
+from penstock.service.server.leadership.storage_lease import Lease
+from penstock.service.server.register import Register
+from penstock.service.server.specs import DriverPlace, How, Outcome, Revision, Spec, Wanted
 
 JOB = "ab" * 16
 SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""What penstock.storage promises, on every kind of storage that can be had here."""
+"""What penstock.base.storage promises, on every kind of storage that can be had here."""
 
 import sys
 import threading
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.base.storage import Storage, split_url
 from penstock.errors import AlreadyThere, StorageError
-from penstock.storage import Storage, split_url
 
 MAKERS = 8
 ROUNDS = 15

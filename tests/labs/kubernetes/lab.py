@@ -126,7 +126,7 @@ class Lab:
         """End the driver process of the only job with SIGKILL."""
         leader = self.leader()
         assert leader is not None
-        self.inside(leader, "pkill", "-KILL", "-f", "penstock.server.driver_process")
+        self.inside(leader, "pkill", "-KILL", "-f", "penstock.service.server.driver_process")
 
     def kill_container(self, pod: str) -> None:
         """End all processes of a pod's container with SIGKILL, as the OOM killer does."""

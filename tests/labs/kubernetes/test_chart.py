@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from penstock.launch.config_files import load_configuration
+from penstock.service.launch.config_files import load_configuration
 from tests.labs.kubernetes.helm import CHART, place, render, run_helm
 from tests.labs.kubernetes.places import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import ExecutionException
 from penstock.table import AsyncScalarFunction, DataTypes, EnvironmentSettings, FunctionContext, TableEnvironment
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 
 OPTION = "table.exec.async-scalar"

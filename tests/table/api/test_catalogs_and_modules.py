@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import ValidationException
 from penstock.table import DataTypes, EnvironmentSettings, Module, Schema, TableEnvironment, TableSchema
-from penstock.table.catalog import (
+from penstock.table.catalogs.memory_catalog import (
     Catalog,
     CatalogBaseTable,
     CatalogDatabase,
@@ -19,7 +19,7 @@ from penstock.table.catalog import (
     UniqueConstraint,
     WatermarkSpec,
 )
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 from penstock.util.exceptions import (
     ModelAlreadyExistException,

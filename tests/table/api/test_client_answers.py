@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.cli.failures import CommandFailed
-from penstock.cli.sql.client import SqlClient
 from penstock.errors import ValidationException
+from penstock.service.cli.exit_codes import CommandFailed
+from penstock.service.cli.sql.sql_client import SqlClient
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 
 DOUBLE = udf(lambda x: 2 * x, input_types=[DataTypes.BIGINT()], result_type=DataTypes.BIGINT(), deterministic=False)

@@ -8,7 +8,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import TableException, ValidationException
 from penstock.table import DataTypes, Schema, StreamTableEnvironment, connectors
 from penstock.table.connectors import Connector
-from penstock.table.expressions import col
+from penstock.table.expression.expression_functions import col
 from penstock.testing import in_process
 
 RECORDS = [(1000, "a", 1), (5000, "b", 2), (3000, "a", 3), (12000, "c", 4), (2000, "a", 5), (25000, "a", 6)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from penstock.gateway.serving import served
+from penstock.service.gateway.gateway_server import served
 from penstock.testing import in_process
 
 

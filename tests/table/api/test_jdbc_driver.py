@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from penstock.gateway.serving import served
+from penstock.service.gateway.gateway_server import served
 from penstock.testing import in_process
 from tests.services.maven import jars
 

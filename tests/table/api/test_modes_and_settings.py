@@ -6,8 +6,8 @@ from penstock.common import Configuration
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.errors import ValidationException
 from penstock.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment
-from penstock.table.expressions import UNBOUNDED_ROW, col, lit
-from penstock.table.window import Over, Tumble
+from penstock.table.api.group_windows import Over, Tumble
+from penstock.table.expression.expression_functions import UNBOUNDED_ROW, col, lit
 from penstock.testing import in_process
 from penstock.util.java_utils import get_j_env_configuration
 

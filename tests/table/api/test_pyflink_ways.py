@@ -11,8 +11,8 @@ from penstock.common.time import Instant
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ValidationException
 from penstock.table import DataTypes, Schema, StreamTableEnvironment
-from penstock.table.expressions import col
-from penstock.table.udf import udtf
+from penstock.table.expression.expression_functions import col
+from penstock.table.expression.function_declarations import udtf
 from penstock.testing import in_process
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.sql.script import is_complete, statements
+from penstock.service.cli.sql.script_statements import is_complete, statements
 
 QUIET = st.text(st.characters(exclude_characters="'`\";-/*", exclude_categories=("Cs", "Cc")), min_size=1).filter(
     lambda text: bool(text.strip()) and text == text.strip()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.cli.sql.client import SqlClient
 from penstock.errors import TableException
+from penstock.service.cli.sql.sql_client import SqlClient
 from penstock.table import EnvironmentSettings, TableEnvironment
 from penstock.testing import in_process
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import SqlParserException, TableException, ValidationException
 from penstock.table import EnvironmentSettings, Schema, StreamTableEnvironment, TableDescriptor
-from penstock.table.catalog import Catalog
+from penstock.table.catalogs.memory_catalog import Catalog
 from penstock.testing import in_process
 
 

@@ -14,8 +14,8 @@ from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import UnsupportedOperation, ValidationException
 from penstock.table import ChangelogMode, DataTypes, Schema, StreamTableEnvironment
-from penstock.table.expressions import array, col, map_, row
-from penstock.table.udf import udf
+from penstock.table.expression.expression_functions import array, col, map_, row
+from penstock.table.expression.function_declarations import udf
 from penstock.testing import in_process
 
 PAIR = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])

@@ -3,9 +3,20 @@
 import pytest
 
 from penstock.table import DataTypes, FormatDescriptor, Schema, TableDescriptor
-from penstock.table.expression import Expression
-from penstock.table.expressions import CURRENT_ROW as HERE
-from penstock.table.expressions import and_, array, call_sql, col, if_then_else, lit, log, null_of, range_, row_interval
+from penstock.table.expression.expression import Expression
+from penstock.table.expression.expression_functions import CURRENT_ROW as HERE
+from penstock.table.expression.expression_functions import (
+    and_,
+    array,
+    call_sql,
+    col,
+    if_then_else,
+    lit,
+    log,
+    null_of,
+    range_,
+    row_interval,
+)
 
 a, b = col("a"), col("b")
 

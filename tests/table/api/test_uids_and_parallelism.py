@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.table import StreamTableEnvironment
 from penstock.testing import in_process
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Row, RowKind, Types
-from penstock.connectors.jdbc.writers import OnceCommitter
+from penstock.connectors.jdbc.jdbc_writers import OnceCommitter
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ValidationException
 from penstock.table import Schema, StreamTableEnvironment
-from penstock.table.types import DataTypes
+from penstock.table.types.data_types import DataTypes
 from penstock.testing.crashes import Outcome, simulate
 from tests.table.changelogs.random_changes import COLUMNS, Case, Oracle, Query, Rows
 

@@ -13,8 +13,8 @@ import pytest
 from penstock.common import Row, RowKind, Types
 from penstock.errors import TableException
 from penstock.table import EnvironmentSettings, Schema, StreamTableEnvironment
-from penstock.table.types import DataTypes
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
+from penstock.table.types.data_types import DataTypes
 from penstock.testing import in_process
 
 KINDS = {"+I": RowKind.INSERT, "-U": RowKind.UPDATE_BEFORE, "+U": RowKind.UPDATE_AFTER, "-D": RowKind.DELETE}

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Row, Types
-from penstock.connectors.files.writer import FileSettings
+from penstock.connectors.files.file_writer import FileSettings
 from penstock.errors import PenstockError, TableException, ValidationException
-from penstock.formats.json import JsonLinesWriters
+from penstock.formats.json.json_format import JsonLinesWriters
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.connectors.file_partition_time import CommitRule
 from penstock.table.connectors.file_partitions import PartitionFolders, Partitions
-from penstock.table.connectors.file_sink import PartitionCommitter, StoredRows, TableFileSink
-from penstock.table.plan.nodes import Column
+from penstock.table.connectors.file_table_sink import PartitionCommitter, StoredRows, TableFileSink
+from penstock.table.logical.nodes import Column
 from penstock.testing import in_process
 from tests.connectors.files.driving import SinkJob
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.table import types as t
-from penstock.table.arrow import values_of
 from penstock.table.functions import Moment, compiled
-from penstock.table.functions.text_forms import float_text
-from penstock.table.plan.rex import Rex
+from penstock.table.functions.library.text_forms import float_text
+from penstock.table.logical.rex import Rex
 from penstock.table.sql import Binder
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import values_of
 
 NOW = Moment(processing_time=1_700_000_000_000)
 _ONE_ROW = pa.RecordBatch.from_arrays([pa.array([0])], ["row"])

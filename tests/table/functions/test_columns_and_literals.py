@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.table.arrow import array_of, values_of
 from penstock.table.functions import compiled
 from penstock.table.functions.evaluation import is_word
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, rewritten
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, rewritten
+from penstock.table.types.arrow_forms import array_of, values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import NOW, bound

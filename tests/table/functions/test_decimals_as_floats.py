@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.table.functions.unscaled import floating
+from penstock.table.functions.library.unscaled import floating
 
 WIDE = Context(prec=60)
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import TableException, ValidationException
-from penstock.table import types as t
 from penstock.table.functions import Moment, compiled, constant, resolve
-from penstock.table.plan.nodes import Column
-from penstock.table.plan.rex import Literal, Rex
+from penstock.table.logical.nodes import Column
+from penstock.table.logical.rex import Literal, Rex
 from penstock.table.sql import Binder
+from penstock.table.types import data_types as t
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import NoTables, bound

@@ -9,13 +9,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.table import types as t
-from penstock.table.arrow import array_of, values_of
 from penstock.table.functions import Moment, cast, compiled, resolve
-from penstock.table.functions.casts import conversion
-from penstock.table.functions.decimals import fitted
-from penstock.table.functions.text_forms import text_form
-from penstock.table.plan.rex import InputRef, Literal, Rex
+from penstock.table.functions.library.cast_kernels import conversion
+from penstock.table.functions.library.decimal_kernels import fitted
+from penstock.table.functions.library.text_forms import text_form
+from penstock.table.logical.rex import InputRef, Literal, Rex
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, values_of
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 STRING = t.DataTypes.STRING()

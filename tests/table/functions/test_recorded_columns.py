@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.table import types as t
-from penstock.table.arrow import array_of, values_of
 from penstock.table.functions import compiled
-from penstock.table.plan.nodes import Column, Columns
+from penstock.table.logical.nodes import Column, Columns
 from penstock.table.sql import Binder
-from penstock.table.sql.type_parser import parse_type
+from penstock.table.sql.parse.type_parser import parse_type
+from penstock.table.types import data_types as t
+from penstock.table.types.arrow_forms import array_of, values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import NOW, NoTables, plain, same

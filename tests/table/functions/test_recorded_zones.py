@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.table.arrow import values_of
 from penstock.table.functions import Moment, compiled
+from penstock.table.types.arrow_forms import values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_values import _ONE_ROW, bound, plain, same

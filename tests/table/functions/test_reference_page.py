@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.arrow import values_of
 from penstock.table.functions import compiled, names
-from penstock.table.functions.text_forms import text_form
+from penstock.table.functions.library.text_forms import text_form
+from penstock.table.types.arrow_forms import values_of
 from penstock.testing import in_process
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common import Row, RowKind
 from penstock.datastream import DataStream, StreamExecutionEnvironment
 from penstock.table.connectors import Connector, Declared
-from penstock.table.connectors.formats import row_type
+from penstock.table.connectors.table_formats import row_type
 from penstock.testing import pause, scripted
 from tests.recovery.programs import StoreSink
 

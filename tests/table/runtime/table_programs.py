@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.common import Row, RowKind
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.table.builders import Planner
 from penstock.table.functions import resolve
-from penstock.table.plan.nodes import Column, Relation, StreamScan, Values
-from penstock.table.plan.rex import InputRef, Literal, Rex
-from penstock.table.planning import Planner
-from penstock.table.types import BigIntType, DataType, DataTypes, DoubleType, IntType, TimestampType
+from penstock.table.logical.nodes import Column, Relation, StreamScan, Values
+from penstock.table.logical.rex import InputRef, Literal, Rex
+from penstock.table.types.data_types import BigIntType, DataType, DataTypes, DoubleType, IntType, TimestampType
 from penstock.testing import in_process
 
 INT, BIGINT, STRING, DOUBLE, TS = IntType(), BigIntType(), DataTypes.STRING(), DoubleType(), TimestampType(3)

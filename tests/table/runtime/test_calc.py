@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.table.plan.building import project, where
-from penstock.table.plan.nodes import SetOperation
-from penstock.table.planning import Planner
+from penstock.table.builders import Planner
+from penstock.table.logical.building import project, where
+from penstock.table.logical.nodes import SetOperation
 from tests.table.runtime.table_programs import (
     BIGINT,
     INT,

@@ -17,7 +17,7 @@ from penstock.datastream.connectors.file_system import FileSource
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from penstock.formats.columnar import Projection
 from penstock.table import Schema, StreamTableEnvironment
-from penstock.table.runtime.scans import FromValues, ToRows
+from penstock.table.operators.io.row_conversions import FromValues, ToRows
 from penstock.testing import in_process
 
 SALE = Types.ROW_NAMED(["shop", "sum", "day"], [Types.STRING(), Types.LONG(), Types.SQL_DATE()])

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.table.plan.rex import SortKey
-from penstock.table.runtime.ranking import first_of_each
-from penstock.table.runtime.sorting import order_of
+from penstock.table.logical.rex import SortKey
+from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.rank.ranking import first_of_each
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(-3, 3), st.sampled_from("abc")), min_size=1)
 KEYS = st.lists(st.builds(SortKey, st.sampled_from([1, 2]), st.booleans(), st.booleans()), min_size=1, max_size=2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common import Row
-from penstock.table.plan.building import aggregate
-from penstock.table.plan.nodes import Column, Correlate, Match, MatchSpec, TableAggregate
-from penstock.table.plan.rex import AggregateCall, Call, InputRef, Literal, Rex, SortKey
-from penstock.table.types import ArrayType, DataTypes, IntType, MapType, NullType, RowType
-from penstock.table.udf import AggregateFunction, TableAggregateFunction, udaf, udtaf, udtf
+from penstock.table.expression.function_declarations import AggregateFunction, TableAggregateFunction, udaf, udtaf, udtf
+from penstock.table.logical.building import aggregate
+from penstock.table.logical.nodes import Column, Correlate, Match, MatchSpec, TableAggregate
+from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal, Rex, SortKey
+from penstock.table.types.data_types import ArrayType, DataTypes, IntType, MapType, NullType, RowType
 from tests.table.runtime.table_programs import INT, STRING, call, changes, environment, final, run, values
 from tests.table.runtime.test_windows import EXACT, events
 
@@ -157,8 +157,8 @@ def test_aggregates_over_variables() -> None:
 
 
 def test_a_table_aggregate_over_windows_comes_when_they_end() -> None:
-    from penstock.table.plan.nodes import ROWTIME, GroupWindow
-    from penstock.table.types import TimestampType
+    from penstock.table.logical.nodes import ROWTIME, GroupWindow
+    from penstock.table.types.data_types import TimestampType
     from tests.table.runtime.test_windows import at
 
     table = events([(1, "a", 1), (2, "a", 5), (3, "a", 3), (12, "a", 2), (25, "b", 4)], k=STRING, v=INT)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.table.plan.building import aggregate
-from penstock.table.plan.rex import AggregateCall
-from penstock.table.types import BigIntType
+from penstock.table.logical.building import aggregate
+from penstock.table.logical.rex import AggregateCall
+from penstock.table.types.data_types import BigIntType
 from tests.table.runtime.table_programs import BIGINT, INT, STRING, changes, environment, final, run, values
 
 COUNT = BigIntType(False)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.table.runtime.aggregates.fold import Part
-from penstock.table.runtime.grouping import _aggregated, _of_single_rows
+from penstock.table.operators.aggregate.functions.fold import Part
+from penstock.table.operators.aggregate.local_aggregate import _aggregated, _of_single_rows
 
 VALUES: list[tuple[pa.DataType, Any]] = [
     (pa.int8(), st.integers(-128, 127)),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.table.plan.building import join, set_operation
-from penstock.table.plan.rex import InputRef, Rex, conjunction
+from penstock.table.logical.building import join, set_operation
+from penstock.table.logical.rex import InputRef, Rex, conjunction
 from tests.table.runtime.table_programs import INT, STRING, call, changes, environment, final, run, values
 
 Rows = list[tuple[Any, ...]]

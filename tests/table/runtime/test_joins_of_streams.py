@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from penstock.common import Row, RowKind
-from penstock.table.plan.building import join
-from penstock.table.plan.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, conjunction
-from penstock.table.planning import Planner
-from penstock.table.types import BooleanType, DayTimeIntervalType, TimestampType
+from penstock.table.builders import Planner
+from penstock.table.logical.building import join
+from penstock.table.logical.nodes import ROWTIME, Column, Relation, StreamScan, Watermark, WindowTable
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction
+from penstock.table.types.data_types import BooleanType, DayTimeIntervalType, TimestampType
 from penstock.testing import OperatorHarness
 from tests.table.runtime.table_programs import INT, STRING, TS, Options, call, columns
 
@@ -140,7 +140,7 @@ class Model:
 @pytest.mark.parametrize("most", [2, 64])
 def test_an_interval_join_is_a_nested_loop(kind: str, seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few rows a page holds."""
-    monkeypatch.setattr("penstock.table.runtime.timed_rows.PAGE_ROWS", most)
+    monkeypatch.setattr("penstock.table.operators.join.timed_rows.PAGE_ROWS", most)
     rng = random.Random(f"{kind} {seed}")
     low = rng.randrange(-4, 3)
     shape = Shape(kind, (low, low + rng.randrange(5)), rng.random() < 0.3, rng.random() < 0.5)
@@ -186,8 +186,8 @@ def test_a_regular_join_is_a_nested_loop(
     kind: str, changelog: bool, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After every batch, what came out adds up to the join of all rows so far, however few rows an entry holds."""
-    monkeypatch.setattr("penstock.table.runtime.join_state.MOST_TOGETHER", most)
-    monkeypatch.setattr("penstock.table.runtime.append_join.PAGE_ROWS", most)
+    monkeypatch.setattr("penstock.table.operators.join.join_state.MOST_TOGETHER", most)
+    monkeypatch.setattr("penstock.table.operators.join.append_join.PAGE_ROWS", most)
     rng = random.Random(f"{kind} {changelog} {most}")
     shape = Shape(kind, None, rng.random() < 0.3, rng.random() < 0.5, changelog)
     sides: tuple[list[Values], list[Values]] = ([], [])

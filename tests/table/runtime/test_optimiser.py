@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.table.plan.building import aggregate, identity, join, project, set_operation, where
-from penstock.table.plan.nodes import Filter, StreamScan
-from penstock.table.plan.rex import AggregateCall, InputRef, conjunction
-from penstock.table.planning import Planner
-from penstock.table.planning.nodes import Calc
-from penstock.table.planning.optimiser import optimised
-from penstock.table.types import BigIntType
+from penstock.table.builders import Planner
+from penstock.table.logical.building import aggregate, identity, join, project, set_operation, where
+from penstock.table.logical.nodes import Filter, StreamScan
+from penstock.table.logical.rex import AggregateCall, InputRef, conjunction
+from penstock.table.physical.physical_nodes import Calc
+from penstock.table.rules.optimiser import optimised
+from penstock.table.types.data_types import BigIntType
 from tests.table.runtime.table_programs import (
     BIGINT,
     INT,

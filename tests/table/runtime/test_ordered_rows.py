@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.rocksdb import RocksTables
-from penstock.state.tables import HeapTables, Tables
-from penstock.table.plan.rex import SortKey
-from penstock.table.runtime.ordered_rows import OrderedRows, Tree
-from penstock.table.runtime.sorting import order_of
-from penstock.vocabulary.state.descriptors import ValueStateDescriptor
+from penstock.api.state.descriptors import ValueStateDescriptor
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.rocksdb import RocksTables
+from penstock.engine.state.tables import HeapTables, Tables
+from penstock.table.logical.rex import SortKey
+from penstock.table.operators.base.sorting import order_of
+from penstock.table.operators.rank.ordered_rows import OrderedRows, Tree
 from tests.table.runtime.test_state_of_joins import Work
 
 ORDER = order_of([SortKey(0, True)])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import TableException
-from penstock.table.plan.building import over, project, sort, where
-from penstock.table.plan.nodes import Relation
-from penstock.table.plan.rex import AggregateCall, Frame, OverSpec, SortKey
-from penstock.table.types import BigIntType, DoubleType
+from penstock.table.logical.building import over, project, sort, where
+from penstock.table.logical.nodes import Relation
+from penstock.table.logical.rex import AggregateCall, Frame, OverSpec, SortKey
+from penstock.table.types.data_types import BigIntType, DoubleType
 from tests.table.runtime.table_programs import (
     INT,
     STRING,

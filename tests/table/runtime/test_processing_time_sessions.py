@@ -6,11 +6,11 @@ from typing import Any
 
 from penstock.common import Row
 from penstock.datastream import DataStream
-from penstock.table.plan.building import aggregate
-from penstock.table.plan.nodes import PROCTIME, Column, StreamScan, WindowTable
-from penstock.table.plan.rex import AggregateCall
-from penstock.table.planning import Planner
-from penstock.table.types import TimestampType
+from penstock.table.builders import Planner
+from penstock.table.logical.building import aggregate
+from penstock.table.logical.nodes import PROCTIME, Column, StreamScan, WindowTable
+from penstock.table.logical.rex import AggregateCall
+from penstock.table.types.data_types import TimestampType
 from penstock.testing import OperatorHarness
 from tests.table.runtime.table_programs import INT, STRING, TS, Options
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from penstock import pickling
+from penstock.base import pickling
 from penstock.common import Row, RowKind
 from penstock.datastream import EmbeddedRocksDBStateBackend
-from penstock.state import rocksdb
-from penstock.table.plan.building import aggregate, over, project, where
-from penstock.table.plan.nodes import PROCTIME, ROWTIME, Column, Relation, StreamScan
-from penstock.table.plan.rex import AggregateCall, Frame, OverSpec, SortKey
-from penstock.table.planning import Planner
-from penstock.table.types import BigIntType, BooleanType
+from penstock.engine.state import rocksdb
+from penstock.table.builders import Planner
+from penstock.table.logical.building import aggregate, over, project, where
+from penstock.table.logical.nodes import PROCTIME, ROWTIME, Column, Relation, StreamScan
+from penstock.table.logical.rex import AggregateCall, Frame, OverSpec, SortKey
+from penstock.table.types.data_types import BigIntType, BooleanType
 from penstock.testing import OperatorHarness
 from tests.table.runtime.table_programs import DOUBLE, INT, STRING, TS, Options, call, lit, ref
 

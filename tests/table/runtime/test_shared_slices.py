@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.table import DataTypes, EnvironmentSettings, Schema, StreamTableEnvironment
-from penstock.table.planning import window_aggregates
-from penstock.table.udf import AggregateFunction, udaf
+from penstock.table.builders import window_aggregate_builders as window_aggregates
+from penstock.table.expression.function_declarations import AggregateFunction, udaf
 from penstock.testing import in_process
 
 START = datetime.datetime(2024, 1, 1)

@@ -10,18 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.api.state.descriptors import ValueStateDescriptor
 from penstock.common import Row, RowKind
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.rocksdb import RocksTables
-from penstock.state.tables import HeapTables, Tables
-from penstock.table.plan.building import join
-from penstock.table.plan.nodes import Relation
-from penstock.table.plan.rex import InputRef
-from penstock.table.runtime.append_join import PagedRows
-from penstock.table.runtime.join_state import JoinRows
-from penstock.table.runtime.matching import Keyed
-from penstock.table.runtime.timed_rows import TimedRows
-from penstock.vocabulary.state.descriptors import ValueStateDescriptor
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.rocksdb import RocksTables
+from penstock.engine.state.tables import HeapTables, Tables
+from penstock.table.logical.building import join
+from penstock.table.logical.nodes import Relation
+from penstock.table.logical.rex import InputRef
+from penstock.table.operators.base.state_matching import Keyed
+from penstock.table.operators.join.append_join import PagedRows
+from penstock.table.operators.join.join_state import JoinRows
+from penstock.table.operators.join.timed_rows import TimedRows
 from tests.table.runtime.table_programs import STRING, call
 from tests.table.runtime.test_state_of_queries import driven, kinds
 

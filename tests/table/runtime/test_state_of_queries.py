@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common import Row
-from penstock.table.plan.building import aggregate, join
-from penstock.table.plan.nodes import Relation, StreamScan
-from penstock.table.plan.rex import AggregateCall, InputRef
-from penstock.table.planning import Planner
-from penstock.table.types import BigIntType
+from penstock.table.builders import Planner
+from penstock.table.logical.building import aggregate, join
+from penstock.table.logical.nodes import Relation, StreamScan
+from penstock.table.logical.rex import AggregateCall, InputRef
+from penstock.table.types.data_types import BigIntType
 from penstock.testing import OperatorHarness
 from tests.table.runtime.table_programs import INT, STRING, Options, call, columns
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.common import Row, Types
 from penstock.errors import ExecutionException, TableException, ValidationException
 from penstock.table import EnvironmentSettings, Schema, StreamTableEnvironment
-from penstock.table.expressions import col
+from penstock.table.expression.expression_functions import col
 from penstock.testing import in_process
 
 ORDERS = [("eur", 2, 42), ("usd", 1, 43), ("yen", 50, 44), ("eur", 3, 45), ("gbp", 9, 46), ("eur", 7, 48)]

@@ -9,10 +9,10 @@ import pytest
 
 from penstock.errors import TableException, ValidationException
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.plan.building import join
-from penstock.table.plan.nodes import ROWTIME, Column, Relation, Watermark
-from penstock.table.plan.rex import Call, InputRef, Literal, Rex, conjunction
-from penstock.table.types import BooleanType, DayTimeIntervalType
+from penstock.table.logical.building import join
+from penstock.table.logical.nodes import ROWTIME, Column, Relation, Watermark
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction
+from penstock.table.types.data_types import BooleanType, DayTimeIntervalType
 from tests.table.runtime.table_programs import (
     INT,
     STRING,
@@ -117,12 +117,12 @@ class Cities:
 
 
 def test_a_lookup_pads_and_computes() -> None:
-    from penstock.table.arrow import arrow_schema
-    from penstock.table.planning.builder import Builder
-    from penstock.table.planning.physical import Physical
-    from penstock.table.planning.planner import builders
-    from penstock.table.runtime.lookup_join import LookedUp, LookupJoin
-    from penstock.table.runtime.scans import ToRows
+    from penstock.table.builders.builder import Builder
+    from penstock.table.builders.physical import Physical
+    from penstock.table.builders.planner import builders
+    from penstock.table.operators.io.row_conversions import ToRows
+    from penstock.table.operators.join.lookup_join import LookedUp, LookupJoin
+    from penstock.table.types.arrow_forms import arrow_schema
     from penstock.testing import in_process
     from tests.table.runtime.table_programs import Options, columns, lit, values
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.table.plan.building import aggregate
-from penstock.table.plan.nodes import ROWTIME, Column, GroupWindow, Relation, Watermark, WindowTable
-from penstock.table.plan.rex import AggregateCall
-from penstock.table.types import TimestampType
+from penstock.table.logical.building import aggregate
+from penstock.table.logical.nodes import ROWTIME, Column, GroupWindow, Relation, Watermark, WindowTable
+from penstock.table.logical.rex import AggregateCall
+from penstock.table.types.data_types import TimestampType
 from tests.table.runtime.table_programs import INT, STRING, TS, ref, run, values
 
 START = datetime.datetime(2024, 3, 1, 9)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from penstock.common import Row
-from penstock.table.plan.building import aggregate, join
-from penstock.table.plan.nodes import (
+from penstock.table.logical.building import aggregate, join
+from penstock.table.logical.nodes import (
     PROCTIME,
     ROWTIME,
     Column,
@@ -24,11 +24,12 @@ from penstock.table.plan.nodes import (
     Watermark,
     WindowTable,
 )
-from penstock.table.plan.rex import AggregateCall, InputRef, Literal, conjunction
-from penstock.table.runtime import chunks, slice_aggregate
-from penstock.table.runtime.slices import Slicing
-from penstock.table.runtime.windows import WindowSpec
-from penstock.table.types import BigIntType, LocalZonedTimestampType, TimestampType
+from penstock.table.logical.rex import AggregateCall, InputRef, Literal, conjunction
+from penstock.table.operators.base import chunks
+from penstock.table.operators.window import slice_aggregate
+from penstock.table.operators.window.slices import Slicing
+from penstock.table.operators.window.window_assignment import WindowSpec
+from penstock.table.types.data_types import BigIntType, LocalZonedTimestampType, TimestampType
 from tests.table.runtime.table_programs import INT, STRING, call, environment, ref, run, values
 from tests.table.runtime.test_state_of_queries import driven
 from tests.table.runtime.test_windows import START, events, windows

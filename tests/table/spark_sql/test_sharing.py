@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.spark.sql.sharing import common, sharing
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
-from penstock.table.plan.nodes import Aggregate, Relation
-from penstock.table.planning.optimiser import optimised
-from penstock.table.spark_sql.sharing import common, sharing
-from penstock.table.udf import udf
+from penstock.table.expression.function_declarations import udf
+from penstock.table.logical.nodes import Aggregate, Relation
+from penstock.table.rules.optimiser import optimised
 
 VIEW = "(SELECT k, SUM(v) AS s FROM t GROUP BY k)"
 

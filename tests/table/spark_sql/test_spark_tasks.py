@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.engine.messages.commands_and_reports import Deployment
 from penstock.graph.plan import Node, Plan
-from penstock.runtime.core.messages import Deployment
-from penstock.table import types as t
+from penstock.spark.sql.batch_transport import arrived, carried, declared, spark_type, to_carry
+from penstock.spark.sql.query_tasks import NOBODY, OperatorTask, Surroundings, failure_in, inputs_of
+from penstock.spark.sql.refusal import Untranslatable
 from penstock.table.functions import resolve
-from penstock.table.plan.nodes import Column
-from penstock.table.plan.rex import AggregateCall, Call, InputRef, Literal
-from penstock.table.runtime.aggregates import folds_for
-from penstock.table.runtime.calc import Calc
-from penstock.table.runtime.group_aggregate import GroupAggregate
-from penstock.table.spark_sql.carrying import arrived, carried, declared, spark_type, to_carry
-from penstock.table.spark_sql.refusal import Untranslatable
-from penstock.table.spark_sql.tasks import NOBODY, OperatorTask, Surroundings, failure_in, inputs_of
+from penstock.table.logical.nodes import Column
+from penstock.table.logical.rex import AggregateCall, Call, InputRef, Literal
+from penstock.table.operators.aggregate.functions import folds_for
+from penstock.table.operators.aggregate.group_aggregate import GroupAggregate
+from penstock.table.operators.io.calc import Calc
+from penstock.table.types import data_types as t
 
 TIMES = st.none() | st.times()
 SPANS = st.none() | st.integers(-(10**9), 10**9).map(lambda ms: datetime.timedelta(milliseconds=ms))

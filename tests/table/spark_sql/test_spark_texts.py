@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from penstock.table import types as t
+from penstock.spark.sql.spark_aggregates import aggregate_text, over_texts
+from penstock.spark.sql.spark_expressions import text_of
 from penstock.table.functions import cast, resolve
-from penstock.table.plan.rex import AggregateCall, Frame, InputRef, Literal, OverSpec, Rex, SortKey
-from penstock.table.spark_sql.aggregate_texts import aggregate_text, over_texts
-from penstock.table.spark_sql.texts import text_of
+from penstock.table.logical.rex import AggregateCall, Frame, InputRef, Literal, OverSpec, Rex, SortKey
+from penstock.table.types import data_types as t
 
 KINDS: list[t.DataType] = [
     t.IntType(),

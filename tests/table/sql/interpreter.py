@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.table.arrow import array_of, values_of
 from penstock.table.functions import Moment, compiled
-from penstock.table.plan import nodes as n
-from penstock.table.plan.rex import AggregateCall, Rex, SortKey
+from penstock.table.logical import nodes as n
+from penstock.table.logical.rex import AggregateCall, Rex, SortKey
+from penstock.table.types.arrow_forms import array_of, values_of
 
 Row = tuple[Any, ...]
 Tables = dict[str, list[Row]]

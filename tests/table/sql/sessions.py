@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.table.plan.nodes import PROCTIME, ROWTIME, Column, Relation, Scan
+from penstock.table.logical.nodes import PROCTIME, ROWTIME, Column, Relation, Scan
 from penstock.table.sql import Binder, parse_type
 
 

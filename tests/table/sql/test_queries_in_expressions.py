@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import TableException
 from penstock.table import EnvironmentSettings, TableEnvironment
-from penstock.table.table_result import remaining
+from penstock.table.api.results import remaining
 from penstock.testing import in_process
 
 T = "(VALUES (1, 'a'), (2, 'b'), (5, CAST(NULL AS STRING))) AS t(x, y)"

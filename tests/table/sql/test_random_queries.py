@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.table.plan.nodes import explained
+from penstock.table.logical.nodes import explained
 from penstock.table.sql import Binder, parse
 from tests.table.sql.sessions import tables
 from tests.table.sql.validity import check_plan

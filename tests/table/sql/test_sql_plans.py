@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.table.plan.nodes import explained
+from penstock.table.logical.nodes import explained
 from tests.table.sql.sessions import bound
 from tests.table.sql.validity import check_plan
 

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.table.sql import parse, parse_expression, parse_type
-from penstock.table.sql import statements as st
-from penstock.table.types import DataTypes
+from penstock.table.sql.parse import statements as st
+from penstock.table.types.data_types import DataTypes
 
 
 def only(text: str) -> st.Statement:

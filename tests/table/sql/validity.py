@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 
-from penstock.table.plan import nodes as n
-from penstock.table.plan.rex import InputRef, OuterRef, Rex, Subquery, walk
-from penstock.table.sql.placeholders import Aggregated, Grouping, Spanned, WindowProperty
-from penstock.table.types import BooleanType
+from penstock.table.logical import nodes as n
+from penstock.table.logical.rex import InputRef, OuterRef, Rex, Subquery, walk
+from penstock.table.sql.bind.placeholders import Aggregated, Grouping, Spanned, WindowProperty
+from penstock.table.types.data_types import BooleanType
 
 LEFTOVERS = (Subquery, OuterRef, Aggregated, Spanned, Grouping, WindowProperty)
 

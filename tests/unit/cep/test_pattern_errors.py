@@ -203,7 +203,7 @@ def test_a_failure_that_time_brings_names_its_timer_or_the_key_whose_events_wait
 class TestStateThatGrows:
     @pytest.fixture(autouse=True)
     def early(self, monkeypatch):
-        monkeypatch.setattr("penstock.cep.operator.MANY", 5)
+        monkeypatch.setattr("penstock.cep.cep_operator.MANY", 5)
 
     def warnings(self, pattern, events, caplog):
         with caplog.at_level(logging.WARNING):

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.cep import CEP, AfterMatchSkipStrategy, Pattern, RichIterativeCondition
 from penstock.cep.compiler import compiled
-from penstock.cep.matching import Matcher
+from penstock.cep.event_matching import Matcher
 from penstock.cep.testing import PatternTester
 from penstock.common import Duration, WatermarkStrategy
 from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment

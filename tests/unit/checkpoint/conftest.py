@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.local import LocalFileOpener, LocalFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from penstock import storage
+from penstock.base import storage
 
 
 class Faults:

@@ -7,19 +7,28 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock import pickling
-from penstock.checkpoint import coordinator as pure
-from penstock.checkpoint.archive import Archive, Covered, Discard, Publish, Reply, SavepointRequest, Tidy, reply
-from penstock.checkpoint.coordinator import CheckpointRules
-from penstock.checkpoint.metadata import FILE, Metadata
-from penstock.checkpoint.store import FolderStore, MemoryStore, read_snapshot
+from penstock.base import pickling
+from penstock.base.storage import Storage
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint import coordinator as pure
+from penstock.engine.checkpoint.checkpoint_storage_actions import (
+    Archive,
+    Covered,
+    Discard,
+    Publish,
+    Reply,
+    SavepointRequest,
+    Tidy,
+    reply,
+)
+from penstock.engine.checkpoint.coordinator import CheckpointRules
+from penstock.engine.checkpoint.metadata import FILE, Metadata
+from penstock.engine.checkpoint.store import FolderStore, MemoryStore, read_snapshot
+from penstock.engine.messages.commands_and_reports import Acknowledgement, Notice
+from penstock.engine.records.failures import Failure
+from penstock.engine.state.snapshot_file import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
 from penstock.errors import CheckpointFailed, NoSuchSnapshot, PenstockError, StorageError
-from penstock.launch.submission import plan_of
-from penstock.runtime.core.failures import Failure
-from penstock.runtime.core.messages import Acknowledgement, Notice
-from penstock.state.snapshot_file import FileRef, Kind, Name, SlotSnapshot, SnapshotFile, State, write_file
-from penstock.storage import Storage
+from penstock.service.launch.submission import plan_of
 
 DECLINED = Failure("Map", "map-1", 0, "", "ValueError", "no room in the inn", "")
 SLOTS = 2

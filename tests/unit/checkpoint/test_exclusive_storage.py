@@ -7,12 +7,12 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from penstock.base.storage import Storage
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError
-from penstock.server.elections import election_of
-from penstock.server.options import ServerSettings
-from penstock.server.storage_lease import LeaseElection
-from penstock.storage import Storage
+from penstock.service.server.leadership.elections import election_of
+from penstock.service.server.leadership.storage_lease import LeaseElection
+from penstock.service.server.server_options import ServerSettings
 from penstock.testing import in_process
 
 

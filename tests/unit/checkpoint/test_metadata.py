@@ -7,10 +7,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.metadata import FILE, FORMAT, VERSION, Metadata, decode, encode
-from penstock.checkpoint.store import FolderStore, delete_snapshot, dispose_savepoint, read_snapshot, write_savepoint
-from penstock.errors import CorruptSnapshot, JobDisplaced, NoSuchSnapshot, SnapshotError, StorageError, UnknownFormat
-from penstock.state.snapshot_file import (
+from penstock.base.storage import Storage
+from penstock.engine.checkpoint.metadata import FILE, FORMAT, VERSION, Metadata, decode, encode
+from penstock.engine.checkpoint.store import (
+    FolderStore,
+    delete_snapshot,
+    dispose_savepoint,
+    read_snapshot,
+    write_savepoint,
+)
+from penstock.engine.state.snapshot_file import (
     FileRef,
     Kind,
     Name,
@@ -21,7 +27,7 @@ from penstock.state.snapshot_file import (
     checksum,
     write_file,
 )
-from penstock.storage import Storage
+from penstock.errors import CorruptSnapshot, JobDisplaced, NoSuchSnapshot, SnapshotError, StorageError, UnknownFormat
 
 FOLDER = "memory://ckpt/job/chk-3"
 SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

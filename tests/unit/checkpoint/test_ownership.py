@@ -11,12 +11,12 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from penstock.checkpoint.metadata import Metadata
-from penstock.checkpoint.ownership import NoOwnership, Ownership, last_start
-from penstock.checkpoint.rules import Ending, Start
-from penstock.checkpoint.whereabouts import Whereabouts
+from penstock.base.storage import Storage
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.checkpoint.ownership import NoOwnership, Ownership, last_start
+from penstock.engine.checkpoint.process_identity import Whereabouts
+from penstock.engine.checkpoint.rules import Ending, Start
 from penstock.errors import CorruptSnapshot, JobDisplaced, JobRunning, StorageError
-from penstock.storage import Storage
 
 LIMIT = 50_000
 
@@ -129,7 +129,7 @@ class TestProcesses:
 
     PROGRAM = """
 import sys, time
-from penstock.checkpoint.ownership import Ownership
+from penstock.engine.checkpoint.ownership import Ownership
 Ownership(sys.argv[1], "counting", 50000).take(False)
 print("taken", flush=True)
 time.sleep(600)

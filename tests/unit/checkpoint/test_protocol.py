@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.checkpoint import rules as protocol
-from penstock.checkpoint.metadata import FILE, Metadata
-from penstock.checkpoint.rules import Ending, Start
-from penstock.state.snapshot_file import FileRef, SlotSnapshot
+from penstock.engine.checkpoint import rules as protocol
+from penstock.engine.checkpoint.metadata import FILE, Metadata
+from penstock.engine.checkpoint.rules import Ending, Start
+from penstock.engine.state.snapshot_file import FileRef, SlotSnapshot
 
 numbers = st.integers(0, 12)
 files = st.builds(lambda n, name: f"chk-{n}/{name}", numbers, st.sampled_from(["slot-0-a", "slot-1-b", "slot-0-c"]))

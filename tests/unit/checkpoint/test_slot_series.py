@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.runtime.checkpoints.gathering import SubtaskSnapshot
-from penstock.runtime.checkpoints.writing import SlotCheckpoints
-from penstock.runtime.core.failures import OperatorFailed, failure_of
-from penstock.runtime.core.messages import CheckpointOrder, CheckpointSettings, Deployment
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.snapshot_file import Restore, SnapshotFile
+from penstock.engine.messages.commands_and_reports import CheckpointOrder, CheckpointSettings, Deployment
+from penstock.engine.records.failures import OperatorFailed, failure_of
+from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.snapshots.writing import SlotCheckpoints
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.snapshot_file import Restore, SnapshotFile
 
 STATE = ValueStateDescriptor("s")
 

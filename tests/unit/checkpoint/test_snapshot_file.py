@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from penstock.base.storage import Storage, split_url
+from penstock.engine.state.snapshot_file import MAGIC, FileRef, Kind, Name, SnapshotFile, State, write_file
 from penstock.errors import CorruptSnapshot, StorageError
-from penstock.state.snapshot_file import MAGIC, FileRef, Kind, Name, SnapshotFile, State, write_file
-from penstock.storage import Storage, split_url
 
 FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 NEVER_INLINE = 0

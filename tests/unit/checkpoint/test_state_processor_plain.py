@@ -17,8 +17,6 @@ from uuid import UUID
 import pytest
 
 import penstock.state
-from penstock.checkpoint.metadata import Metadata
-from penstock.checkpoint.store import FolderStore, read_snapshot, write_savepoint
 from penstock.common import Configuration, Row, Time, Types
 from penstock.common.time import Instant
 from penstock.datastream import (
@@ -36,6 +34,12 @@ from penstock.datastream import (
     ValueStateDescriptor,
 )
 from penstock.datastream.window import CountWindow, GlobalWindow, TumblingEventTimeWindows
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.checkpoint.store import FolderStore, read_snapshot, write_savepoint
+from penstock.engine.state.key_groups import key_group, subtask_for_group
+from penstock.engine.state.snapshot_file import Kind, Name, Shape, SlotSnapshot, State, write_file
+from penstock.engine.state.state_schema import schema_of
+from penstock.engine.state.tables import Table, page
 from penstock.errors import (
     CorruptSnapshot,
     InvalidParallelism,
@@ -46,12 +50,8 @@ from penstock.errors import (
     TypeMismatch,
     UnsupportedKey,
 )
-from penstock.spark.state_processor.columns import Nothing, column, declared
+from penstock.spark.state_processor.state_columns import Nothing, column, declared
 from penstock.state import SavepointReader, SavepointWriter
-from penstock.state.key_groups import key_group, subtask_for_group
-from penstock.state.schema import schema_of
-from penstock.state.snapshot_file import Kind, Name, Shape, SlotSnapshot, State, write_file
-from penstock.state.tables import Table, page
 from penstock.testing import ManualClock, at, in_process, scripted, watermark
 
 COUNT = ValueStateDescriptor("count", Types.LONG())

@@ -10,8 +10,8 @@ from fsspec.implementations.local import LocalFileSystem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.base.storage import ATTEMPTS, Storage, split_url
 from penstock.errors import AlreadyThere, StorageError
-from penstock.storage import ATTEMPTS, Storage, split_url
 from tests.connectors.files import object_store  # noqa: F401 - so that its URLs are known
 
 DATA = bytes(range(50))
@@ -454,8 +454,8 @@ class TestTryingAgain:
 
     def test_tries_are_spaced(self, bucket, monkeypatch):
         waits = []
-        monkeypatch.setattr("penstock.storage._WAITS", (0.02, 0.1, 0.5, 2.0, 4.0))
-        monkeypatch.setattr("penstock.storage.time.sleep", waits.append)
+        monkeypatch.setattr("penstock.base.storage._WAITS", (0.02, 0.1, 0.5, 2.0, 4.0))
+        monkeypatch.setattr("penstock.base.storage.time.sleep", waits.append)
         self.failing(bucket, 3, errno.EIO).names()
         assert waits == [0.02, 0.1, 0.5]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
+from penstock.service.cli import app
 from tests.unit.cli.recorded_server import RecordedServer
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
 from penstock.common.job import JobStatus
+from penstock.service.cli import app
 from tests.rest.served_jobs import Served, served_jobs
 from tests.waiting import until
 

@@ -4,12 +4,12 @@ import base64
 
 import pytest
 
-from penstock.cli.cluster_drivers import continues, runs_in_cluster
 from penstock.errors import ConfigurationError
-from penstock.launch.config_files import Setting, Sourced
-from penstock.spark.connect_driver import access, check_program
-from penstock.spark.connect_session import connect_session
-from penstock.spark.driver_mailbox import MOST_BYTES, Reader, Stream
+from penstock.service.cli.cluster_drivers import continues, runs_in_cluster
+from penstock.service.launch.config_files import Setting, Sourced
+from penstock.spark.hosts.connect_driver import access, check_program
+from penstock.spark.hosts.driver_mailbox import MOST_BYTES, Reader, Stream
+from penstock.spark.sessions.connect_session import connect_session
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 

@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli import app
-from penstock.cli.rest_client import RestClient
-from penstock.cli.waiting import acknowledged, outcome, pauses
+from penstock.service.cli import app
+from penstock.service.cli.polling import acknowledged, outcome, pauses
+from penstock.service.cli.rest_client import RestClient
 from tests.unit.cli.recorded_server import RecordedServer, said
 
 ROOT = Path(__file__).parents[3]
@@ -31,13 +31,13 @@ class TestServerVerbs:
         def all_of_them() -> None:
             """The server."""
 
-        monkeypatch.setitem(sys.modules, "penstock.server.cli", types.SimpleNamespace(app=verbs))
+        monkeypatch.setitem(sys.modules, "penstock.service.server.cli", types.SimpleNamespace(app=verbs))
         assert CliRunner().invoke(app, ["server", "status"]).stdout == "it runs\n"
         assert CliRunner().invoke(app, ["server", "sleep"]).exit_code == 2
         assert "status" in CliRunner().invoke(app, ["server", "--help"]).stdout
 
     def test_say_what_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "penstock.server.cli", None)
+        monkeypatch.setitem(sys.modules, "penstock.service.server.cli", None)
         done = CliRunner().invoke(app, ["server", "start"])
         assert done.exit_code == 1 and "the server is not part of this installation" in done.stderr
 
@@ -65,7 +65,7 @@ class TestProgress:
 
 def called(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from penstock.cli import app; app(prog_name='penstock')", *arguments],
+        [sys.executable, "-c", "from penstock.service.cli import app; app(prog_name='penstock')", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
@@ -86,9 +86,9 @@ def test_a_verb_that_does_not_exist_is_a_usage_error() -> None:
 def test_help_comes_without_the_engine() -> None:
     code = (
         "import sys; sys.argv = ['penstock', '--help']\n"
-        "from penstock.cli import app\n"
+        "from penstock.service.cli import app\n"
         "app(standalone_mode=False)\n"
-        "heavy = {'pyspark', 'yaml', 'urllib.request', 'penstock.common', 'penstock.launch.options'}\n"
+        "heavy = {'pyspark', 'yaml', 'urllib.request', 'penstock.common', 'penstock.service.launch.options'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -100,7 +100,7 @@ WITHOUT = """
 import sys
 for name in sys.argv.pop(1).split(","):
     sys.modules[name] = None  # as if it were not installed
-from penstock.cli import main
+from penstock.service.cli import main
 main()
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
+from penstock.service.cli import app
 
 
 def penstock(*arguments: str):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.connecting import is_server, server_url
-from penstock.cli.failures import UsageFailed
-from penstock.launch.config_files import load_configuration
+from penstock.service.cli.exit_codes import UsageFailed
+from penstock.service.cli.server_connection import is_server, server_url
+from penstock.service.launch.config_files import load_configuration
 from tests.unit.cli.recorded_server import RecordedServer
 
 JOB = "ac1107dd499275ed3ad01ebfb079e5fb"

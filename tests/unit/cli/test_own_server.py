@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli import app
-from penstock.server.home import Home
+from penstock.service.cli import app
+from penstock.service.server.home import Home
 from tests.unit.cli.recorded_server import RecordedServer, said
 
 JOBS = {"jobs": []}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.failures import CommandFailed, NoServer, NotAllowed, NotFound
-from penstock.cli.rest_client import RestClient, first_line
+from penstock.service.cli.exit_codes import CommandFailed, NoServer, NotAllowed, NotFound
+from penstock.service.cli.rest_client import RestClient, first_line
 from tests.unit.cli.recorded_server import RecordedServer, said
 
 TRACE = """<Exception on server side:

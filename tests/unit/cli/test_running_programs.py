@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import compat
-from penstock.archives import MANIFEST, unpack
-from penstock.cli import app
+from penstock.base.archives import MANIFEST, unpack
 from penstock.errors import ConfigurationError
-from penstock.launch.packages import make_package
-from penstock.launch.programs import compiled_for
+from penstock.service.cli import app
+from penstock.service.launch.program_package import make_package
+from penstock.service.launch.program_runner import compiled_for
 from penstock.testing import in_process
 from tests.unit.cli.programs_of_tests import program, wheel
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.common import BoundedOutOfOrdernessTimestampExtractor, JobID, Time, TimeUnit, Types
-from penstock.connectors.committing.two_phase_commit import TwoPhaseCommitSinkFunction
-from penstock.connectors.committing.write_ahead import FileCheckpointCommitter, GenericWriteAheadSink
+from penstock.connectors.committing.two_phase_sink import TwoPhaseCommitSinkFunction
+from penstock.connectors.committing.write_ahead_sink import FileCheckpointCommitter, GenericWriteAheadSink
 from penstock.datastream import (
     BroadcastProcessFunction,
     CheckpointConfig,

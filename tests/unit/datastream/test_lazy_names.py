@@ -14,7 +14,9 @@ import penstock.datastream as datastream
 
 BUILDERS = ("data_stream", "stream_execution_environment")
 MODULE_OF = {
-    name: module.removeprefix(".") for module, names in datastream._NAMES_BY_MODULE.items() for name in names.split()
+    name: module.removeprefix("penstock.datastream").removeprefix(".")
+    for module, names in datastream._NAMES_BY_MODULE.items()
+    for name in names.split()
 }
 
 

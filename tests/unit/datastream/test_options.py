@@ -23,7 +23,7 @@ from penstock.datastream.state_backend import (
     RocksDBStateBackend,
 )
 from penstock.errors import ConfigurationError
-from penstock.launch.environment_settings import (
+from penstock.service.launch.execution_settings import (
     EnvironmentSettings,
     checkpoint_directory,
     checkpoint_storage,
@@ -32,7 +32,7 @@ from penstock.launch.environment_settings import (
     savepoint_directory,
     state_backend,
 )
-from penstock.launch.options import OPTIONS, Recovery, parse_memory_size
+from penstock.service.launch.options import OPTIONS, Recovery, parse_memory_size
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 JOB_ID = "0123456789abcdef" * 2

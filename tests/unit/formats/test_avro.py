@@ -105,7 +105,7 @@ def test_blocks_are_spread_over_the_pieces():
 def test_the_marker_is_found_across_the_reads_of_a_search(monkeypatch):
     records = [{"lat": float(i)} for i in range(20)]
     data = blocks_of(records, PLACE)
-    monkeypatch.setattr("penstock.formats.avro._SEARCH_BYTES", 7)
+    monkeypatch.setattr("penstock.formats.avro.avro_format._SEARCH_BYTES", 7)
     for cut in range(1, len(data)):
         assert list(itertools.chain(*in_pieces(AvroFormat(), data, [cut]))) == records
 

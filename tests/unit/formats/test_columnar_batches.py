@@ -16,7 +16,7 @@ from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColum
 from penstock.errors import UndecodableRecord, UnsupportedOperation
 from penstock.formats.batch_of_rows import BatchOfRows
 from penstock.formats.columnar import Projection
-from penstock.formats.decimals import DECIMAL
+from penstock.formats.decimal_values import DECIMAL
 from tests.unit.formats.reading import fail, in_pieces, whole, with_stops, written
 from tests.unit.formats.rows import ORDERED, nested_types, row_types, tables
 

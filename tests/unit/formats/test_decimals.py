@@ -15,7 +15,7 @@ from penstock.datastream.formats.decimals import DECIMAL
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from penstock.errors import TypeMismatch
-from penstock.formats.decimals import produced_type
+from penstock.formats.decimal_values import produced_type
 from tests.unit.formats.reading import whole, written
 
 

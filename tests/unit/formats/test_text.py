@@ -9,7 +9,7 @@ from penstock.common import Types
 from penstock.datastream.connectors.file_formats import StreamFormat
 from penstock.datastream.formats.text import TextLineFormat
 from penstock.errors import UndecodableRecord
-from penstock.formats import lines as _lines
+from penstock.formats import file_lines as _lines
 from tests.unit.formats.reading import Rejected, drain, fail, in_pieces, whole, with_stops
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=5), max_size=12)

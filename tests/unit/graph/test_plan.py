@@ -6,7 +6,7 @@ from penstock.datastream import OutputTag, SlotSharingGroup, StreamExecutionEnvi
 from penstock.datastream.functions import CoMapFunction
 from penstock.errors import DuplicateUid, InvalidParallelism, NothingToExecute, UnsupportedOperation
 from penstock.graph.partitioning import Broadcast, ByKey, Forward, Rebalance
-from penstock.launch.submission import plan_of
+from penstock.service.launch.submission import plan_of
 
 
 def environment(parallelism=2):

@@ -1,8 +1,8 @@
 """Metrics of several slots become one."""
 
-from penstock.job.accumulators import combined
+from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.commands_and_reports import Report
 from penstock.metrics import MetricGroup
-from penstock.runtime.core.messages import Report
 
 
 def report(slot, *values, level=None):

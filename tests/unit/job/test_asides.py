@@ -2,14 +2,14 @@
 
 import pytest
 
+from penstock.engine.job import slot_queries as module
+from penstock.engine.job.epochs import EpochOptions
+from penstock.engine.job.queued_queries import ATTENTION_MILLIS, BRISK_MILLIS, SLOW_MILLIS, Lookups
+from penstock.engine.job.slot_queries import Asides, AsideTimes
+from penstock.engine.job.state_queries import MOST_ASIDE_BYTES, Parts, StateQuery
+from penstock.engine.queryable.query_requests import Cut, QueryRequest
+from penstock.engine.queryable.slot_states import Finding, Findings, Question
 from penstock.errors import StateUnavailable
-from penstock.job import asides as module
-from penstock.job.asides import Asides, AsideTimes
-from penstock.job.epochs import EpochOptions
-from penstock.job.lookups import ATTENTION_MILLIS, BRISK_MILLIS, SLOW_MILLIS, Lookups
-from penstock.job.queries import MOST_ASIDE_BYTES, Parts, StateQuery
-from penstock.queryable.requests import Cut, QueryRequest
-from penstock.runtime.core.queryables import Finding, Findings, Question
 
 NOW = 5_000
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from penstock.api.functions.source_functions import SourceFunction
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import CheckpointFailed, UnsupportedOperation
-from penstock.launch.submission import start
+from penstock.service.launch.submission import start
 from penstock.testing import in_process
-from penstock.vocabulary.functions.source_functions import SourceFunction
 
 
 class Ticks(SourceFunction):

@@ -5,16 +5,16 @@ import threading
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.job.driver_parts import job_failed
+from penstock.engine.job.epochs import EpochOptions, Pace
+from penstock.engine.job.job_driver import JobDriver
+from penstock.engine.job.processing_time import WallClock
+from penstock.engine.job.schedule import LONGEST_WAIT_MILLIS
+from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.records.failures import Failure
 from penstock.errors import JobCancelled, JobFailed, SlotLost, UnsupportedKey
-from penstock.job.clock import WallClock
-from penstock.job.deploying import deployment_of
-from penstock.job.driver import JobDriver
-from penstock.job.driver_parts import job_failed
-from penstock.job.epochs import EpochOptions, Pace
-from penstock.job.schedule import LONGEST_WAIT_MILLIS
-from penstock.launch.submission import plan_of
-from penstock.runtime.core.failures import Failure
-from penstock.runtime.core.messages import Report
+from penstock.service.launch.submission import plan_of
 from penstock.testing import ManualClock
 
 FAILURE = Failure("Map", "map-1", 0, "3", "ValueError", "no", "Traceback …")
@@ -284,7 +284,7 @@ def test_stop_wakes_a_resting_loop():
 
 
 def test_an_input_that_has_ended_does_not_keep_the_loop_from_resting():
-    from penstock.runtime.sources.readers import FedSource, IteratorEnumerator
+    from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
 
     env = StreamExecutionEnvironment().set_parallelism(1)
     fed = env._source("Fed", FedSource(lambda: IteratorEnumerator(iter([1, 2]))), None)

@@ -2,22 +2,22 @@
 
 import pytest
 
-from penstock.checkpoint.archive import Archive, Publish, Tidy
-from penstock.checkpoint.coordinator import CheckpointRules, Coordinator
-from penstock.checkpoint.metadata import Metadata
-from penstock.checkpoint.store import MemoryStore
 from penstock.common.job import JobStatus
 from penstock.common.restart_strategy import RestartStrategies
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint.checkpoint_storage_actions import Archive, Publish, Tidy
+from penstock.engine.checkpoint.coordinator import CheckpointRules, Coordinator
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.checkpoint.store import MemoryStore
+from penstock.engine.job import facts
+from penstock.engine.job.decisions import Deploy, Ended, Release, RunEpoch, Wait
+from penstock.engine.job.durability import Durability
+from penstock.engine.job.restarts import NoRestarts, restarts_of
+from penstock.engine.job.state_machine import EpochOptions, JobMachine
+from penstock.engine.messages.commands_and_reports import Acknowledgement, Report
+from penstock.engine.state.snapshot_file import SlotSnapshot
 from penstock.errors import ConfigurationError, NotEnoughSlots, SlotLost, StorageError
-from penstock.job import facts
-from penstock.job.decisions import Deploy, Ended, Release, RunEpoch, Wait
-from penstock.job.durability import Durability
-from penstock.job.machine import EpochOptions, JobMachine
-from penstock.job.restarts import NoRestarts, restarts_of
-from penstock.launch.submission import plan_of
-from penstock.runtime.core.messages import Acknowledgement, Report
-from penstock.state.snapshot_file import SlotSnapshot
+from penstock.service.launch.submission import plan_of
 
 
 def plan():

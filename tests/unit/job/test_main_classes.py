@@ -13,7 +13,7 @@ DRIVER = """
     import collections, pickle, subprocess, sys
     from dataclasses import dataclass
     from typing import NamedTuple
-    from penstock.main_classes import pickle_and_gather, publish_classes
+    from penstock.base.main_classes import pickle_and_gather, publish_classes
 
     @dataclass
     class DC:
@@ -56,7 +56,7 @@ DRIVER = """
 
 SLOT = """
     import pickle, sys
-    from penstock.main_classes import adopt_classes
+    from penstock.base.main_classes import adopt_classes
 
     sent, addresses = pickle.load(sys.stdin.buffer)
     make = pickle.loads(sent)

@@ -7,9 +7,9 @@ from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction, ProcessFunction
-from penstock.job.samples import samples_of
 from penstock.metrics.scopes import ScopeFormats
-from penstock.rest.answers.metrics import latency_metrics, subtask_metrics
+from penstock.service.reporters.record_samples import samples_of
+from penstock.service.rest.answers.metrics import latency_metrics, subtask_metrics
 from penstock.testing import in_process
 
 ODD = OutputTag("odd", Types.INT())

@@ -1,8 +1,8 @@
 """Rates are taken over the last seconds, and begin anew with the counters."""
 
-from penstock.job.rates import SPAN_SECONDS, Rates
-from penstock.runtime.core.activity import Figures
-from penstock.runtime.core.messages import Report
+from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.observe.rates import SPAN_SECONDS, Rates
+from penstock.engine.observe.slot_activity import Figures
 
 
 def asked(rates, **figures):

@@ -4,8 +4,8 @@ import json
 
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.job.record import JobRecord, as_json, from_json, vertex_id
-from penstock.launch.submission import start, with_defaults
+from penstock.engine.job.job_record import JobRecord, as_json, from_json, vertex_id
+from penstock.service.launch.submission import start, with_defaults
 from penstock.testing import in_process
 
 

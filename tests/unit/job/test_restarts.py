@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import RestartStrategies, RestartStrategyConfiguration
-from penstock.job.restarts import restarts_of
+from penstock.engine.job.restarts import restarts_of
 
 Exponential = RestartStrategies.ExponentialDelayRestartStrategyConfiguration
 GAPS = st.lists(st.integers(0, 200), max_size=30)

@@ -7,6 +7,8 @@ import pytest
 
 from penstock.common import Configuration, JobStatus
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.job.job_handle import JobHandle
+from penstock.engine.job.job_view import JobView
 from penstock.errors import (
     ConfigurationError,
     JobCancelled,
@@ -14,9 +16,7 @@ from penstock.errors import (
     JobSuspended,
     NothingToExecute,
 )
-from penstock.job.handle import JobHandle
-from penstock.job.view import JobView
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import in_process, pause, scripted
 
 GATE = threading.Event()
@@ -102,7 +102,7 @@ def test_collecting_runs_the_other_sinks_too(wall, capsys):
 
 
 def test_a_slow_reader_slows_the_job(wall, monkeypatch):
-    from penstock.launch import collecting
+    from penstock.service.launch import collected_results as collecting
 
     monkeypatch.setattr(collecting, "BUFFERED_PAYLOADS", 3)
     with in_process(epoch_records=1):

@@ -1,9 +1,9 @@
 """Samples: what reporters get of a job's record."""
 
-from penstock.job.record import MetricRecord
-from penstock.job.samples import samples_of
+from penstock.engine.job.job_record import MetricRecord
 from penstock.metrics.samples import Sample
 from penstock.metrics.scopes import ScopeFormats
+from penstock.service.reporters.record_samples import samples_of
 from tests.rest import scripted_jobs
 
 FLINKS = ScopeFormats.from_configuration({})

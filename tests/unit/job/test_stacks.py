@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from penstock.job.stacks import own_threads, threads_in
+from penstock.engine.observe.stacks import own_threads, threads_in
 
 
 @pytest.fixture

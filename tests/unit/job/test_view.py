@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from penstock.checkpoint.history import CheckpointStatus
 from penstock.common import Configuration
 from penstock.common.job import JobStatus
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.engine.checkpoint.checkpoint_history import CheckpointStatus
 from penstock.testing import ManualClock, in_process
 
 FAILED = []

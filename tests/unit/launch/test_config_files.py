@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigurationError
-from penstock.launch.config_files import COMMAND_LINE, DEFAULT, PREFIX, find_file, load_configuration, option_name
-from penstock.launch.known_options import known_options
+from penstock.service.launch.config_files import (
+    COMMAND_LINE,
+    DEFAULT,
+    PREFIX,
+    find_file,
+    load_configuration,
+    option_name,
+)
+from penstock.service.launch.known_options import known_options
 
 
 @pytest.fixture

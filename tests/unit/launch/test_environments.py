@@ -9,7 +9,7 @@ import pytest
 
 from penstock import __version__
 from penstock.errors import ConfigurationError
-from penstock.launch.environments import pack_environment
+from penstock.service.launch.environment_archive import pack_environment
 
 PROBE = """
 import ctypes, hashlib, json, os, sys

@@ -3,11 +3,11 @@
 import pytest
 
 from penstock.common.configuration import Configuration
+from penstock.engine.messages.commands_and_reports import MeasuringSettings
 from penstock.errors import ConfigurationError
-from penstock.launch.environment_settings import EnvironmentSettings, measuring
-from penstock.launch.known_options import is_known
-from penstock.launch.metric_options import OPTIONS
-from penstock.runtime.core.messages import MeasuringSettings
+from penstock.service.launch.execution_settings import EnvironmentSettings, measuring
+from penstock.service.launch.known_options import is_known
+from penstock.service.launch.metric_options import OPTIONS
 
 
 def read(**options):

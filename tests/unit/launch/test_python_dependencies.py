@@ -1,6 +1,6 @@
 """What `add_python_file` does to the search path of the slots."""
 
-from penstock.launch.python_dependencies import PythonDependencies
+from penstock.service.launch.python_dependencies import PythonDependencies
 
 
 def test_the_later_of_two_modules_with_one_name_wins(tmp_path):

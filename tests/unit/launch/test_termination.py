@@ -13,7 +13,7 @@ STARTING = """
 import sys, time
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.launch.submission import with_defaults
+from penstock.service.launch.submission import with_defaults
 
 def slow(settings, deployment):
     print("starts", flush=True)
@@ -31,7 +31,7 @@ with with_defaults(cluster=slow):
 
 FORKED = """
 import os, signal, time
-from penstock.launch.termination import suspend_on_sigterm
+from penstock.service.launch.termination import suspend_on_sigterm
 
 suspend_on_sigterm()
 runs, says = os.pipe()
@@ -46,7 +46,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 OWN_HANDLER = """
 import os, signal
-from penstock.launch.termination import suspend_on_sigterm
+from penstock.service.launch.termination import suspend_on_sigterm
 
 signal.signal(signal.SIGTERM, lambda *_: print("the program's own"))
 suspend_on_sigterm()

@@ -7,13 +7,13 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.snapshots.local_copies import LocalCopies
 from penstock.errors import ConfigurationError
-from penstock.launch.durable_jobs import checkpoint_settings
-from penstock.launch.environment_settings import EnvironmentSettings
-from penstock.launch.python_dependencies import PythonDependencies
-from penstock.launch.submission import plan_of
-from penstock.launch.translated_options import OPTIONS
-from penstock.runtime.checkpoints.local_copies import LocalCopies
+from penstock.service.launch.durable_jobs import checkpoint_settings
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.service.launch.python_dependencies import PythonDependencies
+from penstock.service.launch.submission import plan_of
+from penstock.service.launch.translated_options import OPTIONS
 
 EXECUTOR, DRIVER = "spark.executor.extraJavaOptions", "spark.driver.extraJavaOptions"
 

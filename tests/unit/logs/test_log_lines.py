@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.base.logs.levels import _WORDS, apply, checked, current, levels_of
+from penstock.base.logs.log_formats import formatter
+from penstock.base.logs.log_lines import Allowance, Line, Origin, record_of, show
+from penstock.base.logs.log_options import LogSettings, log_settings
+from penstock.engine.observe.log_capture import CUT, LogCapture
 from penstock.errors import ConfigurationError
-from penstock.logs.formats import formatter
-from penstock.logs.levels import _WORDS, apply, checked, current, levels_of
-from penstock.logs.lines import Allowance, Line, Origin, record_of, show
-from penstock.logs.settings import LogSettings, log_settings
-from penstock.runtime.core.log_capture import CUT, LogCapture
 
 ORIGIN = Origin("a" * 32, "orders", "", "", 1, 4, 2)
 COUNT = Origin("a" * 32, "orders", "Count", "count-1", 1, 4, 2)

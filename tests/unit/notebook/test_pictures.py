@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.job.picture import MOST_VERTICES, caption, picture, rate, traffic_of
-from penstock.job.record import InputRecord, OperatorRecord, VertexRecord
+from penstock.engine.job.job_picture import MOST_VERTICES, caption, picture, rate, traffic_of
+from penstock.engine.job.job_record import InputRecord, OperatorRecord, VertexRecord
 from tests.rest import scripted_jobs
 
 SVG = "{http://www.w3.org/2000/svg}"

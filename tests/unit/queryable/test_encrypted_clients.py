@@ -5,14 +5,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from penstock import pickling
+from penstock.base import pickling
+from penstock.engine.queryable.query_requests import Cut, QueryAnswer
+from penstock.engine.queryable.queryable_tls import Certificate
+from penstock.engine.queryable.server import QueryServer
+from penstock.engine.queryable.slot_states import Pack
 from penstock.errors import ConfigurationError, StateUnavailable
 from penstock.queryable import QueryableStateClient
-from penstock.queryable.encrypted import Certificate
-from penstock.queryable.requests import Cut, QueryAnswer
-from penstock.queryable.server import QueryServer
-from penstock.runtime.core.queryables import Pack
-from penstock.spark.encryption import new_identity
+from penstock.spark.links.encryption import new_identity
 
 TOKEN = "only for friends"
 

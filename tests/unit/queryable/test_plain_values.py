@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
+from penstock.engine.queryable.plain_values import from_json, key_to_json, value_to_json
+from penstock.engine.queryable.rest_form import key_of_json, readable
 from penstock.errors import QueryError, UnsupportedKey
-from penstock.queryable.plain_values import from_json, key_to_json, value_to_json
-from penstock.queryable.rest_form import key_of_json, readable
 
 ATOMS = (
     st.none()

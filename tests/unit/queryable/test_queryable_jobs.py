@@ -33,8 +33,8 @@ from penstock.errors import (
     UnsupportedKey,
     UnsupportedOperation,
 )
-from penstock.launch.submission import with_defaults
 from penstock.queryable import QueryRequest, answer_as_json
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, in_process, scripted
 from tests.waiting import until
 

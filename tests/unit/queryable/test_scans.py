@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.engine.queryable.query_requests import Cut, QueryAnswer, QueryRequest
+from penstock.engine.queryable.result_pages import REST_SECONDS, Scans
+from penstock.engine.queryable.slot_states import Pack
 from penstock.errors import QueryError
-from penstock.queryable.requests import Cut, QueryAnswer, QueryRequest
-from penstock.queryable.scans import REST_SECONDS, Scans
-from penstock.runtime.core.queryables import Pack
 
 CUT = Cut(0, 7, 1000)
 

@@ -10,6 +10,8 @@ import pytest
 from penstock.common import Configuration, Types
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.engine.queryable import server as serving
+from penstock.engine.queryable import wire
 from penstock.errors import (
     AccessDenied,
     ConfigurationError,
@@ -23,9 +25,8 @@ from penstock.errors import (
     UnsupportedKey,
     UnsupportedOperation,
 )
-from penstock.launch.submission import with_defaults
-from penstock.queryable import QueryableStateClient, QueryRequest, wire
-from penstock.queryable import server as serving
+from penstock.queryable import QueryableStateClient, QueryRequest
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, in_process, scripted
 from tests.model.queryable_parts import EveryKind
 from tests.waiting import until

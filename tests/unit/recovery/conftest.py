@@ -7,11 +7,11 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from penstock import storage
+from penstock.base import storage
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.launch.submission import with_defaults
-from penstock.runtime.checkpoints import writing as checkpoints
+from penstock.engine.snapshots import writing as checkpoints
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, ManualClock, in_process
 from tests import waiting
 

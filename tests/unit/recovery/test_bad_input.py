@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from penstock.checkpoint.metadata import FILE, VERSION
-from penstock.checkpoint.store import read_snapshot
 from penstock.common import JobStatus
 from penstock.datastream.checkpoint_storage import JobManagerCheckpointStorage
 from penstock.datastream.functions import CheckpointedFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.engine.checkpoint.metadata import FILE, VERSION
+from penstock.engine.checkpoint.store import read_snapshot
 from penstock.errors import (
     CheckpointFailed,
     ConfigurationError,
@@ -449,7 +449,7 @@ class TestSnapshots:
 
     def large(self, savepoint, monkeypatch):
         """A savepoint whose state is in a file."""
-        monkeypatch.setattr("penstock.runtime.checkpoints.writing.SAVEPOINT_INLINE", 0)
+        monkeypatch.setattr("penstock.engine.snapshots.writing.SAVEPOINT_INLINE", 0)
         path = savepoint()
         (name,) = [name for name in os.listdir(path) if name != FILE]
         return path, name
@@ -469,7 +469,7 @@ class TestSnapshots:
 
     def test_a_storage_that_cannot_be_reached_for_a_moment(self, run, start, until, hooked, restarts, monkeypatch):
         """Unlike damage, this passes: the call, or the job, is tried again."""
-        monkeypatch.setattr("penstock.runtime.checkpoints.writing.SAVEPOINT_INLINE", 0)
+        monkeypatch.setattr("penstock.engine.snapshots.writing.SAVEPOINT_INLINE", 0)
         client = start(endless, {"execution.checkpointing.interval": None})
         until(lambda: len(SEEN) == 8)
         path = client.stop_with_savepoint(False, "hooked://savepoints").result(60)

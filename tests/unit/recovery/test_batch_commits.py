@@ -8,11 +8,11 @@ import pytest
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import MapFunction
+from penstock.engine.job.driver_parts import DriverParts
+from penstock.engine.messages.commands_and_reports import Report
+from penstock.engine.operators.sinks.committing import AT_THE_END
 from penstock.errors import JobFailed
-from penstock.job.driver_parts import DriverParts
-from penstock.launch.submission import plan_of
-from penstock.runtime.core.messages import Report
-from penstock.runtime.sinks.committing import AT_THE_END
+from penstock.service.launch.submission import plan_of
 from penstock.testing import pause, scripted
 
 OUTSIDE: dict = {}

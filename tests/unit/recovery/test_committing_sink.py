@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import pickling
+from penstock.base import pickling
 from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import CheckpointedFunction, MapFunction, SourceFunction
+from penstock.engine.operators.operator import Clock, OperatorContext
+from penstock.engine.operators.sinks.committing import CommittingSink
+from penstock.engine.records.elements import joined
+from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
+from penstock.engine.state.snapshot_file import Kind
 from penstock.errors import CheckpointFailed, JobFailed
-from penstock.runtime.checkpoints.gathering import Extent, SubtaskSnapshot
-from penstock.runtime.core.elements import joined
-from penstock.runtime.core.operator import Clock, OperatorContext
-from penstock.runtime.sinks.committing import CommittingSink
-from penstock.state.snapshot_file import Kind
 from penstock.testing import pause, scripted
 
 STORE: dict = {}

@@ -25,8 +25,8 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from penstock.engine.snapshots.restore import split_evenly
 from penstock.errors import CheckpointFailed, JobFailed, ProgramError, StateMigrationException
-from penstock.runtime.checkpoints.restore import split_evenly
 from penstock.testing import pause, scripted
 
 LIVES: list = []

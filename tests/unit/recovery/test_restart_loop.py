@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.store import read_snapshot
 from penstock.common import JobStatus
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.functions import CheckpointedFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.engine.checkpoint.store import read_snapshot
+from penstock.engine.job.restarts import DEFAULT_WITH_CHECKPOINTS, MOST_UNSTORED_ATTEMPTS, UnstoredAttempts
 from penstock.errors import (
     CheckpointFailed,
     ConfigurationError,
@@ -23,8 +24,7 @@ from penstock.errors import (
     SlotLost,
     SnapshotError,
 )
-from penstock.job.restarts import DEFAULT_WITH_CHECKPOINTS, MOST_UNSTORED_ATTEMPTS, UnstoredAttempts
-from penstock.launch.submission import plan_of
+from penstock.service.launch.submission import plan_of
 from penstock.testing import ManualClock, fail, pause, scripted
 from penstock.testing.cluster import InProcessCluster
 

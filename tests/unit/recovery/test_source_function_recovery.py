@@ -16,9 +16,9 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor
+from penstock.engine.operators.sources import source_function
+from penstock.engine.operators.sources.source_function import BufferedSourceContext, FunctionSource
 from penstock.errors import CheckpointFailed, ContextError, JobFailed
-from penstock.runtime.sources import source_function
-from penstock.runtime.sources.source_function import BufferedSourceContext, FunctionSource
 from penstock.testing import ManualClock, pause, scripted
 
 RESTORED: list = []

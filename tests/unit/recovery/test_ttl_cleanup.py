@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import pickling
-from penstock.checkpoint.store import read_snapshot
+from penstock.base import pickling
 from penstock.common import Time
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import (
@@ -17,9 +16,10 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.engine.checkpoint.store import read_snapshot
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.snapshot_file import Kind, SnapshotFile
 from penstock.errors import JobFailed, StateMigrationException
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.snapshot_file import Kind, SnapshotFile
 from penstock.testing import ManualClock, OperatorHarness, pause, scripted
 
 TTL = 1000

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from penstock.job.samples import samples_of
 from penstock.metrics.samples import Sample
 from penstock.metrics.scopes import ScopeFormats
-from penstock.reporters.configuration import ordered
-from penstock.reporters.reporter import Reporter, ReporterContext
+from penstock.service.reporters.record_samples import samples_of
+from penstock.service.reporters.reporter import Reporter, ReporterContext
+from penstock.service.reporters.reporter_configuration import ordered
 from tests.rest import scripted_jobs
 
 

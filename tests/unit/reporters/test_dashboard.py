@@ -9,9 +9,9 @@ from penstock.common.time import Time
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.job.samples import samples_of
 from penstock.metrics.scopes import ScopeFormats
-from penstock.reporters.prometheus import Collector
+from penstock.service.reporters.prometheus import Collector
+from penstock.service.reporters.record_samples import samples_of
 from penstock.testing import in_process
 
 DASHBOARD = Path(__file__).parents[3] / "deployment/grafana/penstock.json"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigurationError
 from penstock.metrics.samples import Sample
 from penstock.reporters import Reporter
-from penstock.reporters.configuration import _FLINKS, BUILT_IN, ordered
-from penstock.reporters.filters import KINDS, pattern_of, sieve_of
-from penstock.reporters.reporter import ReporterOptions
+from penstock.service.reporters.filters import KINDS, pattern_of, sieve_of
+from penstock.service.reporters.reporter import ReporterOptions
+from penstock.service.reporters.reporter_configuration import _FLINKS, BUILT_IN, ordered
 
 NEEDED = {
     "pushgateway": {"hostUrl": "http://localhost:9091"},

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.reporters.spans import SpanFinder
+from penstock.service.reporters.spans import SpanFinder
 from tests.rest import scripted_jobs
 from tests.services.service import free_port
 from tests.unit.reporters.receivers import Datagrams, Lines, Requests, reporting, samples

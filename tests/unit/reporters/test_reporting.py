@@ -6,14 +6,15 @@ from typing import ClassVar
 
 import pytest
 
-from penstock.checkpoint.history import CheckpointsView
 from penstock.common.configuration import Configuration
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.engine.checkpoint.checkpoint_history import CheckpointsView
+from penstock.engine.job.job_view import FailureView
 from penstock.errors import ConfigurationError
-from penstock.job.view import FailureView
-from penstock.reporters import Reporter, reporting
-from penstock.reporters.reporting import place_for
-from penstock.reporters.spans import SpanFinder
+from penstock.reporters import Reporter
+from penstock.service.reporters import reporter_threads as reporting
+from penstock.service.reporters.reporter_threads import place_for
+from penstock.service.reporters.spans import SpanFinder
 from penstock.testing import in_process
 from tests.rest import scripted_jobs
 from tests.waiting import until

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from penstock.datastream.functions import AsyncFunction, AsyncFunctionDescriptor, AsyncRetryStrategy, ResultFuture
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.core.failures import Failure, OperatorFailed
-from penstock.runtime.core.operator import Clock, OperatorContext
-from penstock.runtime.functions.async_wait import AsyncWaitOperator
+from penstock.engine.operators.functions.async_wait import AsyncWaitOperator
+from penstock.engine.operators.operator import Clock, OperatorContext
+from penstock.engine.records.elements import Chunk
+from penstock.engine.records.failures import Failure, OperatorFailed
 
 PATIENCE = 60
 MODES = {

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from penstock.common import Row, Types
 from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import Chunk, Receiver
-from penstock.runtime.core.operator import Operator, OperatorContext
-from penstock.runtime.functions.columnar import ColumnsOperator
-from penstock.runtime.sources.source_operator import Budget, Reader, Source
+from penstock.engine.operators.functions.columnar_operator import ColumnsOperator
+from penstock.engine.operators.operator import Operator, OperatorContext
+from penstock.engine.operators.sources.source_operator import Budget, Reader, Source
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk, Receiver
 
 READING = Types.ROW_NAMED(["sensor", "celsius"], [Types.STRING(), Types.DOUBLE()])
 WARM = Types.ROW_NAMED(["sensor", "fahrenheit"], [Types.STRING(), Types.DOUBLE()])

@@ -4,8 +4,8 @@ import pytest
 
 from penstock.common import Types
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.launch.submission import start
-from penstock.runtime.core.activity import Figures
+from penstock.engine.observe.slot_activity import Figures
+from penstock.service.launch.submission import start
 from penstock.testing import in_process
 
 RECORDS = 1000

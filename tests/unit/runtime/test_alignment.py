@@ -3,9 +3,9 @@
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import Watermark, WatermarkGenerator
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.runtime.core.elements import MAX_TIMESTAMP, Chunk
-from penstock.runtime.core.operator import Alignment, Clock, OperatorContext
-from penstock.runtime.sources.split_times import SplitTimes
+from penstock.engine.operators.operator import Alignment, Clock, OperatorContext
+from penstock.engine.operators.sources.split_times import SplitTimes
+from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk
 from penstock.testing import ManualClock, in_process, pause, scripted
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from penstock.common import RestartStrategies, Row, Time
 from penstock.datastream import AsyncDataStream, AsyncFunction, StreamExecutionEnvironment
+from penstock.engine.operators.functions import async_requests
+from penstock.engine.records.failures import OperatorFailed
 from penstock.errors import ContextError
-from penstock.runtime.core.failures import OperatorFailed
-from penstock.runtime.functions import async_requests
 from penstock.testing import in_process
 from tests.unit.runtime.async_driving import (
     MODES,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.runtime.functions import async_wait
+from penstock.engine.operators.functions import async_wait
 from tests.unit.runtime.async_driving import MODES, After, Driven, Gated, timed
 
 DELAYS = st.sampled_from([0, 0, 0, 0.5, 1, 2, 4])

@@ -11,8 +11,8 @@ from penstock.datastream.functions import (
     MapFunction,
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from penstock.runtime.batch.batch_operator import key_order
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.engine.operators.batch.batch_operator import key_order
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.testing import at, pause, scripted
 
 RULES = MapStateDescriptor("rules")

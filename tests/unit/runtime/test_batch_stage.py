@@ -9,11 +9,11 @@ from penstock.common.job import JobID
 from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.functions import CoMapFunction, KeyedProcessFunction, ProcessFunction
-from penstock.job.deploying import deployment_of
-from penstock.launch.submission import plan_of
-from penstock.runtime.batch.parcels import Arrivals, Origin, Parcel
-from penstock.runtime.batch.stage import BatchStage, InputCut, reports_of
-from penstock.runtime.core.failures import OperatorFailed
+from penstock.engine.batch.parcels import Arrivals, Origin, Parcel
+from penstock.engine.batch.stage import BatchStage, InputCut, reports_of
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.records.failures import OperatorFailed
+from penstock.service.launch.submission import plan_of
 
 ODD = OutputTag("odd")
 
@@ -48,8 +48,8 @@ def run(build, parallelism=2, seed=0, **settings):
 
 
 def collecting(stream):
+    from penstock.engine.operators.sinks.sink_operators import CollectSink
     from penstock.graph.transformations import Transformation
-    from penstock.runtime.sinks.sink_operators import CollectSink
 
     stream._environment._add(Transformation("Collect", CollectSink(), [stream._input_refs()], kind="sink"))
 

@@ -12,9 +12,9 @@ from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Boundedness, Fetched, Source, SourceReader, StaticSplits
 from penstock.datastream.functions import AsyncFunction, SourceFunction
-from penstock.launch.submission import with_defaults
-from penstock.runtime.core.bell import Bell
-from penstock.runtime.core.slot import Slot
+from penstock.engine.messages.epoch_requests import Bell
+from penstock.engine.slot.slot import Slot
+from penstock.service.launch.submission import with_defaults
 from penstock.testing import InProcessCluster, in_process
 from tests.waiting import until
 

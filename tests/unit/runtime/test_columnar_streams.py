@@ -9,11 +9,11 @@ import pytest
 
 from penstock.common import Duration, Row, Types, WatermarkStrategy
 from penstock.datastream import OutputTag, ProcessFunction
+from penstock.engine.operators.functions.columnar_operator import ColumnsOperator
+from penstock.engine.operators.operator import Operator
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk
 from penstock.errors import JobFailed
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.core.operator import Operator
-from penstock.runtime.functions.columnar import ColumnsOperator
 from penstock.testing import ManualClock
 from tests.unit.runtime.columnar_programs import (
     READING,

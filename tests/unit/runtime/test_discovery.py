@@ -9,7 +9,7 @@ import pytest
 
 from penstock.common import WatermarkStrategy
 from penstock.datastream.connectors.base import Boundedness, Fetched, Source, SourceReader, SplitEnumerator
-from penstock.runtime.sources.discovery import Discovery, TimedDiscovery
+from penstock.engine.operators.sources.discovery import Discovery, TimedDiscovery
 from penstock.testing.crashes import StoreSink, crash_point, simulate
 from tests.waiting import until
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from penstock.checkpoint.ownership import Ownership
 from penstock.datastream import CheckpointListener, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.base import Committer, Sink, SinkWriter
 from penstock.datastream.connectors.two_phase_commit import TwoPhaseCommitSinkFunction
+from penstock.engine.checkpoint.ownership import Ownership
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.messages.commands_and_reports import CheckpointOrder, CheckpointSettings, Command, Notice
+from penstock.engine.messages.owner_token import Token
+from penstock.engine.snapshots.local_copies import LocalCopies
 from penstock.errors import StorageError
-from penstock.job.deploying import deployment_of
-from penstock.launch.submission import plan_of
-from penstock.runtime.checkpoints.local_copies import LocalCopies
-from penstock.runtime.checkpoints.owner_token import Token
-from penstock.runtime.core.messages import CheckpointOrder, CheckpointSettings, Command, Notice
+from penstock.service.launch.submission import plan_of
 from penstock.testing import InProcessCluster
 
 EVENTS: list = []

@@ -4,7 +4,7 @@ import os
 
 import penstock
 from penstock.common import Types
-from penstock.runtime.core.failures import failure_of
+from penstock.engine.records.failures import failure_of
 
 
 def test_frames_of_any_part_of_penstock_are_left_out():

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from penstock.common import Row
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.exchange.frames import FRAME_RECORDS, FrameBuilder, Unpicklable
-from penstock.runtime.exchange.writers import BroadcastWriter, SingleWriter
+from penstock.engine.exchange.frames import FRAME_RECORDS, FrameBuilder, Unpicklable
+from penstock.engine.exchange.writers import BroadcastWriter, SingleWriter
+from penstock.engine.records.elements import Chunk
 
 
 @pytest.mark.parametrize("record", [("bad", threading.Lock()), Row("bad", threading.Lock())], ids=["tuple", "row"])

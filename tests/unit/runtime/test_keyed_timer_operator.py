@@ -7,11 +7,11 @@ import pytest
 
 from penstock.datastream import OutputTag
 from penstock.datastream.state import ListStateDescriptor
+from penstock.engine.operators.keyed_timer_operator import KeyedTimerOperator
+from penstock.engine.operators.operator import Operator
+from penstock.engine.records.elements import MAX_TIMESTAMP
+from penstock.engine.slot import slot as task
 from penstock.errors import JobFailed
-from penstock.runtime.core import slot as task
-from penstock.runtime.core.elements import MAX_TIMESTAMP
-from penstock.runtime.core.keyed_timer_operator import KeyedTimerOperator
-from penstock.runtime.core.operator import Operator
 from penstock.testing import OperatorHarness
 
 LATE = OutputTag("late")

@@ -4,21 +4,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.api.latency_marker import LatencyMarker
 from penstock.common import Row, Types
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.configuration import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction
+from penstock.engine.exchange.frames import deliver
+from penstock.engine.exchange.writers import Owner, SingleWriter
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk
+from penstock.engine.records.latency import Latencies, Markers
 from penstock.errors import JobFailed
 from penstock.graph.plan import operator_id
 from penstock.metrics import MetricGroup
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import Chunk
-from penstock.runtime.core.latency import Latencies, Markers
-from penstock.runtime.exchange.frames import deliver
-from penstock.runtime.exchange.writers import Owner, SingleWriter
 from penstock.testing import in_process
-from penstock.vocabulary.latency_marker import LatencyMarker
 
 
 class Listening(MapFunction):

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.rest.answers.flame_graphs import Kind, flame_graph
-from penstock.runtime.core.profiling import WAITING, ProfileOrder, Seen, profile
+from penstock.engine.observe.profiling import WAITING, ProfileOrder, Seen, profile
+from penstock.service.rest.answers.flame_graph_tree import Kind, flame_graph
 from penstock.testing import in_process
 from tests.rest import scripted_jobs
 from tests.waiting import until

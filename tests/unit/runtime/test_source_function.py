@@ -18,10 +18,10 @@ from penstock.datastream.functions import (
     ProcessFunction,
     SourceFunction,
 )
+from penstock.engine.operators.operator import Clock, OperatorContext
+from penstock.engine.operators.sources.source_function import BufferedSourceContext, FunctionReader
+from penstock.engine.operators.sources.source_operator import Budget
 from penstock.errors import JobFailed
-from penstock.runtime.core.operator import Clock, OperatorContext
-from penstock.runtime.sources.source_function import BufferedSourceContext, FunctionReader
-from penstock.runtime.sources.source_operator import Budget
 from penstock.testing import in_process
 from tests.waiting import Patience, until
 

@@ -3,11 +3,11 @@
 import pytest
 
 from penstock.datastream.functions import KeyedProcessFunction
+from penstock.engine.operators.operator import Clock
+from penstock.engine.operators.timers import KeylessTimerService
+from penstock.engine.operators.timers import Timers as TimersOfAnOperator
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.errors import TimersRequireKeys
-from penstock.runtime.core.elements import MAX_TIMESTAMP
-from penstock.runtime.core.operator import Clock
-from penstock.runtime.core.timers import KeylessTimerService
-from penstock.runtime.core.timers import Timers as TimersOfAnOperator
 from penstock.testing import OperatorHarness
 
 

@@ -18,11 +18,11 @@ from penstock.common.watermark_strategy import (
     WatermarkGenerator,
 )
 from penstock.datastream import StreamExecutionEnvironment, TimeCharacteristic
+from penstock.engine.operators.operator import Clock, OperatorContext
+from penstock.engine.operators.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.errors import JobFailed
-from penstock.runtime.core.columns import Columns
-from penstock.runtime.core.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from penstock.runtime.core.operator import Clock, OperatorContext
-from penstock.runtime.core.watermarks import IngestionTimeOperator, TimestampsAndWatermarksOperator
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, pause, scripted, watermark
 
 

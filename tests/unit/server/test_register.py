@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.base.storage import Storage
+from penstock.engine.job.job_record import JobRecord
 from penstock.errors import AlreadyThere, ConfigurationError
-from penstock.job.record import JobRecord
-from penstock.server.fencing import claim_fence, fences, leader, newest_fence, next_fence
-from penstock.server.register import CorruptEntry, Register, readable
-from penstock.server.specs import DriverPlace, How, Outcome, Revision, Spec, Wanted, job_id_of
-from penstock.storage import Storage
+from penstock.service.server.leadership.fencing_numbers import claim_fence, fences, leader, newest_fence, next_fence
+from penstock.service.server.register import CorruptEntry, Register, readable
+from penstock.service.server.specs import DriverPlace, How, Outcome, Revision, Spec, Wanted, job_id_of
 
 JOB = "ab" * 16
 SPEC = Spec(JOB, 1_000, "program.py", ("a", "b c"), "m:f", True, {"x.password": "hunter2"}, "numpy\n")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.job.job_record import JobRecord, Settings, SlotRecord, VertexRecord
 from penstock.errors import ConfigurationError, CorruptSnapshot, PenstockError, ProgramError
-from penstock.job.record import JobRecord, Settings, SlotRecord, VertexRecord
-from penstock.server import cli, control
-from penstock.server.control import ControlDoor, DriverUnreachable, ask, key_in, socket_path
-from penstock.server.environments import python_for
-from penstock.server.home import Home, running_server
-from penstock.server.log_files import rotate
-from penstock.server.options import OPTIONS, ServerSettings
-from penstock.server.programs import check_program, entries, requirements_of
-from penstock.server.standby import LeaderOnly
-from penstock.server.task_managers import task_managers
+from penstock.service.server import cli, control
+from penstock.service.server.control import ControlDoor, DriverUnreachable, ask, key_in, socket_path
+from penstock.service.server.home import Home, running_server
+from penstock.service.server.leadership.standby_middleware import LeaderOnly
+from penstock.service.server.log_files import rotate
+from penstock.service.server.program_files import check_program, entries, requirements_of
+from penstock.service.server.server_options import OPTIONS, ServerSettings
+from penstock.service.server.task_managers import task_managers
+from penstock.service.server.virtual_environments import python_for
 
 
 # --- options ---

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.job.record import JobRecord, as_json
-from penstock.server.register import Register
-from penstock.server.specs import Revision, Spec
-from penstock.server.supervised import Supervised
+from penstock.engine.job.job_record import JobRecord, as_json
+from penstock.service.server.register import Register
+from penstock.service.server.specs import Revision, Spec
+from penstock.service.server.supervised_program import Supervised
 
 JOB = "ab" * 16
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.spark.arrivals import Arrivals
-from penstock.spark.links import Door, Listener, Tag, connect, send
-from penstock.spark.worker import CONTROL, LIFELINE, SIDE, Hello
+from penstock.spark.links.links import Door, Listener, Tag, connect, send
+from penstock.spark.slots.arrivals import Arrivals
+from penstock.spark.slots.worker import CONTROL, LIFELINE, SIDE, Hello
 from tests.waiting import until
 
 SECRET = b"secret"

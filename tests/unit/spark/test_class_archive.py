@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark import class_archive
-from penstock.spark.class_archive import Jvm, approve, cache_folder, discard, is_about_archive, java_options
+from penstock.spark.sessions import class_archive
+from penstock.spark.sessions.class_archive import Jvm, approve, cache_folder, discard, is_about_archive, java_options
 
 HEADER = b"\xa8\xab\x0b\xf0"
 

@@ -5,7 +5,7 @@ import os
 import sys
 
 from penstock import compat
-from penstock.spark.guests import as_guest
+from penstock.spark.slots.guests import as_guest
 
 
 def test_everything_is_changed_back(tmp_path):

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from penstock.spark.interpreters import UNFIT, Interpreter, unfit_interpreter
-from penstock.spark.slot_tasks import reason
+from penstock.spark.sessions.interpreters import UNFIT, Interpreter, unfit_interpreter
+from penstock.spark.slots.slot_tasks import reason
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,10 @@ from penstock.spark.slot_tasks import reason
             "ModuleNotFoundError: No module named 'penstock'\n",
             "'python3' has no Penstock, or another version",
         ),
-        ("AttributeError: Can't get attribute 'Invitation' on <module 'penstock.spark.worker'>", "or another version"),
+        (
+            "AttributeError: Can't get attribute 'Invitation' on <module 'penstock.spark.slots.worker'>",
+            "or another version",
+        ),
         (
             "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: "
             "3.12 than that in driver: 3.11, PySpark cannot run with different minor versions.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.spark.jvm import explain
+from penstock.spark.sessions.jvm import explain
 
 YARN = """\
 Exception in thread "main" org.apache.spark.SparkException: When running with master 'yarn' either HADOOP_CONF_DIR or YARN_CONF_DIR must be set in the environment.

@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from penstock.spark.kubernetes import PodClient, driver_settings, pod_client, pods_obstacle
-from penstock.spark.obstacles import Resources
+from penstock.spark.sessions.kubernetes import PodClient, driver_settings, pod_client, pods_obstacle
+from penstock.spark.sessions.obstacles import Resources
 
 MASTER = "k8s://https://kubernetes.default.svc"
 IN_POD = {"HOSTNAME": "driver-1"}

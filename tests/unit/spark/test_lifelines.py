@@ -10,9 +10,9 @@ import threading
 
 import pytest
 
-from penstock.job.cluster import Patience
-from penstock.spark.lifelines import ASK, PING, TOLD, UNHEARD, WAKE, Lifelines, _Line, main_stack, where
-from penstock.spark.links import this_machine
+from penstock.engine.job.cluster_protocol import Patience
+from penstock.spark.links.lifelines import ASK, PING, TOLD, UNHEARD, WAKE, Lifelines, _Line, main_stack, where
+from penstock.spark.links.links import this_machine
 from tests.waiting import until
 
 DUMP = textwrap.dedent(
@@ -23,12 +23,12 @@ DUMP = textwrap.dedent(
 
     Thread 0x00007f0000 (most recent call first):
       File "/home/job.py", line 7 in spin
-      File "/site/penstock/runtime/core/slot.py", line 9 in run_stage
-      File "/site/penstock/spark/worker.py", line 5 in _epoch
+      File "/site/penstock/engine/slot/slot.py", line 9 in run_stage
+      File "/site/penstock/spark/slots/worker.py", line 5 in _epoch
       File "/site/pyspark/worker.py", line 1 in main
     """
 )
-SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/runtime/core/slot.py", line 9 in run_stage'
+SPINS = '  File "/home/job.py", line 7 in spin\n  File "/site/penstock/engine/slot/slot.py", line 9 in run_stage'
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_who_waits_for_others_is_not_the_one_to_look_at(line, caplog):
     assert "links.py" not in caplog.records[0].message
 
 
-WAITS = DUMP.replace("/home/job.py", "penstock/spark/mesh.py").replace("spin", "exchange")
+WAITS = DUMP.replace("/home/job.py", "penstock/spark/links/mesh.py").replace("spin", "exchange")
 
 
 def test_slots_that_all_wait_for_each_other_are_a_matter_of_the_network(caplog):
@@ -175,7 +175,7 @@ def test_where_a_slot_is_that_says_nothing():
 
 HANGS = """
 import ctypes, os, socket, sys
-from penstock.spark.lifelines import Lifeline
+from penstock.spark.links.lifelines import Lifeline
 
 def hang():
     ctypes.PyDLL(None).sleep(60)

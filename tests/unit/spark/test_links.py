@@ -13,10 +13,22 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.spark import links, worker
-from penstock.spark.encryption import encrypted, new_identity
-from penstock.spark.handshake import Guest, Host
-from penstock.spark.links import Door, Inlet, LinkLost, Listener, Tag, connect, has_news, limit_silence, receive, send
+from penstock.spark.links import links
+from penstock.spark.links.encryption import encrypted, new_identity
+from penstock.spark.links.handshake import Guest, Host
+from penstock.spark.links.links import (
+    Door,
+    Inlet,
+    LinkLost,
+    Listener,
+    Tag,
+    connect,
+    has_news,
+    limit_silence,
+    receive,
+    send,
+)
+from penstock.spark.slots import worker
 from tests.waiting import until
 
 SECRET = b"of this attempt"
@@ -327,7 +339,7 @@ def test_a_machine_that_is_gone_without_a_word_is_noticed(door):
 
 PARTITION = """
 import fcntl, socket, struct, sys
-from penstock.spark.links import Inlet, LinkLost, Tag, limit_silence, send
+from penstock.spark.links.links import Inlet, LinkLost, Tag, limit_silence, send
 
 def set_loopback(up):
     SIOCSIFFLAGS, IFF_UP = 0x8914, 1

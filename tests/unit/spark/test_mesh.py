@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.spark import links, mesh
-from penstock.spark.links import LinkLost, Tag
-from penstock.spark.mesh import Hub, Mesh, Spoke, mesh_of
+from penstock.spark.links import links, mesh
+from penstock.spark.links.links import LinkLost, Tag
+from penstock.spark.links.mesh import Hub, Mesh, Spoke, mesh_of
 
 MANY = mesh.FEW_SLOTS + 1
 SLOTS = [2, mesh.FEW_SLOTS, MANY, MANY + 3]

@@ -2,7 +2,7 @@
 
 import select
 
-from penstock.spark.nudge import Nudge
+from penstock.spark.links.nudge import Nudge
 
 
 def is_woken(nudge):

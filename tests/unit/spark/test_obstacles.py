@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.spark.obstacles import Resources
+from penstock.spark.sessions.obstacles import Resources
 
 
 @pytest.mark.parametrize(

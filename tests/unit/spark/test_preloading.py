@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.preloading import LIBRARIES, preload
+from penstock.spark.sessions.preloading import LIBRARIES, preload
 
 
 def printed(program: str) -> list[str]:
@@ -18,7 +18,11 @@ def printed(program: str) -> list[str]:
 
 def test_it_is_what_the_program_has_imported_and_the_libraries_behind_it():
     without, with_kafka = (
-        printed(f"import penstock.datastream.{part}; from penstock.spark.preloading import needed; print(*needed())")
+        printed(
+            f"import penstock.datastream.{part}\n"
+            "from penstock.spark.sessions.preloading import needed\n"
+            "print(*needed())"
+        )
         for part in ("functions", "connectors.kafka")
     )
     assert "penstock.datastream.functions" in without and "confluent_kafka.admin" not in without
@@ -40,7 +44,7 @@ def test_no_thread_is_started():
         """
 import os, pkgutil, sys
 from penstock import datastream
-from penstock.spark.preloading import LIBRARIES, preload
+from penstock.spark.sessions.preloading import LIBRARIES, preload
 
 parts = [module.name for module in pkgutil.walk_packages(datastream.__path__, "penstock.datastream.")]
 preload([*parts, *(library for part in parts for library in LIBRARIES.get(part, ()))])

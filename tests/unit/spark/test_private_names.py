@@ -16,7 +16,7 @@ NOT_SPARKS = {"_exit", "_replace"}
 def private_names() -> dict[str, set[str]]:
     """The private attributes of other objects that are used, each with the files that use it."""
     found: dict[str, set[str]] = {}
-    for path in ROOT.glob("*.py"):
+    for path in set(ROOT.rglob("*.py")) - set((ROOT / "sql").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and is_private_of_another(node):
                 found.setdefault(node.attr, set()).add(path.name)

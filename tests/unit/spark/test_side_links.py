@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.logs.levels import apply
-from penstock.logs.lines import Line, Origin
-from penstock.runtime.core.profiling import ProfileOrder
-from penstock.runtime.core.watching import SetLevels
-from penstock.spark.encryption import encrypted, new_identity
-from penstock.spark.links import LinkLost
-from penstock.spark.side_links import MOST_WAITING, SideLink, SideLinks
+from penstock.base.logs.levels import apply
+from penstock.base.logs.log_lines import Line, Origin
+from penstock.engine.observe.profiling import ProfileOrder
+from penstock.engine.observe.slot_questions import SetLevels
+from penstock.spark.links.encryption import encrypted, new_identity
+from penstock.spark.links.links import LinkLost
+from penstock.spark.links.side_links import MOST_WAITING, SideLink, SideLinks
 from tests.waiting import until
 
 ORIGIN = Origin("j", "job", "", "", 0, 1)
@@ -134,8 +134,8 @@ def test_a_slot_that_is_gone_answers_with_an_error(ends):
 
 KILLED = """
 import os, signal, socket, sys
-from penstock.logs.lines import Line, Origin
-from penstock.spark.side_links import SideLink
+from penstock.base.logs.log_lines import Line, Origin
+from penstock.spark.links.side_links import SideLink
 slot = SideLink(socket.socket(fileno=int(sys.argv[1])), 0)
 for number in range(50):
     slot.line(Line(0.0, 20, "x", str(number), Origin()))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.spark.streaming_source import _reason_of
+from penstock.spark.frames.streaming_source import _reason_of
 
 SPARK_4 = """\
 [USER_RAISED_EXCEPTION] no such thing SQLSTATE: P0001

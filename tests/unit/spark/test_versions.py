@@ -8,8 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from penstock.errors import ConfigurationError, SlotLost
-from penstock.spark import versions
-from penstock.spark.slot_tasks import loss, reason
+from penstock.spark.sessions import versions
+from penstock.spark.slots.slot_tasks import loss, reason
 
 ROOT = Path(__file__).parents[3]
 

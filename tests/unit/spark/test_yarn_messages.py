@@ -3,7 +3,7 @@
 import pytest
 from pyspark import SparkConf
 
-from penstock.spark.session import _advice, _warn_of_uploads
+from penstock.spark.sessions.session import _advice, _warn_of_uploads
 
 
 def configuration(**settings):

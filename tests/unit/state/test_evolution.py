@@ -22,9 +22,9 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
+from penstock.engine.state.evolution import migration
+from penstock.engine.state.state_schema import schema_of, schema_text
 from penstock.errors import StateMigrationException
-from penstock.state.evolution import migration
-from penstock.state.schema import schema_of, schema_text
 
 INT, LONG, STRING, DOUBLE = Types.INT(), Types.LONG(), Types.STRING(), Types.DOUBLE()
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.runtime.core.columns import Columns
-from penstock.state.key_groups import hashes_of_numbers, stable_hash
-from penstock.vocabulary.functions.key_selectors import ColumnKeys
+from penstock.api.functions.key_selectors import ColumnKeys
+from penstock.engine.records.columns import Columns
+from penstock.engine.state.key_groups import hashes_of_numbers, stable_hash
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-2, -1, 0, 1, 2**61 - 2, 2**61 - 1, 2**32, -(2**32)])
 SMALL = st.integers(-(2**31), 2**31 - 1)

@@ -11,14 +11,14 @@ from contextlib import closing
 
 import pytest
 
-import penstock.state.rocksdb as rocksdb
-from penstock import pickling
+import penstock.engine.state.rocksdb as rocksdb
+from penstock.base import pickling
 from penstock.datastream.state_backend import PredefinedOptions
+from penstock.engine.state.key_bytes import key_bytes
+from penstock.engine.state.live_entries import HEAVY, footprint
+from penstock.engine.state.rocksdb import RocksOptions, RocksTables
+from penstock.engine.state.tables import Layout
 from penstock.errors import ConfigurationError, NotSerializable, UnsupportedKey
-from penstock.state.key_bytes import key_bytes
-from penstock.state.live_entries import HEAVY, footprint
-from penstock.state.rocksdb import RocksOptions, RocksTables
-from penstock.state.tables import Layout
 
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
 
@@ -86,7 +86,7 @@ def test_slots_are_spread_over_the_directories(tmp_path):
 def test_what_a_dead_process_left_is_removed_and_what_a_live_one_uses_is_not(tmp_path):
     script = (
         "import os, sys\n"
-        "from penstock.state.rocksdb import RocksOptions, RocksTables\n"
+        "from penstock.engine.state.rocksdb import RocksOptions, RocksTables\n"
         "tables = RocksTables(RocksOptions((sys.argv[1],)), 'victim')\n"
         "print(tables.directory, flush=True)\n"
         "sys.stdin.read()\n"

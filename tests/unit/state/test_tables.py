@@ -1,6 +1,6 @@
 """Which entries of a table in memory count as changed: the next incremental checkpoint writes these and no others."""
 
-from penstock.state.tables import Layout, Table
+from penstock.engine.state.tables import Layout, Table
 
 
 def filled():

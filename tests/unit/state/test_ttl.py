@@ -14,8 +14,8 @@ from penstock.datastream.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from penstock.state.backend import KeyedStateBackend
-from penstock.state.ttl import RECORDS_PER_EPOCH, Expiry, pruner
+from penstock.engine.state.backend import KeyedStateBackend
+from penstock.engine.state.ttl import RECORDS_PER_EPOCH, Expiry, pruner
 
 TTL = 100
 

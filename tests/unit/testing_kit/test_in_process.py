@@ -7,7 +7,7 @@ import pytest
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
 from penstock.errors import JobFailed
-from penstock.launch.submission import defaults, with_defaults
+from penstock.service.launch.submission import defaults, with_defaults
 from penstock.testing import InProcessCluster, ManualClock, at, end, fail, idle, in_process, pause, scripted, watermark
 
 

@@ -5,8 +5,8 @@ import pytest
 from penstock.datastream import OutputTag
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.errors import JobFailed, PenstockError
-from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 SIDE = OutputTag("side")

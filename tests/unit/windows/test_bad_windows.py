@@ -22,8 +22,8 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from penstock.engine.records.elements import MIN_TIMESTAMP
 from penstock.errors import JobFailed, MissingTimestamp, RecordError, UnsupportedOperation
-from penstock.runtime.core.elements import MIN_TIMESTAMP
 from penstock.testing import OperatorHarness, at, scripted
 
 TENS = TumblingEventTimeWindows.of(10)

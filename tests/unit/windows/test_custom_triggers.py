@@ -21,8 +21,8 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.errors import JobFailed, UnsupportedOperation
-from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 CONTINUE, FIRE, PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.PURGE

@@ -23,8 +23,8 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from penstock.engine.windows.window_joins import IntervalSpec
 from penstock.errors import RecordError, TypeMismatch
-from penstock.runtime.windows.joins import IntervalSpec
 from penstock.testing import OperatorHarness, at, scripted
 
 TENS = TumblingEventTimeWindows.of(10)

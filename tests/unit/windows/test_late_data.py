@@ -11,7 +11,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from penstock.runtime.core.elements import MAX_TIMESTAMP
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, at, in_process, scripted, watermark
 
 LATE = OutputTag("late")

@@ -9,7 +9,7 @@ from penstock.datastream.window import (
     SlidingProcessingTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.runtime.core.elements import MAX_TIMESTAMP
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.testing import ManualClock, OperatorHarness, in_process, pause, scripted
 
 

@@ -17,7 +17,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.runtime.core.elements import MAX_TIMESTAMP
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness
 
 

@@ -28,8 +28,8 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from penstock.engine.records.elements import MAX_TIMESTAMP
 from penstock.errors import JobFailed, TypeMismatch, UnsupportedOperation
-from penstock.runtime.core.elements import MAX_TIMESTAMP
 from penstock.testing import OperatorHarness, at, scripted, watermark
 
 TENS = TumblingEventTimeWindows.of(10)

@@ -1,0 +1,144 @@
+"""What the runtime offers to a function: time and timers, keyed state, and facts about the running task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ContextError
+
+if TYPE_CHECKING:
+    from penstock.api.state.descriptors import (
+        AggregatingState,
+        AggregatingStateDescriptor,
+        FoldingState,
+        FoldingStateDescriptor,
+        ListState,
+        ListStateDescriptor,
+        MapState,
+        MapStateDescriptor,
+        ReducingState,
+        ReducingStateDescriptor,
+        ValueState,
+        ValueStateDescriptor,
+    )
+
+
+class TimerService(ABC):
+    """The clocks of an operator and the timers of the current key. All times are epoch milliseconds."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the processing time."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the event-time clock of this operator, the smallest 64-bit number before the first watermark."""
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called once processing time reaches `timestamp`; a second registration changes nothing."""
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called once the watermark reaches `timestamp`; a second registration changes nothing."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Forget the timer if it is registered and has not fired."""
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Forget the timer if it is registered and has not fired."""
+
+
+class KeyedStateStore(ABC):
+    """Hands out state scoped to the current key. One descriptor name is one state, however often it is asked for."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the state that holds one value for each key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the state that holds a list for each key."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the state that holds a map for each key."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the state that keeps the reduction of what was added for each key."""
+
+    @abstractmethod
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+        """Return the state that keeps an accumulator of what was added for each key."""
+
+    @abstractmethod
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+        """Return the state that keeps a fold of what was added for each key, as in Flink 1.x."""
+
+
+class DistributedCache:
+    """Files that the program brought along, on the machine of this slot."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def get_file(self, name: str) -> str:
+        """Return the path of a file or folder by the name that it was registered under."""
+        try:
+            return self._files[name]
+        except KeyError:
+            known = ", ".join(sorted(self._files)) or "none"
+            raise ContextError(f"there is no cached file '{name}'; registered are: {known}") from None
+
+
+class RuntimeContext(KeyedStateStore):
+    """What `Function.open` receives: the place of this subtask in the job, its metrics and its keyed state."""
+
+    @abstractmethod
+    def get_job_id(self) -> str:
+        """Return the id of the job, stable across its recoveries."""
+
+    @abstractmethod
+    def get_task_name(self) -> str:
+        """Return the name of the operator."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the name of the operator with subtask number (counted from one) and parallelism: `Map (2/4)`."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the parallelism of the operator."""
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the max parallelism of the operator, which is the number of its key groups."""
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int:
+        """Return the number of this subtask, counted from zero."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """Return how often the job was started over before this attempt."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return the global job parameter `key`, or the default if the job has none of that name."""
+
+    @abstractmethod
+    def get_metrics_group(self) -> Any:
+        """Return the group under which this subtask registers its metrics."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files that the program registered with `env.register_cached_file`."""
+
+    def get_metric_group(self) -> Any:
+        """Return the same group: Java's spelling of `get_metrics_group`."""
+        return self.get_metrics_group()

@@ -1,0 +1,253 @@
+"""Process functions: element by element, with timestamps, timers, side outputs, keyed and broadcast state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.api.functions.element_functions import Function, Outputs
+
+if TYPE_CHECKING:
+    from penstock.api.functions.contexts import TimerService
+    from penstock.api.output_tag import OutputTag
+    from penstock.api.state.descriptors import (
+        BroadcastState,
+        MapStateDescriptor,
+        ReadOnlyBroadcastState,
+        StateDescriptor,
+    )
+    from penstock.api.time_domain import TimeDomain
+
+KEY = TypeVar("KEY")
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+OUT = TypeVar("OUT")
+
+
+class SideOutputContext(ABC):
+    """A context from which a function can reach the side outputs of its operator."""
+
+    @abstractmethod
+    def output(self, tag: OutputTag, value: Any) -> None:
+        """Emit `value` to the side output `tag`: the same as to yield the pair `tag, value`."""
+
+
+class ElementContext(SideOutputContext):
+    """What a process function may ask while it handles one element or timer. It is valid only during that call."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """Return the timestamp of the element, or of the timer that fires; None where elements have none."""
+
+    @abstractmethod
+    def timer_service(self) -> TimerService:
+        """Return the clocks, and on a keyed stream the timers."""
+
+
+class KeyedElementContext(ElementContext):
+    """An element context on a keyed stream."""
+
+    @abstractmethod
+    def get_current_key(self) -> Any:
+        """Return the key of the element or timer."""
+
+
+class FiringTimer(ABC):
+    """What can be asked in addition while a timer fires."""
+
+    @abstractmethod
+    def time_domain(self) -> TimeDomain:
+        """Return which clock the timer followed."""
+
+
+class ProcessFunction(Function):
+    """Handles each element of a stream and emits any number of elements."""
+
+    class Context(ElementContext):
+        """Given to `process_element`."""
+
+    class OnTimerContext(Context, FiringTimer):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Outputs:
+        """Yield the results for one element; a yielded pair of an OutputTag and a value goes to that side output."""
+
+    def on_timer(self, timestamp: int, ctx: ProcessFunction.OnTimerContext) -> Outputs:
+        """Yield the results for a timer that fires. Timers need a keyed stream."""
+
+
+class KeyedProcessFunction(Function):
+    """Handles each element of a keyed stream, with timers and keyed state."""
+
+    class Context(KeyedElementContext):
+        """Given to `process_element`."""
+
+    class OnTimerContext(Context, FiringTimer):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Outputs:
+        """Yield the results for one element; a yielded pair of an OutputTag and a value goes to that side output."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Outputs:
+        """Yield the results for a timer that fires; the current key is the one that registered it."""
+
+
+class CoProcessFunction(Function):
+    """Handles the elements of two connected streams that share one instance, and so their state."""
+
+    class Context(ElementContext):
+        """Given to `process_element1` and `process_element2`."""
+
+    class OnTimerContext(Context, FiringTimer):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Outputs:
+        """Yield the results for an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Outputs:
+        """Yield the results for an element of the second stream."""
+
+    def on_timer(self, timestamp: int, ctx: CoProcessFunction.OnTimerContext) -> Outputs:
+        """Yield the results for a timer that fires. Timers need keyed streams."""
+
+
+class KeyedCoProcessFunction(Function):
+    """Handles the elements of two connected streams with equal keys, with timers and keyed state."""
+
+    class Context(KeyedElementContext):
+        """Given to `process_element1` and `process_element2`."""
+
+    class OnTimerContext(Context, FiringTimer):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Outputs:
+        """Yield the results for an element of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Outputs:
+        """Yield the results for an element of the second stream."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Outputs:
+        """Yield the results for a timer that fires; the current key is the one that registered it."""
+
+
+class ProcessJoinFunction(Function):
+    """Handles each pair of elements that an interval join finds."""
+
+    class Context(SideOutputContext):
+        """Given to `process_element`."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """Return the timestamp of the pair, which is the later of the two and that of what is emitted."""
+
+        @abstractmethod
+        def left_timestamp(self) -> int:
+            """Return the timestamp of the left element."""
+
+        @abstractmethod
+        def right_timestamp(self) -> int:
+            """Return the timestamp of the right element."""
+
+    @abstractmethod
+    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Outputs:
+        """Yield the results for one pair."""
+
+
+class BaseBroadcastProcessFunction(Function):
+    """What both broadcast functions have in common: contexts that reach broadcast state.
+
+    Only the broadcast side may write, since every subtask sees the same elements there and must arrive at the same
+    state.
+    """
+
+    class BaseContext(SideOutputContext):
+        """What can be asked on either side."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the timestamp of the element; None where elements have none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the processing time in epoch milliseconds."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the event-time clock of this operator."""
+
+    class Context(BaseContext):
+        """Given to the broadcast side."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+            """Return the broadcast state, to read and write."""
+
+    class ReadOnlyContext(BaseContext):
+        """Given to the other side."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+            """Return the broadcast state, to read."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
+    """Connects a stream without keys to a broadcast stream."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """Given to `process_broadcast_element`."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """Given to `process_element`."""
+
+    @abstractmethod
+    def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Outputs:
+        """Yield the results for an element of the stream that is not broadcast."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Outputs:
+        """Yield the results for a broadcast element. Every subtask is called with it."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
+    """Connects a keyed stream to a broadcast stream, with timers and keyed state on the keyed side."""
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """Given to `process_broadcast_element`. There is no current key, but all of them can be visited."""
+
+        @abstractmethod
+        def apply_to_keyed_state(
+            self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], object]
+        ) -> None:
+            """Call `function(key, state)` for every key of this subtask that has such a state. It may change it."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """Given to `process_element`."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return the clocks and the timers of the current key."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the element or timer."""
+
+    class OnTimerContext(ReadOnlyContext, FiringTimer):
+        """Given to `on_timer`."""
+
+    @abstractmethod
+    def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Outputs:
+        """Yield the results for an element of the keyed stream."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Outputs:
+        """Yield the results for a broadcast element. Every subtask is called with it."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Outputs:
+        """Yield the results for a timer that fires; the current key is the one that registered it."""

@@ -1,0 +1,92 @@
+"""Sources and sinks written as plain functions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.api.functions.element_functions import Function
+
+if TYPE_CHECKING:
+    from penstock.common.watermark_strategy import Watermark
+
+
+class SourceContext(ABC):
+    """How a running source emits. It is valid until `run` returns."""
+
+    @abstractmethod
+    def collect(self, value: Any) -> None:
+        """Emit an element without a timestamp; the watermark strategy may give it one."""
+
+    @abstractmethod
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        """Emit an element with its event time in epoch milliseconds."""
+
+    @abstractmethod
+    def emit_watermark(self, mark: Watermark) -> None:
+        """Promise that no element with a timestamp at or before that of `mark` will follow."""
+
+    @abstractmethod
+    def mark_as_temporarily_idle(self) -> None:
+        """Have the operators downstream not wait for watermarks of this subtask until it emits again."""
+
+    @abstractmethod
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        """Return the re-entrant lock under which no checkpoint is taken.
+
+        A source that keeps its position in state emits and advances inside `with ctx.get_checkpoint_lock():`, so that
+        both are in the same checkpoint or neither is.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the output of this subtask; nothing can be emitted afterwards."""
+
+
+class SourceFunction(Function):
+    """A source that runs in one subtask and emits until it is done or cancelled."""
+
+    SourceContext: TypeAlias = SourceContext
+
+    @abstractmethod
+    def run(self, ctx: SourceContext) -> None:
+        """Emit through `ctx`. To return ends the stream; an endless source loops until it is cancelled."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Make `run` return soon. It is called from another thread, and may be called when `run` has ended."""
+
+
+class ParallelSourceFunction(SourceFunction):
+    """A source that may run in many subtasks. Each is a copy; the runtime context tells which one it is."""
+
+
+RichSourceFunction = SourceFunction
+RichParallelSourceFunction = ParallelSourceFunction
+
+
+class SinkFunction(Function):
+    """Receives each element at the end of a stream."""
+
+    class Context(ABC):
+        """The times that belong to the element being written."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the processing time in epoch milliseconds."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the event-time clock of this operator."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the timestamp of the element; None if it has none."""
+
+    @abstractmethod
+    def invoke(self, value: Any, context: SinkFunction.Context | None = None) -> None:
+        """Write one element."""
+
+
+RichSinkFunction = SinkFunction

@@ -1,0 +1,5 @@
+"""What becomes of checkpoints, under the name of PyFlink's module."""
+
+from penstock.api.settings.checkpoint_config import ExternalizedCheckpointRetention
+
+__all__ = ["ExternalizedCheckpointRetention"]

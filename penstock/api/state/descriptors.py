@@ -1,0 +1,360 @@
+"""State as functions see it, and the descriptors by which they ask for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from penstock.api.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
+from penstock.api.functions.folding import FoldAggregate
+from penstock.api.state.time_to_live import StateTtlConfig
+from penstock.base.arguments import check_arguments
+from penstock.common.typeinfo import TypeInformation, Types
+
+__all__ = [
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "AppendingState",
+    "BroadcastState",
+    "FoldingState",
+    "FoldingStateDescriptor",
+    "ListState",
+    "ListStateDescriptor",
+    "MapState",
+    "MapStateDescriptor",
+    "MergingState",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "State",
+    "StateDescriptor",
+    "StateTtlConfig",
+    "ValueState",
+    "ValueStateDescriptor",
+]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """Base of all state. Keyed state always means the part that belongs to the current key."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove everything that is kept here."""
+
+    def get_internal_state(self) -> State:
+        """The state itself: PyFlink has another object beneath it, here there is none."""
+        return self
+
+
+class ValueState(State, Generic[T]):
+    """Keeps one value."""
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """Return the value; if there is none, the default of the descriptor."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Replace the value. None removes it, like `clear`."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """Keeps what was added in some combined form."""
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """Return the combination of what was added; None if nothing was."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Add one value."""
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """An appending state of which two can become one, as when session windows merge."""
+
+
+class ReducingState(MergingState[T, T]):
+    """Keeps the reduction of what was added."""
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """Keeps an accumulator of what was added; `get` returns its result."""
+
+
+class FoldingState(AppendingState[IN, OUT]):
+    """Flink 1.x: keeps a fold of what was added; use AggregatingState in new programs."""
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """Keeps a list in the order in which it was filled."""
+
+    @abstractmethod
+    def get(self) -> Iterable[T]:
+        """Return the elements, none if nothing was added."""
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Replace the whole list. An empty one removes it, like `clear`."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Append the values in their order."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
+
+
+class _ReadableMap(State, Generic[K, V]):
+    """What every map can be asked for."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """Return the value of `key`; None if there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Return whether there is a value for `key`."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value."""
+
+    def entries(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value, as `items` does."""
+        return self.items()
+
+    def immutable_entries(self) -> Iterable[tuple[K, V]]:
+        """Return all pairs of key and value, as `items` does."""
+        return self.items()
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """Return all keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """Return all values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there are no entries."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _WritableMap(_ReadableMap[K, V]):
+    """What a map that may be changed can do besides."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Set the value of `key`."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V]) -> None:
+        """Set the values of all keys in `dict_value`; other entries stay."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove `key` if it is there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """Keeps a map. Each entry is stored, and expires, by itself."""
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """A map of which every subtask keeps the same copy, seen from the side that must not change it."""
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """The same map, seen from the broadcast side. Every subtask must make the same changes."""
+
+
+class OperatorStateStore(ABC):
+    """Hands out state that belongs to a subtask, not to a key."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """Return the broadcast state of that name."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of items that are split evenly between the subtasks when the parallelism changes."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return a list of items of which every subtask gets all when it is restored."""
+
+
+@check_arguments
+class StateDescriptor:
+    """Names a state within its operator and tells what it holds.
+
+    Descriptors are plain data: they are pickled with the program and compared by kind, name, type and settings.
+    Functions in them are left out of the comparison, since equal functions cannot be recognised.
+    """
+
+    _queryable_state_name: str | None = None
+
+    def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
+        if not name:
+            raise ValueError("the name of a state must not be empty")
+        self.name = name
+        self.type_info = type_info
+        self.ttl_config: StateTtlConfig | None = None
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self.name
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let what this state keeps expire."""
+        self.ttl_config = ttl_config
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Let clients outside the job look this state up under a name, which must be unique in the job.
+
+        Call it before the function asks for the state.
+        """
+        if not queryable_state_name:
+            raise ValueError("the name of a queryable state must not be empty")
+        if self._queryable_state_name not in (None, queryable_state_name):
+            raise ValueError(f"state '{self.name}' is already queryable as '{self._queryable_state_name}'")
+        self._queryable_state_name = queryable_state_name
+
+    def is_queryable(self) -> bool:
+        """Return whether clients can look this state up."""
+        return self._queryable_state_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        """Return the name under which clients look it up; None if they cannot."""
+        return self._queryable_state_name
+
+    def _compared(self) -> tuple[object, ...]:
+        return self.name, self.type_info, self.ttl_config
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, StateDescriptor) and type(self) is type(other) and self._compared() == other._compared()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info!r})"
+
+
+@check_arguments
+class ValueStateDescriptor(StateDescriptor):
+    """Describes a ValueState. The default is what a key without a value reads."""
+
+    def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
+        super().__init__(name, value_type_info)
+        self.default_value = default_value
+
+    def _compared(self) -> tuple[object, ...]:
+        return *super()._compared(), self.default_value
+
+
+@check_arguments
+class ListStateDescriptor(StateDescriptor):
+    """Describes a ListState by the type of its elements."""
+
+    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, None if elem_type_info is None else Types.LIST(elem_type_info))
+        self.elem_type_info = elem_type_info
+
+
+@check_arguments
+class MapStateDescriptor(StateDescriptor):
+    """Describes a MapState, or a broadcast state, by the types of its keys and values."""
+
+    def __init__(
+        self, name: str, key_type_info: TypeInformation | None = None, value_type_info: TypeInformation | None = None
+    ) -> None:
+        if (key_type_info is None) != (value_type_info is None):
+            raise ValueError(f"map state {name!r} needs the types of both keys and values, or neither")
+        typed = None if key_type_info is None or value_type_info is None else Types.MAP(key_type_info, value_type_info)
+        super().__init__(name, typed)
+        self.key_type_info = key_type_info
+        self.value_type_info = value_type_info
+
+
+Reduction: TypeAlias = ReduceFunction | Callable[[Any, Any], Any]
+
+
+class _CallableReduceFunction(ReduceFunction):
+    """A plain callable in the place of a ReduceFunction."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self._function(value1, value2)
+
+
+@check_arguments
+class ReducingStateDescriptor(StateDescriptor):
+    """Describes a ReducingState. The function is a ReduceFunction or a callable of two values."""
+
+    def __init__(self, name: str, reduce_function: Reduction, type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, type_info)
+        self._reduce_function = (
+            reduce_function if isinstance(reduce_function, ReduceFunction) else _CallableReduceFunction(reduce_function)
+        )
+
+    def get_reduce_function(self) -> ReduceFunction:
+        """Return the function; a callable comes back as a ReduceFunction."""
+        return self._reduce_function
+
+
+@check_arguments
+class AggregatingStateDescriptor(StateDescriptor):
+    """Describes an AggregatingState. The type is that of the accumulator, for that is what is kept."""
+
+    def __init__(
+        self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
+    ) -> None:
+        super().__init__(name, state_type_info)
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        """Return the function."""
+        return self._agg_function
+
+
+@check_arguments
+class FoldingStateDescriptor(AggregatingStateDescriptor):
+    """Describes a FoldingState by its first accumulator and a FoldFunction or a function of (accumulator, value)."""
+
+    def __init__(
+        self,
+        name: str,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        super().__init__(name, FoldAggregate(initial_value, fold_function), type_info)

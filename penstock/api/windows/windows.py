@@ -1,0 +1,302 @@
+"""Windows, and what decides which elements belong to one and when it is evaluated."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.errors import UnsupportedOperation
+from penstock.persisted import persisted_in
+
+if TYPE_CHECKING:
+    from penstock.api.functions.contexts import RuntimeContext
+    from penstock.api.state.descriptors import State, StateDescriptor
+
+MAX_LONG_VALUE = 2**63 - 1
+
+T = TypeVar("T")
+
+
+class Window(ABC):
+    """A finite bucket of elements. Windows are keys of state: they are compared and hashed by value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """Return the largest timestamp that still belongs here; once the watermark is there, the window is complete."""
+
+
+W = TypeVar("W", bound=Window)
+W2 = TypeVar("W2", bound=Window)
+
+
+@persisted_in("penstock.datastream.window")
+class TimeWindow(Window, tuple[int, int]):
+    """The time from `start`, inclusive, to `end`, exclusive, in epoch milliseconds.
+
+    A tuple underneath, since windows are compared and hashed for every record.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, start: int, end: int) -> TimeWindow:
+        return tuple.__new__(cls, (start, end))
+
+    @property
+    def start(self) -> int:
+        """The first millisecond."""
+        return self[0]
+
+    @property
+    def end(self) -> int:
+        """The millisecond after the last."""
+        return self[1]
+
+    def get_start(self) -> int:
+        """Return the first millisecond, as `start` does."""
+        return self[0]
+
+    def get_end(self) -> int:
+        """Return the millisecond after the last, as `end` does."""
+        return self[1]
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return self[0], self[1]
+
+    def max_timestamp(self) -> int:
+        """Return the last millisecond of the window."""
+        return self[1] - 1
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """Return whether the windows overlap or touch; sessions exactly a gap apart are one session."""
+        return self.start <= other.end and self.end >= other.start
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """Return the smallest window that contains both."""
+        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+    @staticmethod
+    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
+        """Return the start of the window that contains `timestamp`, where one window starts at `offset`.
+
+        >>> TimeWindow.get_window_start_with_offset(-1, 0, 10)
+        -10
+        """
+        return timestamp - (timestamp - offset) % window_size
+
+    @staticmethod
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+        """Report every group of windows that intersect, directly or through others, along with their cover."""
+        group: list[TimeWindow] = []
+        cover: TimeWindow | None = None
+        for window in sorted(set(windows)):
+            if cover is not None and cover.intersects(window):
+                cover = cover.cover(window)
+                group.append(window)
+                continue
+            if cover is not None and len(group) > 1:
+                callback.merge(group, cover)
+            group, cover = [window], window
+        if cover is not None and len(group) > 1:
+            callback.merge(group, cover)
+
+    def __repr__(self) -> str:
+        return f"TimeWindow(start={self.start}, end={self.end})"
+
+
+@persisted_in("penstock.datastream.window")
+class CountWindow(Window):
+    """A window of a number of elements, known by its id."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    def max_timestamp(self) -> int:
+        """Return the end of time: no watermark completes a count."""
+        return MAX_LONG_VALUE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CountWindow) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"CountWindow(id={self.id})"
+
+
+@persisted_in("penstock.datastream.window")
+class GlobalWindow(Window):
+    """The one window that holds everything."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def get() -> GlobalWindow:
+        """Return the window."""
+        return _GLOBAL_WINDOW
+
+    def max_timestamp(self) -> int:
+        """Return the end of time."""
+        return MAX_LONG_VALUE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GlobalWindow)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "GlobalWindow"
+
+
+_GLOBAL_WINDOW = GlobalWindow()
+
+
+@persisted_in("penstock.datastream.window")
+class TriggerResult(Enum):
+    """What a trigger wants done with the window: a pair of whether to evaluate and whether to drop the contents."""
+
+    CONTINUE = (False, False)
+    FIRE_AND_PURGE = (True, True)
+    FIRE = (True, False)
+    PURGE = (False, True)
+
+    def is_fire(self) -> bool:
+        """Return whether the window is evaluated."""
+        return self is TriggerResult.FIRE or self is TriggerResult.FIRE_AND_PURGE
+
+    def is_purge(self) -> bool:
+        """Return whether the contents are dropped."""
+        return self is TriggerResult.PURGE or self is TriggerResult.FIRE_AND_PURGE
+
+
+class PaneClocks(ABC):
+    """What triggers and evictors are told of the time, and where they count. All times are epoch milliseconds."""
+
+    @abstractmethod
+    def get_current_processing_time(self) -> int:
+        """Return the processing time."""
+
+    @abstractmethod
+    def get_current_watermark(self) -> int:
+        """Return the event-time clock of the operator."""
+
+    @abstractmethod
+    def get_metric_group(self) -> Any:
+        """Return the group under which the operator registers its metrics."""
+
+
+class Trigger(ABC, Generic[T, W]):
+    """Decides when a pane, the elements with the same key and the same window, is evaluated.
+
+    One instance serves all panes of a subtask: what it must remember belongs in state of its context, where it is kept
+    for each pane.
+    """
+
+    class TriggerContext(PaneClocks):
+        """Clocks, timers and state of the current pane."""
+
+        @abstractmethod
+        def register_processing_time_timer(self, time: int) -> None:
+            """Have `on_processing_time` called once processing time reaches `time`."""
+
+        @abstractmethod
+        def register_event_time_timer(self, time: int) -> None:
+            """Have `on_event_time` called once the watermark reaches `time`."""
+
+        @abstractmethod
+        def delete_processing_time_timer(self, time: int) -> None:
+            """Forget the timer if it is registered and has not fired."""
+
+        @abstractmethod
+        def delete_event_time_timer(self, time: int) -> None:
+            """Forget the timer if it is registered and has not fired."""
+
+        @abstractmethod
+        def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
+            """Return state that belongs to this pane alone."""
+
+    class OnMergeContext(TriggerContext):
+        """Given to `on_merge`; the current pane is that of the merged window."""
+
+        @abstractmethod
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+            """Move what the merged panes kept in a merging state into that of the result."""
+
+    @abstractmethod
+    def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Decide after an element was added to the pane."""
+
+    @abstractmethod
+    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Decide when a processing-time timer of the pane fires."""
+
+    @abstractmethod
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Decide when an event-time timer of the pane fires."""
+
+    def can_merge(self) -> bool:
+        """Return whether the trigger can be used where windows merge; if so, `on_merge` must be written."""
+        return False
+
+    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+        """Combine state and timers after windows were merged into `window`."""
+        raise UnsupportedOperation(f"{type(self).__name__} does not define on_merge, so it cannot merge windows")
+
+    @abstractmethod
+    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+        """Remove state and timers of the pane, just before the window is dropped."""
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Decides to which windows an element belongs."""
+
+    class WindowAssignerContext(ABC):
+        """What an assigner may ask."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int:
+            """Return the processing time in epoch milliseconds."""
+
+        @abstractmethod
+        def get_runtime_context(self) -> RuntimeContext:
+            """Return the runtime context of the operator."""
+
+    @abstractmethod
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[W]:
+        """Return the windows of the element: none, one or several."""
+
+    @abstractmethod
+    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
+        """Return the trigger for a stream that does not set one."""
+
+    @abstractmethod
+    def is_event_time(self) -> bool:
+        """Return whether windows are assigned by event time, so that elements can be late."""
+
+    def get_window_serializer(self) -> Any:
+        """PyFlink's assigners write it; here windows are kept as objects, and it is never called."""
+        return None
+
+
+class MergingWindowAssigner(WindowAssigner[T, W]):
+    """An assigner whose windows can merge, as sessions do."""
+
+    class MergeCallback(ABC, Generic[W2]):
+        """Told by `merge_windows` what to merge."""
+
+        @abstractmethod
+        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
+            """Let `merge_result` take the place of the windows `to_be_merged`."""
+
+    @abstractmethod
+    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
+        """Call back for every group of two or more windows that are to become one."""

@@ -1,0 +1,233 @@
+"""HDFS over its own protocol, with the client hdfs-native: name services, Kerberos and tokens as in Hadoop's client."""
+
+from __future__ import annotations
+
+import errno
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from fsspec.spec import AbstractFileSystem
+from hdfs_native import Client, WriteOptions
+
+from penstock.base.hdfs.hadoop_configuration import HadoopConfiguration
+
+READ_AHEAD = 1 << 20
+WRITE_TOGETHER = 1 << 20
+"""Bytes that are gathered before they are handed to the client."""
+PATIENCE = {"dfs.client.failover.max.attempts": "10", "dfs.client.failover.sleep.max.millis": "3000"}
+"""Settings that let the client try for some 20 s; Hadoop's own let it try for three minutes."""
+_REMOTE = re.compile(r'RPCError\("[\w.$]*?([\w$]+)", "(.*)', re.DOTALL)
+_CODES = {
+    "AccessControlException": errno.EACCES,
+    "InvalidPathException": errno.EINVAL,
+    "ParentNotDirectoryException": errno.ENOTDIR,
+    "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
+    "DSQuotaExceededException": errno.EDQUOT,
+    "NSQuotaExceededException": errno.EDQUOT,
+}
+"""Errors of a name node that another try will not heal."""
+
+
+_clients: list[Client] = []
+"""Every client that was made, so that none is destroyed in a forked process.
+
+fsspec forgets its file systems after a fork, and the destructor of a client waits for threads that only the parent has.
+"""
+
+
+class NativeHdfs(AbstractFileSystem):
+    """One cluster. Errors are OSError and say in one line what the name node said."""
+
+    protocol = ("hdfs", "viewfs")
+    root_marker = "/"
+
+    def __init__(self, scheme: str, authority: str, configuration: HadoopConfiguration) -> None:
+        if self._cached:
+            return
+        super().__init__()
+        self._authority = f"{scheme}://{authority}"
+        with _as_os_errors():
+            self._client = Client(
+                self._authority if authority else None,
+                configuration.defaults(PATIENCE),
+                config_dir=configuration.folder,
+            )
+        _clients.append(self._client)
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        _, separator, rest = path.partition("://")
+        return f"/{rest.partition('/')[2]}" if separator else path
+
+    def unstrip_protocol(self, name: str) -> str:
+        return self._authority + self._strip_protocol(name)
+
+    # --- finding ---
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        with _as_os_errors():
+            return _described(self._client.get_file_info(self._strip_protocol(path)))
+
+    def exists(self, path: str, **_: Any) -> bool:
+        try:
+            self.info(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        with _as_os_errors():
+            listed = [_described(status) for status in self._client.list_status(self._strip_protocol(path), False)]
+        return listed if detail else [status["name"] for status in listed]
+
+    def modified(self, path: str) -> datetime:
+        return datetime.fromtimestamp(self.info(path)["mtime"] / 1000, UTC)
+
+    # --- changing ---
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        with _as_os_errors():
+            self._client.mkdirs(self._strip_protocol(path), 0o755, create_parents)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        if not exist_ok and self.exists(path):
+            raise FileExistsError(f"'{path}' exists already")
+        self.mkdir(path)
+
+    def mv(self, path1: str, path2: str, overwrite: bool = False, **_: Any) -> None:
+        """Rename. The name node refuses another file's name unless it may overwrite that file."""
+        with _as_os_errors():
+            self._client.rename(self._strip_protocol(path1), self._strip_protocol(path2), overwrite)
+
+    def rm(self, path: str, recursive: bool = False, maxdepth: int | None = None) -> None:
+        with _as_os_errors():
+            if not self._client.delete(self._strip_protocol(path), recursive):
+                raise FileNotFoundError(f"'{path}' does not exist")
+
+    def rm_file(self, path: str) -> None:
+        self.rm(path)
+
+    def rmdir(self, path: str) -> None:
+        self.rm(path)
+
+    # --- content ---
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        autocommit: bool = True,
+        cache_options: Any = None,
+        **_: Any,
+    ) -> Any:
+        with _as_os_errors():
+            if mode == "rb":
+                return io.BufferedReader(_Reader(self._client.read(path)), READ_AHEAD)
+            options = WriteOptions()
+            options.overwrite = mode != "xb"
+            return _Writer(self._client.create(path, options))
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        with _as_os_errors():
+            file = self._client.read(self._strip_protocol(path))
+            first, last = slice(start, end).indices(len(file))[:2]
+            return bytes(file.read_range(first, last - first)) if last > first else b""
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        with self._open(path1) as source, self._open(path2, "wb") as target:
+            while piece := source.read(WRITE_TOGETHER):
+                target.write(piece)
+
+
+class _Reader(io.RawIOBase):
+    """Lets `io` seek and read in a file of the client."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._file.seek(offset, whence)
+        return self.tell()
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        with _as_os_errors():
+            data = self._file.read(min(len(buffer), len(self._file) - self.tell()))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Writer(io.BufferedWriter):
+    """A new file. `flush` hands on what was gathered, `sync` makes it durable on the data nodes."""
+
+    def __init__(self, file: Any) -> None:
+        self._sink = _Sink(file)
+        super().__init__(self._sink, WRITE_TOGETHER)
+
+    def sync(self) -> None:
+        self.flush()
+        self._sink.sync()
+
+
+class _Sink(io.RawIOBase):
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with _as_os_errors():
+            return int(self._file.write(bytes(data)))
+
+    def sync(self) -> None:
+        with _as_os_errors():
+            self._file.hsync()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with _as_os_errors():
+                self._file.close()
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """Raise errors of the client as OSError of the same kind, without the name node's stack of calls."""
+    try:
+        yield
+    except OSError as error:
+        kind: Callable[[str], OSError] = type(error)
+        raise kind(_first_line(str(error)) or kind.__name__) from None
+    except RuntimeError as error:
+        raise _as_os_error(str(error)) from None
+
+
+def _as_os_error(said: str) -> OSError:
+    remote = _REMOTE.match(said)
+    text = _first_line(remote[2] if remote else said)
+    kind = remote[1] if remote else ""
+    return OSError(_CODES[kind], text) if kind in _CODES else OSError(f"{kind}: {text}" if kind else text)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].partition("\\n")[0]
+
+
+def _described(status: Any) -> dict[str, Any]:
+    return {
+        "name": status.path,
+        "size": status.length,
+        "type": "directory" if status.isdir else "file",
+        "mtime": status.modification_time,
+    }

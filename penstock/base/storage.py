@@ -1,0 +1,433 @@
+"""Files on any fsspec URL: local disk, S3, GCS, Azure, HDFS, … are one code path.
+
+Three promises matter. A file that `create` made exists completely or not at all, and never replaces another file of
+that name. What `write` returned from is durable as far as the file system allows. A call that fails for a temporary
+reason is retried for some seconds. What each kind of file system adds to that is in `docs/storage.md`.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import logging
+import os
+import posixpath
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
+from typing import Any, BinaryIO, TypeVar, cast
+
+import fsspec
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractFileSystem
+
+from penstock.base.hdfs import file_system, is_hdfs
+from penstock.errors import AlreadyThere, PenstockError, StorageError
+
+ATTEMPTS = 6
+_WAITS = (0.02, 0.1, 0.5, 2.0, 4.0)
+_PATIENCE = 20.0
+"""Seconds after which a call that fails is not tried again: its client has tried for long enough by itself."""
+_LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
+_LASTING_CODES = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENAMETOOLONG, errno.ENOTDIR, errno.EINVAL),
+}
+"""Errors that another try will not heal."""
+_CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "requests", "urllib3", "paramiko"}
+"""Packages that talk to a storage for fsspec. Some of their errors are no OSError."""
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
+"""They know no folders; a file appears whole, and on request only if there is none of its name."""
+_LISTINGS = 20
+PATTERN = re.compile(r"[*?\[]")
+_in_memory = threading.Lock()
+"""fsspec's memory looks for a file and makes it in two steps."""
+log = logging.getLogger("penstock.storage")
+T = TypeVar("T")
+
+
+class Storage:
+    """A folder on some file system. Names are relative to it, with '/' between parts; '' is the folder itself."""
+
+    def __init__(self, url: str) -> None:
+        # What another process has written counts at once, so that no listing is remembered.
+        options = {"use_listings_cache": False} if url.partition("://")[0] in _OBJECT_STORES else {}
+        try:
+            self.fs, root = file_system(url) if is_hdfs(url) else fsspec.core.url_to_fs(url, **options)
+        except (ValueError, ImportError, OSError) as error:
+            raise self._refused(f"cannot use '{url}' as a storage: {error}", True) from None
+        self.root = root.rstrip("/") or root[:1]
+        self._url = url.rstrip("/")
+        protocol = self.fs.protocol
+        self._protocols = {protocol} if isinstance(protocol, str) else set(protocol)
+        self.local = bool(self._protocols & {"file", "local"})
+        self.in_memory = isinstance(self.fs, MemoryFileSystem)
+        self._stores_objects = bool(self._protocols & _OBJECT_STORES)
+        self._renames_by_order = is_hdfs(url)
+        self._puts_whole = self._stores_objects or "memory" in self._protocols
+        self.shows_flushed = self.local or self.in_memory
+        """Whether others see what was flushed into a file that is still open."""
+
+    # --- names ---
+    def path(self, name: str) -> str:
+        """The path of a name as the file system knows it."""
+        return posixpath.normpath(posixpath.join(self.root, name)) if name else self.root
+
+    def url(self, name: str = "") -> str:
+        """The full URL of a name. What the file system cuts off in front of a path, such as a host, stays in it."""
+        if self.local or "://" not in self._url:
+            return str(self.fs.unstrip_protocol(self.path(name)))
+        base, name = self._url, posixpath.normpath(name)
+        while name.startswith(".."):
+            base, name = base.rpartition("/")[0], name[3:] or "."
+        return base if name == "." else f"{base}/{name}"
+
+    def name(self, url: str) -> str:
+        """The name of a file on the same file system, by its URL."""
+        return self._name(str(self.fs._strip_protocol(url)))
+
+    def _name(self, path: str) -> str:
+        return posixpath.relpath(path, self.root)
+
+    # --- writing ---
+    def write(self, name: str, pieces: Iterable[bytes]) -> int:
+        """Write a file piece by piece and return its size. Pieces from an iterator cannot be written twice."""
+        once = not isinstance(pieces, (list, tuple))
+        self._make_folder(name)
+        return self._tried("write", name, lambda: self._write(self.path(name), pieces), 1 if once else ATTEMPTS)
+
+    def open_new(self, name: str) -> BinaryIO:
+        """Open a file to write, in a folder that is made if need be; a file that has that name is replaced."""
+        self._make_folder(name)
+        return cast(BinaryIO, self._tried("write", name, lambda: self.fs.open(self.path(name), "wb")))
+
+    def sync(self, file: Any) -> None:
+        """Push out what was written into an open file, as far as the file system allows."""
+        file.flush()
+        if self.local:
+            os.fsync(file.fileno())
+        elif hasattr(file, "sync"):
+            file.sync()
+
+    def sync_folder(self, name: str = "") -> None:
+        """Make the names of the files in a folder durable, as far as the file system allows."""
+        if self.local:
+            with suppress(FileNotFoundError):
+                _sync_folder(self.path(name))
+
+    def _make_folder(self, name: str) -> None:
+        if not self._stores_objects:
+            folder = posixpath.dirname(self.path(name))
+            self._tried("write", name, lambda: self.fs.makedirs(folder, exist_ok=True))
+
+    def _write(self, path: str, pieces: Iterable[bytes]) -> int:
+        size = 0
+        with self.fs.open(path, "wb") as file:
+            for piece in pieces:
+                size += file.write(piece)
+            if self.local:
+                self.sync(file)
+        return size
+
+    # --- creating ---
+    def create(self, name: str, data: bytes) -> None:
+        """Make a file that is whole or not there. If somebody else has made it, AlreadyThere is raised.
+
+        A file that holds the same bytes may be what an earlier try of this call made, whose answer was lost, and is
+        taken for that. Who must know for certain writes something that nobody else would.
+        """
+        if not self.local and self.exists(name):
+            raise self._exists(name)
+        self._place(name, data)
+
+    def is_exclusive(self) -> bool:
+        """Whether one is refused if two processes create a file at the same moment. It is tested with a temporary
+        file."""
+        name = f"{uuid.uuid4().hex}.trial"
+        try:
+            self._place(name, b"first")
+            self._place(name, b"second", blindly=True)
+            return False
+        except AlreadyThere:
+            return True
+        finally:
+            with suppress(StorageError):
+                self.delete(name)
+
+    def _place(self, name: str, data: bytes, blindly: bool = False) -> None:
+        self._make_folder(name)
+        if self._puts_whole:
+            self._tried("create", name, lambda: self._put(name, data))
+            return
+        draft = f"{name}.{uuid.uuid4().hex}.draft"
+        publish = self._link if self.local else self._move_blindly if blindly else self._move
+        try:
+            self._tried("create", name, lambda: self._write(self.path(draft), [data]))
+            self._tried("create", name, lambda: publish(draft, name))
+        finally:
+            with suppress(PenstockError):
+                self.delete(draft)
+
+    def _put(self, name: str, data: bytes) -> None:
+        """In one go, and only if there is none: the file system itself says no otherwise."""
+        path = self.path(name)
+        try:
+            with _in_memory if self.in_memory else nullcontext():
+                self.fs.pipe_file(path, data, mode="create")
+        except (TypeError, NotImplementedError) as error:
+            raise self._refused(
+                f"cannot create '{self.url(name)}': {type(self.fs).__module__} cannot make a file only if there is "
+                f"none. Versions from 2024.12 on can ({error})",
+                True,
+            ) from error
+        except OSError as error:
+            if not _is_refusal(error):
+                raise
+            self._compare(name, data)
+
+    def _compare(self, name: str, data: bytes) -> None:
+        try:
+            found = self.fs.cat_file(self.path(name))
+        except FileNotFoundError:
+            raise OSError("somebody else has made it, and deleted it again") from None
+        if found != data:
+            raise self._exists(name) from None
+
+    def _link(self, draft: str, name: str) -> None:
+        source, path = self.path(draft), self.path(name)
+        try:
+            os.link(source, path)
+        except FileExistsError:
+            if not os.path.samefile(source, path):  # otherwise a try that seemed to fail has done it
+                raise self._exists(name) from None
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                message = f"cannot create '{self.url(name)}': its file system knows no hard links ({error})"
+                raise self._refused(message, True) from error
+            raise
+        _sync_folder(os.path.dirname(path))
+
+    def _move(self, draft: str, name: str) -> None:
+        if not self.fs.exists(self.path(name)):
+            self._move_blindly(draft, name)
+        elif self.fs.exists(self.path(draft)):  # otherwise a try that seemed to fail has done it
+            self._compare(name, self.fs.cat_file(self.path(draft)))  # or a part of it, where files are copied
+
+    def _move_blindly(self, draft: str, name: str) -> None:
+        source = self.path(draft)
+        try:
+            self._rename_now(source, self.path(name), overwrite=False)
+        except FileExistsError:
+            raise self._exists(name) from None
+        # Some servers refuse a rename without an error.
+        if self.fs.exists(source):
+            raise self._exists(name)
+
+    def _exists(self, name: str) -> AlreadyThere:
+        return AlreadyThere(f"'{self.url(name)}' exists already")
+
+    # --- renaming ---
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name; a file that has that name is replaced. In an object store it is copied."""
+        source, target = self.path(name), self.path(new)
+
+        def move() -> None:
+            try:
+                self._rename_now(source, target)
+            except FileNotFoundError:
+                if self.fs.exists(source) or not self.fs.exists(target):  # otherwise an earlier try has done it
+                    raise
+
+        self._tried("rename", name, move, missing=True)
+
+    def _rename_now(self, source: str, target: str, overwrite: bool = True) -> None:
+        if self.local:
+            os.replace(source, target)
+        elif self._renames_by_order:
+            self.fs.mv(source, target, overwrite=overwrite)
+        elif self._stores_objects or PATTERN.search(source + target):
+            # fsspec takes the names in `mv` for patterns, but not in these.
+            self.fs.cp_file(source, target)
+            self.fs.rm_file(source)
+        else:
+            self.fs.mv(source, target)
+
+    # --- reading ---
+    def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
+        """The whole file, or a range of it; FileNotFoundError if there is none."""
+        path = self.path(name)
+        read = self._tried("read", name, lambda: self.fs.cat_file(path, start=start, end=end), missing=True)
+        return cast(bytes, read)
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to seek and read in; FileNotFoundError if there is none."""
+        return self._tried("open", name, lambda: self._open(self.path(name)), missing=True)
+
+    def _open(self, path: str) -> BinaryIO:
+        if self.in_memory:
+            # Each of its files is one object with one reading position, however often it is opened.
+            return io.BytesIO(self.fs.cat_file(path))
+        return cast(BinaryIO, self.fs.open(path, "rb"))
+
+    # --- finding ---
+    def exists(self, name: str) -> bool:
+        return bool(self._tried("look for", name, lambda: self.fs.exists(self.path(name))))
+
+    def age(self, name: str) -> float | None:
+        """Return how many seconds ago a file was written, by the clock of the storage alone.
+
+        None if there is no such file, or the storage does not tell. A temporary file tells the present time.
+        """
+        probe = f"{name}.{uuid.uuid4().hex}.probe"
+        try:
+            self.fs.invalidate_cache()
+            written = self.fs.modified(self.path(name))
+            self.write(probe, [b"now"])
+            return float((self.fs.modified(self.path(probe)) - written).total_seconds())
+        except (OSError, NotImplementedError, StorageError):
+            return None
+        finally:
+            with suppress(StorageError):
+                self.delete(probe)
+
+    def size(self, name: str) -> int | None:
+        """The size of a file; None if there is none."""
+
+        def look() -> int | None:
+            self.fs.invalidate_cache()
+            try:
+                return int(self.fs.size(self.path(name)))
+            except FileNotFoundError:
+                return None
+
+        return self._tried("look for", name, look)
+
+    def names(self) -> list[str]:
+        """Every file below the folder; none if there is no such folder."""
+        return sorted(self.sizes())
+
+    def sizes(self) -> dict[str, int | None]:
+        """Every file below the folder, with its size if the file system tells it; none if there is no such folder."""
+        found = self._listed(lambda: self._below(self.root))
+        return {self._name(path): size for path, size in found.items()}
+
+    def _listed(self, find: Callable[[], dict[str, int | None]]) -> dict[str, int | None]:
+        """List, again if a file was gone before it could be looked at: others work in the same folder."""
+
+        def listed() -> dict[str, int | None]:
+            for _ in range(_LISTINGS):
+                self.fs.invalidate_cache()
+                try:
+                    return find()
+                except FileNotFoundError:
+                    if not self.fs.exists(self.root):
+                        return {}
+            raise OSError(f"its files went away while they were listed, {_LISTINGS} times")
+
+        return self._tried("list", "", listed)
+
+    def _below(self, folder: str) -> dict[str, int | None]:
+        """The paths of all files below a folder."""
+        # fsspec's own `find` leaves out folders that it cannot list, and does not tell.
+        own = type(self.fs).find is not AbstractFileSystem.find
+        found = self.fs.find(folder, detail=True).values() if own else self._walked(folder)
+        return {info["name"]: info.get("size") for info in found if info["type"] != "directory"}
+
+    def _walked(self, folder: str) -> Iterator[dict[str, Any]]:
+        folders = [folder]
+        while folders:
+            path = folders.pop()
+            for info in self.fs.ls(path, detail=True):
+                yield info
+                if info["type"] == "directory" and info["name"].rstrip("/") != path:
+                    folders.append(info["name"])
+
+    # --- deleting ---
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is not there is fine."""
+
+        def remove() -> None:
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(self.path(name))
+
+        self._tried("delete", name, remove)
+
+    def delete_empty_folder(self, name: str) -> None:
+        """Remove a folder if it holds nothing; where folders are no things of their own there is nothing to do."""
+        if not self._stores_objects:
+            # OSError: it holds something, or is gone. NotImplementedError: there are no folders here.
+            with suppress(OSError, NotImplementedError):
+                self.fs.rmdir(self.path(name))
+
+    # --- trying again ---
+    def _tried(
+        self, verb: str, name: str, action: Callable[[], T], attempts: int = ATTEMPTS, *, missing: bool = False
+    ) -> T:
+        """Try a few times. With `missing`, a file that is not there is not for this method to judge."""
+        began = time.monotonic()
+        for attempt in range(attempts):
+            try:
+                return action()
+            except Exception as error:
+                if not is_of_storage(error):
+                    raise
+                if missing and isinstance(error, FileNotFoundError):
+                    raise self._missing(name, error) from error.__cause__
+                last = attempt + 1 >= attempts or time.monotonic() - began > _PATIENCE
+                if last or not is_passing(error):
+                    raise self._given_up(verb, name, error) from error
+                log.info("cannot %s '%s', which is tried again: %s", verb, self.url(name), error)
+                pause(attempt)
+        raise AssertionError("a storage call is tried at least once")
+
+    def _given_up(self, verb: str, name: str, error: Exception) -> PenstockError:
+        return self._refused(f"cannot {verb} '{self.url(name)}': {error}", not is_passing(error))
+
+    def _missing(self, name: str, error: FileNotFoundError) -> Exception:
+        return error
+
+    def _refused(self, message: str, lasting: bool) -> PenstockError:
+        refused = StorageError(message)
+        refused.lasting = lasting
+        return refused
+
+
+def pause(attempt: int) -> None:
+    """Wait before the next try, the longer the more there were."""
+    time.sleep(_WAITS[attempt])
+
+
+# --- errors ---
+def is_passing(error: BaseException) -> bool:
+    """Whether a storage failed in a way that another try may heal."""
+    lasting = isinstance(error, _LASTING) or getattr(error, "errno", None) in _LASTING_CODES
+    return is_of_storage(error) and not lasting
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether it was a file system that failed, or the client of one."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _CLIENTS
+
+
+def _is_refusal(error: OSError) -> bool:
+    """Whether a file was not made because there is one. s3fs tells so only if the server names the condition."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return isinstance(error, FileExistsError) or response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 412
+
+
+def _sync_folder(path: str) -> None:
+    """Make a new name in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """The folder and the last part of a URL or path."""
+    folder, _, name = url.rstrip("/").rpartition("/")
+    return folder, name

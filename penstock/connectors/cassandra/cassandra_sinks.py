@@ -1,0 +1,170 @@
+"""Cassandra tables as sinks.
+
+Delivery: at least once with checkpoints. Cassandra's writes are upserts, so that a row written twice is still one row;
+counters and lists that are appended to are the exception. With the write-ahead log, records are written when the
+checkpoint that holds them is complete, so that a program that computes something else after a failure leaves nothing
+of its first attempt behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
+from penstock.common.time import Duration
+from penstock.connectors.cassandra.cassandra_client import DEFAULT_PORT, ClusterBuilder, ConsistencyLevel
+from penstock.connectors.cassandra.cassandra_statements import MapperOptions
+from penstock.connectors.cassandra.cassandra_writer import (
+    CassandraCommitter,
+    CassandraFailureHandler,
+    LoggingSink,
+    Settings,
+    WritingSink,
+)
+from penstock.connectors.source_api import Sink
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream import DataStream, DataStreamSink
+
+__all__ = [
+    "CassandraCommitter",
+    "CassandraFailureHandler",
+    "CassandraSink",
+    "ClusterBuilder",
+    "ConsistencyLevel",
+    "MapperOptions",
+]
+
+MOST_REQUESTS = 1024
+
+
+class CassandraSink:
+    """A stream that ends in Cassandra; its settings are those of any sink."""
+
+    def __init__(self, sink: DataStreamSink) -> None:
+        self._sink = sink
+
+    @staticmethod
+    def add_sink(input: DataStream) -> CassandraSinkBuilder:
+        """Begin to describe how a stream is written; `build` adds the sink to the stream."""
+        if not callable(getattr(input, "sink_to", None)):
+            raise TypeError(f"CassandraSink.add_sink takes a DataStream, not {input!r}")
+        return CassandraSinkBuilder(input)
+
+    def name(self, name: str) -> CassandraSink:
+        self._sink.name(name)
+        return self
+
+    def uid(self, uid: str) -> CassandraSink:
+        self._sink.uid(uid)
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> CassandraSink:
+        self._sink.set_uid_hash(uid_hash)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> CassandraSink:
+        self._sink.set_parallelism(parallelism)
+        return self
+
+    def disable_chaining(self) -> CassandraSink:
+        self._sink.disable_chaining()
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str) -> CassandraSink:
+        self._sink.slot_sharing_group(slot_sharing_group)
+        return self
+
+
+@check_arguments
+class CassandraSinkBuilder:
+    """Describes how a stream is written to Cassandra."""
+
+    def __init__(self, input: DataStream) -> None:
+        self._input = input
+        self._query: str | None = None
+        self._builder: ClusterBuilder | None = None
+        self._options: MapperOptions | None = None
+        self._handler = CassandraFailureHandler.no_op()
+        self._ignore_nulls = False
+        self._most_requests = MOST_REQUESTS
+        self._patience = 60.0
+        self._committer: CassandraCommitter | None = None
+        self._writes_ahead = False
+
+    def set_query(self, query: str) -> CassandraSinkBuilder:
+        """The statement for every record, with a `?` for each of its fields; without one, records are objects."""
+        if not isinstance(query, str) or not query.strip():
+            raise ValueError(f"the query is a CQL statement, not {query!r}")
+        self._query = query
+        return self
+
+    def set_host(self, host: str, port: int = DEFAULT_PORT) -> CassandraSinkBuilder:
+        if self._builder is not None:
+            raise ValueError("set_host and set_cluster_builder exclude each other")
+        self._builder = ClusterBuilder(host, port=port)
+        return self
+
+    def set_cluster_builder(self, builder: ClusterBuilder) -> CassandraSinkBuilder:
+        if self._builder is not None:
+            raise ValueError("set_host and set_cluster_builder exclude each other")
+        self._builder = expected(ClusterBuilder, builder)
+        return self
+
+    def enable_write_ahead_log(self, committer: CassandraCommitter | None = None) -> CassandraSinkBuilder:
+        """Keep records in checkpoints, and write those of a checkpoint when it is complete."""
+        self._committer = None if committer is None else expected(CassandraCommitter, committer)
+        self._writes_ahead = True
+        return self
+
+    def set_mapper_options(self, options: MapperOptions) -> CassandraSinkBuilder:
+        """How objects are saved; without meaning for records that are written by a query."""
+        self._options = expected(MapperOptions, options)
+        return self
+
+    def set_failure_handler(self, failure_handler: CassandraFailureHandler) -> CassandraSinkBuilder:
+        self._handler = expected(CassandraFailureHandler, failure_handler)
+        return self
+
+    def set_max_concurrent_requests(
+        self, max_concurrent_requests: int, duration: Duration | None = None
+    ) -> CassandraSinkBuilder:
+        """How many requests each subtask may have under way, and how long a record may wait for its turn."""
+        if max_concurrent_requests < 1:
+            raise ValueError(f"at least one request must be allowed, not {max_concurrent_requests!r}")
+        self._most_requests = max_concurrent_requests
+        if duration is not None:
+            self._patience = duration.to_millis() / 1000
+        return self
+
+    def enable_ignore_null_fields(self) -> CassandraSinkBuilder:
+        """Leave columns as they are for which a record has None."""
+        self._ignore_nulls = True
+        return self
+
+    def build(self) -> CassandraSink:
+        """Add the sink to the stream."""
+        return CassandraSink(self._input.sink_to(self._made()).name("Cassandra Sink"))
+
+    def _made(self) -> Sink:
+        if self._builder is None:
+            raise ValueError("a Cassandra sink needs set_host or set_cluster_builder")
+        options = self._options or MapperOptions()
+        if options._if_not_exists and options._timestamp is not None:
+            raise ValueError("Cassandra takes no timestamp together with if_not_exists")
+        settings = Settings(
+            self._builder,
+            self._query,
+            options,
+            self._handler,
+            self._ignore_nulls,
+            self._most_requests,
+            self._patience,
+        )
+        if not self._writes_ahead:
+            return WritingSink(settings)
+        return LoggingSink(settings, self._committer or CassandraCommitter(self._builder))
+
+
+CassandraSink.CassandraSinkBuilder = CassandraSinkBuilder  # type: ignore[attr-defined]

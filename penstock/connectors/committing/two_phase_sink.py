@@ -1,0 +1,297 @@
+"""Sinks into systems with transactions that can be prepared now and committed later, perhaps by another process.
+
+Delivery: exactly once, if the outside system keeps a transaction that was pre-committed until it is committed or
+aborted, and commits again without harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from abc import abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.api.functions.contexts import RuntimeContext
+from penstock.api.functions.element_functions import Function
+from penstock.api.functions.source_functions import SinkFunction
+from penstock.api.settings.values import expected
+from penstock.common.serializer import DeclaredTypeSerializer, TypeSerializer
+from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
+from penstock.persisted import persisted
+
+__all__ = ["TwoPhaseCommitSink", "TwoPhaseCommitSinkFunction", "as_sink"]
+
+log = logging.getLogger("penstock.connectors")
+
+
+class TwoPhaseCommitSinkFunction(Function):
+    """Writes into transactions, one for each checkpoint.
+
+    A transaction is whatever `begin_transaction` returns: plain data that another process can use, such as the name of
+    a transaction or of a file. It becomes part of the checkpoint. Its way:
+
+    1. `begin_transaction` when the sink starts and after each checkpoint;
+    2. `invoke` for each record;
+    3. `pre_commit` at the checkpoint: from now on nothing may be lost, and nothing may be seen;
+    4. `commit` once the checkpoint is complete.
+
+    After a failure, `recover_and_commit` is called for what was pre-committed for the checkpoint that the job goes on
+    from, and `recover_and_abort` for the transactions that were begun behind it. `open` comes before all of them.
+    """
+
+    _transaction_timeout: int | None = None
+    _ignores_failures_after_timeout = False
+    _warning_ratio: float | None = None
+
+    def __init__(
+        self,
+        transaction_serializer: TypeSerializer[Any] | None = None,
+        context_serializer: TypeSerializer[Any] | None = None,
+    ) -> None:
+        """Take serialisers, as in Java, of which none is needed: transactions are pickled, and there is no context."""
+        for given in (transaction_serializer, context_serializer):
+            if given is not None and type(given) is not DeclaredTypeSerializer:
+                raise TypeError(
+                    f"{type(self).__name__}: transactions are pickled, so that no other serializer has an effect: "
+                    f"leave out {given!r}, or make it with create_serializer() of a type"
+                )
+
+    @abstractmethod
+    def begin_transaction(self) -> Any:
+        """Begin a transaction and return it: plain data."""
+
+    @abstractmethod
+    def invoke(self, transaction: Any, value: Any, context: SinkFunction.Context) -> None:
+        """Write a record within a transaction."""
+
+    @abstractmethod
+    def pre_commit(self, transaction: Any) -> None:
+        """Prepare a transaction so that `commit` cannot fail, in whatever process it is called."""
+
+    @abstractmethod
+    def commit(self, transaction: Any) -> None:
+        """Make a pre-committed transaction visible. It fails the job to raise here; then it is recovered."""
+
+    @abstractmethod
+    def abort(self, transaction: Any) -> None:
+        """Throw away a transaction that was begun and will not be committed."""
+
+    def recover_and_commit(self, transaction: Any) -> None:
+        """Commit a transaction of an earlier attempt. It may have been committed already, which must do no harm."""
+        self.commit(transaction)
+
+    def recover_and_abort(self, transaction: Any) -> None:
+        """Abort a transaction of an earlier attempt, if it exists; it may have been aborted already, or never begun."""
+        self.abort(transaction)
+
+    def finish_recovering_context(self, handled_transactions: Collection[Any]) -> None:
+        """Called at each start, before the first transaction is begun.
+
+        `handled_transactions` are those that the checkpoint knows, of all subtasks: none if the job starts from the
+        beginning. Others may be left behind by an attempt whose checkpoints were not completed. A system that keeps
+        them for ever needs names by which this subtask can find and abort them here. In BATCH mode it is called on the
+        driver, in the name of all subtasks, before the commit and after a failure.
+        """
+
+    # --- settings ---
+    def set_transaction_timeout(self, transaction_timeout: int) -> TwoPhaseCommitSinkFunction:
+        """Say after how many milliseconds the outside system gives up a transaction."""
+        if transaction_timeout < 0:
+            raise ValueError(f"a timeout must not be negative, but is {transaction_timeout}")
+        self._transaction_timeout = transaction_timeout
+        return self
+
+    def ignore_failures_after_transaction_timeout(self) -> TwoPhaseCommitSinkFunction:
+        """Continue when a transaction of an earlier attempt cannot be committed and is older than the timeout.
+
+        Its records are lost; without this setting, the job could no longer be started.
+        """
+        self._ignores_failures_after_timeout = True
+        return self
+
+    def enable_transaction_timeout_warnings(self, warning_ratio: float) -> TwoPhaseCommitSinkFunction:
+        """Warn when a transaction is committed later than this part of the timeout after its begin."""
+        if not 0 <= warning_ratio <= 1:
+            raise ValueError(f"the ratio must be between 0 and 1, but is {warning_ratio}")
+        self._warning_ratio = warning_ratio
+        return self
+
+    def current_time(self) -> int:
+        """Return the time in milliseconds by which the age of transactions is measured."""
+        return int(time.time() * 1000)
+
+
+def as_sink(function: TwoPhaseCommitSinkFunction) -> Sink:
+    """A sink that calls the function."""
+    expected(TwoPhaseCommitSinkFunction, function)
+    return TwoPhaseCommitSink(function)
+
+
+@persisted
+@dataclass(frozen=True)
+class _Transaction:
+    """A transaction as the checkpoint holds it; the same in every copy of it."""
+
+    id: str
+    handle: Any = field(compare=False)
+    began: int = field(compare=False)
+
+
+@dataclass
+class _Running:
+    """What writer and committer of one subtask share."""
+
+    function: TwoPhaseCommitSinkFunction
+    is_open: bool = False
+    current: _Transaction | None = None
+    pre_committed: set[str] = field(default_factory=set)
+    """Transactions of this attempt."""
+    waiting: list[_Transaction] = field(default_factory=list)
+    """Transactions to be committed as soon as the function is open."""
+
+    def open(self, context: RuntimeContext) -> None:
+        self.is_open = True
+        self.function.set_runtime_context(context)
+        self.function.open(context)
+        waiting, self.waiting = self.waiting, []
+        for transaction in waiting:
+            self.commit(transaction)
+
+    def begin(self) -> _Transaction:
+        if self.current is None:
+            began = self.function.current_time()
+            self.current = _Transaction(uuid.uuid4().hex, self.function.begin_transaction(), began)
+        return self.current
+
+    def pre_commit(self) -> list[_Transaction]:
+        if self.current is None:
+            return []
+        transaction = self.current
+        self.function.pre_commit(transaction.handle)
+        self.current = None
+        self.pre_committed.add(transaction.id)
+        return [transaction]
+
+    def commit(self, transaction: _Transaction) -> None:
+        if not self.is_open:
+            self.waiting.append(transaction)
+            return
+        self._warn_of_age(transaction)
+        if transaction.id in self.pre_committed:
+            self.function.commit(transaction.handle)
+            self.pre_committed.discard(transaction.id)
+        else:
+            self._recover(transaction)
+
+    def abandon(self, transaction: _Transaction) -> None:
+        """One that was pre-committed is aborted as a later attempt would do it, since the next has begun already."""
+        if self.is_open:
+            self.pre_committed.discard(transaction.id)
+            self.function.recover_and_abort(transaction.handle)
+
+    def _recover(self, transaction: _Transaction) -> None:
+        try:
+            self.function.recover_and_commit(transaction.handle)
+        except Exception as error:
+            timeout, age = self.function._transaction_timeout, self._age(transaction)
+            if not self.function._ignores_failures_after_timeout or timeout is None or age <= timeout:
+                raise
+            log.error(
+                "Transaction %r could not be committed, and its records are lost: it is %d ms old, which is more than "
+                "its timeout of %d ms: %s", transaction.handle, age, timeout, error,
+            )  # fmt: skip
+
+    def _age(self, transaction: _Transaction) -> int:
+        return self.function.current_time() - transaction.began
+
+    def _warn_of_age(self, transaction: _Transaction) -> None:
+        ratio, timeout = self.function._warning_ratio, self.function._transaction_timeout
+        if ratio is not None and timeout is not None and self._age(transaction) > timeout * ratio:
+            log.warning(
+                "Transaction %r is committed %d ms after its begin, near its timeout of %d ms",
+                transaction.handle, self._age(transaction), timeout,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        transaction, self.current = self.current, None
+        try:
+            if transaction is not None:
+                self.function.abort(transaction.handle)
+        finally:
+            self.function.close()
+
+
+class TwoPhaseCommitSink(Sink):
+    """A TwoPhaseCommitSinkFunction as a sink."""
+
+    def __init__(self, function: TwoPhaseCommitSinkFunction) -> None:
+        self.function = function
+        self._running: _Running | None = None
+
+    def _shared(self) -> _Running:
+        self._running = self._running or _Running(self.function)
+        return self._running
+
+    def create_writer(self, context: WriterContext, restored: list[_Transaction]) -> SinkWriter:
+        running = self._shared()
+        running.open(context.runtime)
+        for transaction in restored:
+            self.function.recover_and_abort(transaction.handle)
+        handled = [transaction.handle for transaction in (*context.all_committables, *context.all_restored)]
+        if not context.has_rivals:
+            self.function.finish_recovering_context(handled)
+        running.begin()
+        return _Writer(running)
+
+    def create_committer(self) -> Committer:
+        return _Committer(self._shared())
+
+
+class _Writer(SinkWriter):
+    def __init__(self, running: _Running) -> None:
+        self._running = running
+        self._ended = False
+
+    def write(self, value: Any, context: SinkFunction.Context) -> None:
+        self._running.function.invoke(self._running.begin().handle, value, context)
+
+    def begun(self) -> list[_Transaction]:
+        return [self._running.begin()]
+
+    def flush(self, end_of_input: bool) -> None:
+        self._ended = self._ended or end_of_input
+
+    def prepare_commit(self) -> list[_Transaction]:
+        return self._running.pre_commit()
+
+    def snapshot_state(self, checkpoint_id: int) -> list[_Transaction]:
+        return [] if self._ended else [self._running.begin()]
+
+    def close(self) -> None:
+        self._running.close()
+
+
+class _Committer(Committer):
+    def __init__(self, running: _Running) -> None:
+        self._running = running
+
+    def commit(self, committables: list[_Transaction]) -> None:
+        for transaction in committables:
+            self._running.commit(transaction)
+
+    def abort(self, begun: list[_Transaction]) -> None:
+        for transaction in begun:
+            self._running.function.recover_and_abort(transaction.handle)
+
+    def discard(self, committables: list[_Transaction]) -> None:
+        for transaction in committables:
+            self._running.abandon(transaction)
+
+    def close(self) -> None:
+        self._running.close()

@@ -1,0 +1,169 @@
+"""A sink into files, exactly once: what a reader sees is whole, and belongs to a complete checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from penstock.api.settings.values import expected
+from penstock.base.arguments import check_arguments
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.common.time import Duration, Time, to_millis
+from penstock.connectors.files.access import Files
+from penstock.connectors.files.buckets import (
+    BucketAssigner,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.connectors.files.compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
+from penstock.connectors.files.file_writer import FileSettings, FileWriter
+from penstock.connectors.files.parts import FileCommitter
+from penstock.connectors.source_api import (
+    Committer,
+    Sink,
+    SinkWriter,
+    StreamTransformer,
+    SupportsPreprocessing,
+    WriterContext,
+)
+
+B = TypeVar("B", bound="Builder")
+C = TypeVar("C", bound="CompactingBuilder")
+RB = TypeVar("RB", bound="Builder")
+BB = TypeVar("BB", bound="Builder")
+
+
+# --- builders ---
+class Builder:
+    """What all builders of file sinks have in common."""
+
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
+
+    def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
+        """Say into which folder a record goes; by default into one for every hour of processing time."""
+        return self._with(bucket_assigner=expected(BucketAssigner, bucket_assigner))
+
+    def with_rolling_policy(self: B, rolling_policy: RollingPolicy) -> B:
+        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        return self._with(rolling_policy=expected(RollingPolicy, rolling_policy))
+
+    def with_bucket_check_interval(self: B, interval: Duration | Time | timedelta | int) -> B:
+        """Ask the rolling policy so often about the time; a plain number is milliseconds, 60,000 is the default."""
+        millis = to_millis(interval)
+        if millis <= 0:
+            raise ValueError(f"the interval between two checks of files must be longer than zero, not {interval!r}")
+        return self._with(bucket_check_interval=millis)
+
+    def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
+        """Say what the names of files begin and end with."""
+        return self._with(output_file_config=expected(OutputFileConfig, output_file_config))
+
+    def _with(self: B, **changes: Any) -> B:
+        self._settings = replace(self._settings, **changes)
+        return self
+
+
+class CompactingBuilder(Builder):
+    """Builds a FileSink, which can compact."""
+
+    def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
+        """Put small files together before readers see them."""
+        expected(FileCompactStrategy, strategy)
+        expected(FileCompactor, compactor)
+        if self._settings.writer_factory is not None and isinstance(compactor, ConcatFileCompactor):
+            raise ValueError(
+                "files of a bulk format cannot be put together byte by byte: use "
+                "FileCompactor.record_wise_file_compactor(format)"
+            )
+        return self._with(strategy=strategy, compactor=compactor)
+
+    def disable_compact(self: C) -> C:
+        """Show files as they were written: the default. Files that wait to be compacted are shown as they are."""
+        return self._with(strategy=None, compactor=None)
+
+    def build(self) -> FileSink:
+        return FileSink(self._settings)
+
+
+class RowBuilder(CompactingBuilder):
+    """Builds a FileSink for a row format."""
+
+
+class BulkBuilder(CompactingBuilder):
+    """Builds a FileSink for a bulk format."""
+
+
+class StreamingBuilder(Builder):
+    def with_rolling_policy(self: B, policy: RollingPolicy) -> B:
+        """Say when a file is closed. Files of bulk formats are closed at checkpoints whatever the policy says."""
+        return self._with(rolling_policy=expected(RollingPolicy, policy))
+
+    def build(self) -> StreamingFileSink:
+        return StreamingFileSink(self._settings)
+
+
+class StreamingRowBuilder(StreamingBuilder):
+    """Builds a StreamingFileSink for a row format."""
+
+
+class StreamingBulkBuilder(StreamingBuilder):
+    """Builds a StreamingFileSink for a bulk format."""
+
+
+def _usable(base_path: str) -> str:
+    """The whole URL of a base path: slots run in other folders than the program."""
+    return Files(str(base_path)).url()
+
+
+# --- sinks ---
+@check_arguments
+class IntoFiles(Sink, SupportsPreprocessing, Generic[RB, BB]):
+    """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    _builders: tuple[type[RB], type[BB]]
+    """For row formats and for bulk formats."""
+
+    @classmethod
+    def for_row_format(cls, base_path: str, encoder: Encoder) -> RB:
+        """Start to build a sink whose files contain one encoded record after the other."""
+        return cls._builders[0](FileSettings(_usable(base_path), encoder=expected(Encoder, encoder)))
+
+    @classmethod
+    def for_bulk_format(cls, base_path: str, writer_factory: BulkWriterFactory) -> BB:
+        """Start to build a sink for a format such as Parquet; a file is closed at the next checkpoint at the latest."""
+        factory, policy = expected(BulkWriterFactory, writer_factory), OnCheckpointRollingPolicy()
+        return cls._builders[1](FileSettings(_usable(base_path), writer_factory=factory, rolling_policy=policy))
+
+    def __init__(self, settings: FileSettings) -> None:
+        self.settings = settings
+
+    def create_writer(self, context: WriterContext, restored: list[Any]) -> SinkWriter:
+        return FileWriter(self.settings, context, restored)
+
+    def create_committer(self) -> Committer:
+        return FileCommitter()
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return None: files take records as they come."""
+        return None
+
+
+class FileSink(IntoFiles[RowBuilder, BulkBuilder]):
+    """Writes records into files below a base path. With checkpoints, readers see each record exactly once."""
+
+    BaseBuilder = CompactingBuilder
+    RowFormatBuilder = RowBuilder
+    BulkFormatBuilder = BulkBuilder
+    _builders = RowBuilder, BulkBuilder
+
+
+class StreamingFileSink(IntoFiles[StreamingRowBuilder, StreamingBulkBuilder]):
+    """The older name of FileSink, without compaction."""
+
+    BaseBuilder = StreamingBuilder
+    DefaultRowFormatBuilder = StreamingRowBuilder
+    DefaultBulkFormatBuilder = StreamingBulkBuilder
+    _builders = StreamingRowBuilder, StreamingBulkBuilder

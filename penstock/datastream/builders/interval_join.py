@@ -1,0 +1,76 @@
+"""`left.interval_join(right).between(lower, upper).process(function)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.api.functions.process_functions import ProcessJoinFunction
+from penstock.api.output_tag import OutputTag
+from penstock.base.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.connected_streams import joined_operator
+from penstock.datastream.builders.keyed_stream import KeyedStream
+from penstock.datastream.data_stream import DataStream
+from penstock.engine.windows.window_joins import IntervalJoinOperator, IntervalSpec
+from penstock.errors import UnsupportedOperation
+
+
+@check_arguments
+class IntervalJoin:
+    """Two keyed streams; next, `between` says how far apart in event time matching elements may be."""
+
+    def __init__(self, left: KeyedStream, right: DataStream) -> None:
+        if not isinstance(right, KeyedStream):
+            raise UnsupportedOperation("an interval join needs two keyed streams: call key_by on the other one too")
+        self._left = left
+        self._right = right
+
+    def between(self, lower_bound: LengthOfTime, upper_bound: LengthOfTime) -> IntervalJoined:
+        """left.timestamp + lower_bound ≤ right.timestamp ≤ left.timestamp + upper_bound, both included."""
+        return IntervalJoined(self._left, self._right, IntervalSpec(to_millis(lower_bound), to_millis(upper_bound)))
+
+
+@check_arguments
+class IntervalJoined:
+    """An interval join with its bounds."""
+
+    def __init__(self, left: KeyedStream, right: KeyedStream, spec: IntervalSpec) -> None:
+        self._left = left
+        self._right = right
+        self._spec = spec
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """The lower bound itself does not match."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, lower_exclusive=True))
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """The upper bound itself does not match."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, upper_exclusive=True))
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Late elements of the left stream go to a side output instead of being dropped."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, left_late=output_tag))
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Late elements of the right stream go to a side output instead of being dropped."""
+        return IntervalJoined(self._left, self._right, replace(self._spec, right_late=output_tag))
+
+    def process(
+        self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """process_element(left, right, ctx) for every pair within the bounds."""
+        spec = self._spec.inclusive()
+        if spec.lower > spec.upper:
+            raise ValueError(f"the lower bound of the join ({spec.lower} ms) is above the upper ({spec.upper} ms)")
+        types = (self._left.get_key_type(), self._right.get_key_type())
+        if None not in types and types[0] != types[1]:
+            raise UnsupportedOperation(
+                f"the keys of a join must be of one type, and {types[0]} is never equal to {types[1]}"
+            )
+        selectors = (self._left._selector, self._right._selector)
+        operator = IntervalJoinOperator(process_join_function, spec, output_type, selectors)
+        return joined_operator(self._left, self._right, "Interval Join", operator, output_type)
+
+
+__all__ = ["IntervalJoin", "IntervalJoined"]

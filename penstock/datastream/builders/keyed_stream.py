@@ -1,0 +1,223 @@
+"""KeyedStream: a stream partitioned by key, on which functions hold state and timers per key."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.api.functions.element_functions import FoldFunction, Function, ReduceFunction
+from penstock.api.functions.folding import FoldAggregate, RollingFold
+from penstock.api.functions.key_selectors import Key
+from penstock.api.functions.process_functions import KeyedProcessFunction, ProcessFunction
+from penstock.api.state.descriptors import StateDescriptor
+from penstock.api.windows.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from penstock.api.windows.windows import WindowAssigner
+from penstock.base.arguments import check_arguments
+from penstock.common.time import LengthOfTime
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.queryable_state_stream import QueryableStateStream, queryable_descriptor
+from penstock.datastream.data_stream import DataStream, time_assigner
+from penstock.engine.operators.functions.process_operators import ProcessOperator
+from penstock.engine.operators.functions.queryable_sink import QueryableStateSink
+from penstock.engine.operators.functions.rolling import Accumulate, Choose, Field, ReduceOperator, add
+from penstock.engine.operators.functions.with_state import FilterWithState, FlatMapWithState, MapWithState
+from penstock.errors import UnsupportedOperation
+from penstock.graph.partitioning import ByKey, Partitioning
+from penstock.graph.transformations import StreamRef
+
+if TYPE_CHECKING:
+    from penstock.datastream.builders.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
+    from penstock.datastream.builders.interval_join import IntervalJoin
+    from penstock.datastream.builders.windowed_stream import WindowedStream
+
+
+@check_arguments
+@check_arguments
+class FoldsFields(ABC):
+    """Aggregations of one field, over the records of a key so far or over those of a window."""
+
+    @abstractmethod
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        """Fold records with a function of what came before and the next record."""
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """The sum of a field."""
+        return self._folded("Sum", Accumulate(Field(position_to_sum), add))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The minimum of a field; the other fields are those of the first record."""
+        return self._folded("Min", Accumulate(Field(position_to_min), min))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The maximum of a field; the other fields are those of the first record."""
+        return self._folded("Max", Accumulate(Field(position_to_max), max))
+
+    def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the least field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Min By", Choose(Field(position_to_min_by), largest=False, first=first))
+
+    def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream:
+        """The record with the greatest field; of equal ones the first, or the last if `first` is false."""
+        return self._folded("Max By", Choose(Field(position_to_max_by), largest=True, first=first))
+
+
+@check_arguments
+class KeyedStream(DataStream, FoldsFields):
+    """Records of one key meet in one subtask, in the order in which each upstream subtask sent them."""
+
+    class AccumulateType(enum.Enum):
+        """The rolling aggregations."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def __init__(
+        self, origin: DataStream, selector: Callable[[Any], Any], key_type: TypeInformation | None = None
+    ) -> None:
+        refs = [StreamRef(ref.node, ref.tag, ByKey(selector, key_type)) for ref in origin._refs]
+        super().__init__(origin._environment, refs, origin._type)
+        self._origin = origin
+        self._selector = selector
+        self._key_type = key_type
+
+    def get_key_type(self) -> TypeInformation | None:
+        """The declared type of the key."""
+        return self._key_type
+
+    # --- functions with state per key ---
+    def process(
+        self, func: KeyedProcessFunction | ProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """State, timers, side outputs: the most general operator on keys."""
+        return self._then("Keyed Process", ProcessOperator(func, output_type, self._selector), output_type)
+
+    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+        """The key's records folded into one; each step is emitted, or in BATCH mode the last."""
+        return self._then("Keyed Reduce", ReduceOperator(func, None, self._selector), self._type)
+
+    def map_with_state(self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None) -> DataStream:
+        """func(value, state) returns (result, new state); the state is None at first, and None clears it."""
+        return self._then("Map With State", MapWithState(func, output_type, self._selector), output_type)
+
+    def flat_map_with_state(
+        self, func: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """func(value, state) returns (iterable of results, new state)."""
+        return self._then("Flat Map With State", FlatMapWithState(func, output_type, self._selector), output_type)
+
+    def filter_with_state(self, func: Callable[[Any, Any], Any]) -> DataStream:
+        """func(value, state) returns (whether to keep the value, new state)."""
+        return self._then("Filter With State", FilterWithState(func, None, self._selector), self._type)
+
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The Flink 1.x way to fold: each record gives fold_function(accumulator, record), from `initial_value` on."""
+        rolling = RollingFold(FoldAggregate(initial_value, fold_function))
+        return self._then("Keyed Fold", MapWithState(rolling, output_type, self._selector), output_type)
+
+    # --- for clients outside the job ---
+    def as_queryable_state(
+        self, queryable_state_name: str, state_descriptor: StateDescriptor | None = None
+    ) -> QueryableStateStream:
+        """Keep what arrives for each key in a state that clients can look up, and send nothing on.
+
+        Without a descriptor it is the last record. A value state keeps the last record too; records are added to a
+        reducing, aggregating or list state.
+        """
+        descriptor = queryable_descriptor(queryable_state_name, state_descriptor, self._type)
+        node = self._sink(f"Queryable State {queryable_state_name}", QueryableStateSink(descriptor, self._selector))
+        return QueryableStateStream(node._node, descriptor, self._key_type)
+
+    # --- several streams ---
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Connect with another keyed stream, to share state by key, or with a broadcast stream."""
+        return super().connect(ds)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Return a stream without keys, even if all streams had them: key it again."""
+        others = [stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams]
+        return self._origin.union(*others)
+
+    def key_by(self, key_selector: Key, key_type: TypeInformation | Key | None = None, *more: Key) -> KeyedStream:
+        return self._origin.key_by(key_selector, key_type, *more)
+
+    def interval_join(self, other_stream: DataStream) -> IntervalJoin:
+        """Join with elements of another keyed stream that are near in event time."""
+        from penstock.datastream.builders.interval_join import IntervalJoin
+
+        return IntervalJoin(self, other_stream)
+
+    # --- windows ---
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut each key's records into windows."""
+        from penstock.datastream.builders.windowed_stream import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def time_window(self, size: LengthOfTime, slide: LengthOfTime | None = None) -> WindowedStream:
+        """The 1.x spelling: event-time windows, or processing-time ones if the environment's time says so."""
+        return self.window(time_assigner(self._environment, size, slide))
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of a key, which start every `slide` records."""
+        return self.window(CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size))
+
+    # --- what keys forbid ---
+    def _partitioned(self, partitioning: Partitioning) -> NoReturn:
+        raise UnsupportedOperation(
+            f"a keyed stream is partitioned by its key and cannot also be distributed by {partitioning.label.lower()}: "
+            "call it before key_by, or after the next operator"
+        )
+
+    def _keys_for(self, func: Any) -> Callable[[Any], Any] | None:
+        """Only function objects can hold state; for a lambda no key is computed."""
+        return self._selector if isinstance(func, Function) else None
+
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(name, ReduceOperator(function, None, self._selector), self._type)
+
+
+__all__ = ["KeyedStream"]
+
+
+def _refuse(setting: str) -> Callable[..., NoReturn]:
+    """A method that says why a keyed stream has no such setting. It has the parameters of the setting."""
+
+    @wraps(getattr(DataStream, setting))
+    def refuse(self: KeyedStream, *_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedOperation(
+            f"{setting}() has no meaning for a keyed stream, which is not an operator: call it before key_by, on "
+            f"'{self._node.name}', or on the operator behind key_by"
+        )
+
+    return refuse
+
+
+for _setting in (
+    "name",
+    "get_name",
+    "uid",
+    "set_uid_hash",
+    "set_parallelism",
+    "set_max_parallelism",
+    "force_non_parallel",
+    "set_buffer_timeout",
+    "start_new_chain",
+    "disable_chaining",
+    "slot_sharing_group",
+):
+    setattr(KeyedStream, _setting, _refuse(_setting))

@@ -1,0 +1,143 @@
+"""CEP and PatternStream: a stream in which a pattern is looked for, waiting to be told what to do with matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from penstock.api.output_tag import OutputTag
+from penstock.base.arguments import check_arguments
+from penstock.cep.cep_operator import PatternOperator, PatternSpec
+from penstock.cep.compiler import compiled
+from penstock.cep.dynamic import DynamicPatternOperator
+from penstock.cep.pattern import Pattern
+from penstock.cep.pattern_functions import (
+    EventComparator,
+    PatternFlatSelectFunction,
+    PatternFlatTimeoutFunction,
+    PatternProcessFunction,
+    PatternSelectFunction,
+    PatternTimeoutFunction,
+    Selecting,
+    SelectingWithTimeouts,
+)
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import Watermark, WatermarkGenerator, WatermarkStrategy
+from penstock.datastream.builders.connected_streams import joined_operator
+from penstock.datastream.builders.keyed_stream import KeyedStream
+from penstock.datastream.builders.windowed_stream import one_key
+from penstock.datastream.data_stream import DataStream, check_function, check_instance
+from penstock.engine.records.elements import MAX_TIMESTAMP
+
+Comparator: TypeAlias = EventComparator | Callable[[Any, Any], int]
+
+
+@check_arguments
+class CEP:
+    """Where patterns meet streams."""
+
+    @staticmethod
+    def pattern(input: DataStream, pattern: Pattern, comparator: Comparator | None = None) -> PatternStream:
+        """Look for a pattern in a stream: for each key apart, or without keys in the whole of it, in one subtask.
+
+        A comparator, an EventComparator or a function of two events, orders events that have the same timestamp.
+        """
+        return PatternStream(input, _spec(pattern, comparator))
+
+    @staticmethod
+    def dynamic_pattern(
+        input: DataStream, pattern: Pattern, updates: DataStream, comparator: Comparator | None = None
+    ) -> PatternStream:
+        """Look for a pattern until the other stream brings the next one: a text, or a PatternUpdate.
+
+        Every subtask gets every update. It counts for events that are matched after it has arrived.
+        """
+        return PatternStream(input, _spec(pattern, comparator), updates)
+
+
+@check_arguments
+class PatternStream:
+    """A pattern on a stream. Its methods leave it as it is and return what comes of it."""
+
+    def __init__(self, stream: DataStream, spec: PatternSpec, updates: DataStream | None = None) -> None:
+        self._stream = stream
+        self._spec = spec
+        self._updates = updates
+
+    def in_event_time(self) -> PatternStream:
+        """Events count in the order of their timestamps, once the watermark has reached them. The default."""
+        return PatternStream(self._stream, replace(self._spec, event_time=True), self._updates)
+
+    def in_processing_time(self) -> PatternStream:
+        """Events count in the order of their arrival, at the time of their arrival."""
+        return PatternStream(self._stream, replace(self._spec, event_time=False), self._updates)
+
+    def side_output_late_data(self, late_data_output_tag: OutputTag) -> PatternStream:
+        """Send events that arrive behind the watermark to a side output instead of dropping them."""
+        return PatternStream(self._stream, replace(self._spec, late_tag=late_data_output_tag), self._updates)
+
+    def process(
+        self, pattern_process_function: PatternProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Every match for a PatternProcessFunction; if it is also a TimedOutPartialMatchHandler, timeouts too."""
+        return self._then("Pattern Process", pattern_process_function, output_type)
+
+    def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """One result for each match: `select(fn)`, or `select(timeout_tag, timeout_fn, fn)` to hear of timeouts."""
+        kinds = PatternSelectFunction, PatternTimeoutFunction
+        return self._then("Pattern Select", _selecting("select", functions, kinds, flat=False), output_type)
+
+    def flat_select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of results for each match; as `select`, with functions that yield."""
+        kinds = PatternFlatSelectFunction, PatternFlatTimeoutFunction
+        return self._then("Pattern Flat Select", _selecting("flat_select", functions, kinds, flat=True), output_type)
+
+    def _then(self, name: str, function: PatternProcessFunction, output_type: TypeInformation | None) -> DataStream:
+        keyed = self._stream if isinstance(self._stream, KeyedStream) else KeyedStream(self._stream, one_key)
+        if self._updates is None:
+            stream = keyed._then(name, PatternOperator(self._spec, function, keyed._selector, output_type), output_type)
+        else:
+            dynamic = DynamicPatternOperator(self._spec, function, keyed._selector, output_type)
+            updates = self._updates.assign_timestamps_and_watermarks(_TIMELESS).broadcast()
+            stream = joined_operator(keyed, updates, f"Dynamic {name}", dynamic, output_type)
+        stream._node.description = f"{name} of {self._spec.pattern}"
+        return stream if keyed is self._stream else stream.force_non_parallel()
+
+
+class _NoDelay(WatermarkGenerator):
+    """Patterns have no time of their own, so they do not hold back that of the events."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
+        pass
+
+    def on_periodic_emit(self, output: Any) -> None:
+        output.emit_watermark(Watermark(MAX_TIMESTAMP))
+
+
+_TIMELESS = WatermarkStrategy.for_generator(lambda _: _NoDelay())
+
+
+def _spec(pattern: Pattern, comparator: Comparator | None) -> PatternSpec:
+    compiled(pattern)
+    return PatternSpec(pattern, comparator=comparator)
+
+
+def _selecting(method: str, functions: tuple[Any, ...], kinds: tuple[type, type], flat: bool) -> Selecting:
+    select_kind, timeout_kind = kinds
+    if len(functions) == 1:
+        check_function(functions[0], select_kind, f"PatternStream.{method}", "functions")
+        return Selecting(functions[0], flat)
+    if len(functions) != 3:
+        raise TypeError(
+            f"{method} takes a function, or a tag, a function for timeouts and a function: not {len(functions)} "
+            "arguments"
+        )
+    tag, on_timeout, on_match = functions
+    check_instance(tag, OutputTag, f"PatternStream.{method}", "functions")
+    check_function(on_timeout, timeout_kind, f"PatternStream.{method}", "functions")
+    check_function(on_match, select_kind, f"PatternStream.{method}", "functions")
+    return SelectingWithTimeouts(on_match, flat, tag, on_timeout)
+
+
+__all__ = ["CEP", "PatternStream"]

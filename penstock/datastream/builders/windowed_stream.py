@@ -1,0 +1,222 @@
+"""WindowedStream and AllWindowedStream: a stream cut into windows, waiting to be told what to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from penstock.api.functions.element_functions import AggregateFunction, FoldFunction, ReduceFunction
+from penstock.api.functions.folding import FoldAggregate
+from penstock.api.functions.window_functions import (
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from penstock.api.output_tag import OutputTag
+from penstock.api.windows.evictors import Evictor
+from penstock.api.windows.windows import MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.base.arguments import check_arguments
+from penstock.common.time import LengthOfTime, to_millis
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.builders.keyed_stream import FoldsFields, KeyedStream
+from penstock.datastream.data_stream import DataStream, check_function, check_instance, produced_type
+from penstock.engine.windows.pane_contents import Aggregated, Buffered, Contents, Evicting, Reduced
+from penstock.engine.windows.window_evaluation import (
+    ApplyAllEvaluation,
+    ApplyEvaluation,
+    Evaluation,
+    ProcessAllEvaluation,
+    ProcessEvaluation,
+)
+from penstock.engine.windows.window_operator import WindowOperator, WindowSpec
+from penstock.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+P = TypeVar("P", bound=ProcessWindowFunction[Any, Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any])
+WindowFunctions: TypeAlias = (
+    ProcessWindowFunction[Any, Any, Any, Any]
+    | ProcessAllWindowFunction[Any, Any, Any]
+    | WindowFunction[Any, Any, Any, Any]
+    | AllWindowFunction[Any, Any, Any]
+    | Callable[..., Any]
+)
+
+
+@check_arguments
+class _Windowed(FoldsFields, Generic[P]):
+    """What windows with and without keys share."""
+
+    _what: str
+    _for_process: tuple[type, type[Evaluation]]
+    """The class of the functions that `process` takes, and how these are evaluated."""
+    _for_apply: tuple[type, type[Evaluation]]
+    """The same for `apply`."""
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        self._stream = keyed_stream
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] = window_assigner.get_default_trigger(keyed_stream._environment)
+        self._evictor: Evictor | None = None
+        self._lateness = 0
+        self._late_tag: OutputTag | None = None
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+        """When windows are evaluated, instead of the assigner's default."""
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise UnsupportedOperation(
+                f"{self._assigner} merges windows, and {type(trigger).__name__} cannot: use one whose can_merge() "
+                "is true"
+            )
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor) -> Any:
+        """What leaves a window before or after it is evaluated; with an evictor, all elements are kept until then."""
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: LengthOfTime) -> Any:
+        """How long after its end a window is kept for late elements, each of which evaluates it again."""
+        lateness = to_millis(time_ms)
+        if lateness < 0:
+            raise ValueError(f"the allowed lateness must not be negative, but is {lateness} ms")
+        if lateness > 0 and not self._assigner.is_event_time():
+            raise UnsupportedOperation(
+                f"{self._assigner} has no late elements: allowed_lateness is for event-time windows"
+            )
+        self._lateness = lateness
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+        """Send elements that are too late for every window to a side output instead of dropping them."""
+        self._late_tag = output_tag
+        return self
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._stream._environment
+
+    def get_input_type(self) -> TypeInformation | None:
+        return self._stream.get_type()
+
+    # --- all elements of a pane ---
+    def process(self, process_window_function: P, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a pane for a ProcessWindowFunction; for a ProcessAllWindowFunction if there are no keys."""
+        kind, evaluation = self._for_process
+        check_instance(process_window_function, kind, f"{type(self).__name__}.process", "process_window_function")
+        return self._then("Window Process", Buffered(), evaluation(process_window_function), output_type)
+
+    def apply(self, window_function: WindowFunctions, output_type: TypeInformation | None = None) -> DataStream:
+        """All elements of a pane for a WindowFunction; for an AllWindowFunction if there are no keys."""
+        kind, evaluation = self._for_apply
+        check_function(window_function, kind, f"{type(self).__name__}.apply", "window_function")
+        return self._then("Window Apply", Buffered(), evaluation(window_function), output_type)
+
+    # --- one value per pane ---
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: WindowFunctions | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One value per pane, kept reduced; a window function gets that one."""
+        declared = output_type if output_type is not None or window_function is not None else self._stream.get_type()
+        check = output_type is not None
+        return self._then("Window Reduce", Reduced(reduce_function), self._evaluation(window_function), declared, check)
+
+    def fold(
+        self,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        window_function: WindowFunctions | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """The Flink 1.x way to fold: one accumulator per pane, from `initial_value` on. A window function gets it."""
+        if isinstance(self._assigner, MergingWindowAssigner):
+            raise UnsupportedOperation(f"{self._assigner} merges windows, and folds cannot merge: use aggregate()")
+        return self.aggregate(FoldAggregate(initial_value, fold_function), window_function, output_type=output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: WindowFunctions | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One accumulator per pane; a window function gets its result."""
+        return self._then(
+            "Window Aggregate", Aggregated(aggregate_function), self._evaluation(window_function), output_type
+        )
+
+    # --- making the operator ---
+    def _evaluation(self, function: Any) -> Evaluation:
+        """How a window function, or none, evaluates what was reduced or aggregated."""
+        if function is None:
+            return Evaluation()
+        kind, evaluation = self._for_process
+        if isinstance(function, kind):
+            return evaluation(function)
+        kind, evaluation = self._for_apply
+        check_function(function, kind, f"reduce or aggregate of {type(self).__name__}", "window_function")
+        return evaluation(function)
+
+    def _folded(self, name: str, function: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(f"Window {name}", Reduced(function), Evaluation(), self._stream.get_type(), check=False)
+
+    def _then(
+        self,
+        name: str,
+        contents: Contents,
+        evaluation: Evaluation,
+        output_type: TypeInformation | None,
+        check: bool = True,
+    ) -> DataStream:
+        output_type = produced_type(evaluation.function) if output_type is None else output_type
+        spec = WindowSpec(
+            assigner=self._assigner,
+            trigger=self._trigger,
+            contents=contents if self._evictor is None else Evicting(contents),
+            evaluation=evaluation,
+            evictor=self._evictor,
+            allowed_lateness=self._lateness,
+            late_tag=self._late_tag,
+        )
+        operator = WindowOperator(spec, self._stream._selector, output_type if check else None)
+        stream = self._stream._then(name, operator, output_type)
+        stream._node.description = f"{name} over {self._assigner!r}"
+        return self._placed(stream)
+
+    def _placed(self, stream: DataStream) -> DataStream:
+        """The results, with the parallelism that windows of this kind need."""
+        return stream
+
+
+class WindowedStream(_Windowed[ProcessWindowFunction[Any, Any, Any, Any]]):
+    """A keyed stream in windows. `apply` also takes a function of (key, window, elements)."""
+
+    _what = "windows"
+    _for_process = ProcessWindowFunction, ProcessEvaluation
+    _for_apply = WindowFunction, ApplyEvaluation
+
+
+@check_arguments
+class AllWindowedStream(_Windowed[ProcessAllWindowFunction[Any, Any, Any]]):
+    """A stream without keys in windows: one subtask sees everything. `apply` also takes (window, elements)."""
+
+    _what = "all windows"
+    _for_process = ProcessAllWindowFunction, ProcessAllEvaluation
+    _for_apply = AllWindowFunction, ApplyAllEvaluation
+
+    def _placed(self, stream: DataStream) -> DataStream:
+        return stream.force_non_parallel()
+
+
+def one_key(_: Any) -> int:
+    """The one key that all elements of a stream without keys get."""
+    return 0
+
+
+__all__ = ["AllWindowedStream", "WindowedStream"]

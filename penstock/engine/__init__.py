@@ -1,0 +1,1 @@
+"""The engine: operators in slots, what they exchange, their state, checkpoints, and the driver. Knows no Spark."""

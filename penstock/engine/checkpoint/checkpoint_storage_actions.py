@@ -1,0 +1,186 @@
+"""The coordinator's orders to storage, as data, and the one place that carries them out while this driver owns the
+job."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.checkpoint.ownership import NoOwnership
+from penstock.engine.checkpoint.store import CheckpointStore, delete_snapshot, discard_savepoint, write_savepoint
+from penstock.errors import AlreadyThere, PenstockError, StorageError
+
+log = logging.getLogger("penstock.checkpoint")
+
+
+@dataclass
+class SavepointRequest:
+    """A request for a savepoint; the future gets its path, or the reason why there is none."""
+
+    folder: str
+    stop: bool = False
+    drain: bool = False
+    done: Future[str] = field(default_factory=Future)
+
+
+@dataclass
+class CheckpointRequest:
+    """A request for a checkpoint outside its turn; the future gets its number, or the reason why there is none."""
+
+    full: bool = False
+    """Whether it holds everything, and not only what changed."""
+    done: Future[str] = field(default_factory=Future)
+
+
+SnapshotRequest = SavepointRequest | CheckpointRequest
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told the outcome."""
+
+    metadata: Metadata
+    savepoint_folder: str | None = None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Delete complete checkpoints, and the files that none of the retained ones needs."""
+
+    dropped: list[Metadata]
+    kept: list[Metadata]
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete files of a checkpoint that failed. If it may have been published, that is undone first."""
+
+    number: int
+    files: list[str]
+    uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class DiscardSavepoint:
+    """Delete the files of a savepoint that failed. If it may have been published, that is undone first."""
+
+    folder: str
+    files: list[str]
+    uncertain: bool = False
+
+
+@dataclass(frozen=True)
+class DeleteClaimed:
+    """Delete the snapshot that the job was started from and has claimed."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """The job is over: of the checkpoints numbered from `since` on, delete all but the retained ones."""
+
+    kept: list[Metadata]
+    since: int
+    finished: bool
+    """Whether to leave a mark that says that the job came to its end."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer a request with the savepoint's path or the checkpoint's number, or the reason why there is none."""
+
+    request: SnapshotRequest
+    path: str | None = None
+    error: PenstockError | None = None
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A checkpoint is complete: what was produced up to this epoch will not be produced again."""
+
+    checkpoint: int
+    epoch: int
+
+
+StorageOrder = Publish | Drop | Discard | DiscardSavepoint | DeleteClaimed | Tidy
+
+
+class Archive:
+    """Carries out orders on a store."""
+
+    def __init__(self, store: CheckpointStore, owner: NoOwnership | None = None) -> None:
+        self.store = store
+        self._owner = owner or NoOwnership()
+
+    def publish(self, order: Publish) -> str:
+        """Where the snapshot is. Raises what keeps it from being there, and JobDisplaced if that is another owner."""
+        self._owner.check()
+        if order.savepoint_folder is None:
+            return self._publish_checkpoint(order.metadata)
+        write_savepoint(order.metadata, order.savepoint_folder)
+        # No job may start from a savepoint that a new owner does not know of.
+        self._owner.check()
+        return order.savepoint_folder
+
+    def _publish_checkpoint(self, metadata: Metadata) -> str:
+        """A number is used once. What an owner finds under its number, a displaced driver has just put there."""
+        metadata.owner = self._owner.number
+        try:
+            path = self.store.publish(metadata)
+        except AlreadyThere:
+            self._owner.check()
+            raise
+        try:
+            self._owner.note_published(metadata.number)
+        except StorageError as error:
+            log.warning("checkpoint %d is complete, and could not be noted as the newest: %s", metadata.number, error)
+        return path
+
+    def carry_out(self, order: StorageOrder) -> None:
+        """Every order but publishing. What cannot be deleted is left behind with a warning."""
+        try:
+            self._owner.check()
+        except StorageError as error:
+            log.warning("%s; what was to be deleted is left behind, since the job may have another owner", error)
+            return
+        match order:
+            case Drop():
+                self.store.drop(order.dropped, order.kept)
+            case Discard():
+                if not order.uncertain or self.store.retract(order.number):
+                    self.store.discard(order.files)
+            case DiscardSavepoint():
+                discard_savepoint(order.folder, order.files, order.uncertain)
+            case DeleteClaimed():
+                self._delete_claimed(order.path)
+            case Tidy():
+                self._tidy(order)
+
+    @staticmethod
+    def _delete_claimed(path: str) -> None:
+        try:
+            delete_snapshot(path)
+        except PenstockError as error:
+            log.warning("%s; it is left behind", error)
+
+    def _tidy(self, order: Tidy) -> None:
+        """First it is noted down what stays: a new owner that comes in between must not count on what goes."""
+        try:
+            self._owner.end(order.finished, order.kept)
+            self.store.tidy(order.kept, order.since, self._owner.check)
+            if not order.kept:
+                self._owner.forget()
+                self.store.delete_if_empty()
+        except StorageError as error:
+            log.warning("%s; checkpoints are left behind", error)
+
+
+def reply(answer: Reply) -> None:
+    """Answer the client that waits for a savepoint or a checkpoint."""
+    if answer.error is not None:
+        answer.request.done.set_exception(answer.error)
+    elif answer.path is not None:
+        answer.request.done.set_result(answer.path)

@@ -1,0 +1,334 @@
+"""The exchange: writers that route an operator's output to the channels of the next stage."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from operator import length_hint
+from typing import Any, NamedTuple, cast
+
+from penstock.api.functions.element_functions import Partitioner
+from penstock.api.latency_marker import LatencyMarker
+from penstock.engine.exchange.frames import FrameBuilder, Unpicklable
+from penstock.engine.observe.slot_activity import Traffic
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk, Receiver, Timestamps, Values
+from penstock.engine.records.failures import USER_ERRORS, OperatorFailed, failure_of
+from penstock.engine.state.key_groups import key_group, shortened, stable_hash, subtask_for_group
+from penstock.errors import RecordError, UnsupportedKey
+
+_CACHED_KEYS = 100_000
+
+
+class Owner(NamedTuple):
+    """The operator that an error in routing is attributed to: the one that records go to, or the one they come from."""
+
+    name: str
+    uid: str
+
+
+class Writer(ABC):
+    """Routes one subtask's output over one edge. Subclasses say which target a record goes to.
+
+    Watermarks, idleness and the end go to every connected target, in order with the records.
+    """
+
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        self.owner = owner
+        self.subtask = subtask
+        self.sent = Traffic()
+        self.builders = {target: FrameBuilder(self.sent) for target in targets}
+        self._all = list(self.builders.values())
+        self._marked = subtask
+
+    @abstractmethod
+    def chunk(self, chunk: Chunk) -> None:
+        """Route a chunk."""
+
+    def watermark(self, timestamp: int) -> None:
+        for builder in self._all:
+            builder.watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        for builder in self._all:
+            builder.status(idle)
+
+    def end(self) -> None:
+        for builder in self._all:
+            builder.end()
+
+    def marker(self, marker: LatencyMarker) -> None:
+        """Targets get the markers in turn: to all of them, they would be as many as there are channels."""
+        self._all[self._marked % len(self._all)].marker(marker)
+        self._marked += 1
+
+    def take(self) -> dict[int, list[bytes]]:
+        """The frames of this epoch for each target that has any."""
+        taken = {target: self._cut(builder) for target, builder in self.builders.items()}
+        return {target: frames for target, frames in taken.items() if frames}
+
+    def sent_records(self) -> int:
+        """How many records have left in frames; one that goes to several targets counts once."""
+        return self.sent.records
+
+    def waiting(self) -> int:
+        """About how many records have not been taken yet."""
+        return sum(builder.waiting() for builder in self._all)
+
+    def turn(self) -> int:
+        """Whose turn is next, for writers that take turns."""
+        return 0
+
+    def resume(self, turn: int) -> None:  # noqa: B027 - most take no turns
+        """Continue with this turn."""
+
+    def failed(self, error: BaseException, record: Any) -> OperatorFailed:
+        return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
+
+    def _scatter(self, columns: Columns, targets: Sequence[int]) -> None:
+        """Give every row of columns to its target, an index into the targets."""
+        for target, part in columns.scattered(targets):
+            self._all[target].add_columns(part)
+
+    def _settle(self) -> None:
+        try:
+            for builder in self._all:
+                builder.settle()
+        except Unpicklable as error:
+            raise self.failed(error, error.record) from error
+
+    def _cut(self, builder: FrameBuilder) -> list[bytes]:
+        try:
+            return builder.take()
+        except Unpicklable as error:
+            raise self.failed(error, error.record) from error
+
+
+class SingleWriter(Writer):
+    """Sends everything to one target: forward into a later stage, and global."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        self._all[0].add(chunk)
+        self._settle()
+
+
+class BroadcastWriter(Writer):
+    """Sends everything to every target."""
+
+    def sent_records(self) -> int:
+        return self.sent.records // len(self._all)
+
+    def chunk(self, chunk: Chunk) -> None:
+        for builder in self._all:
+            builder.add(chunk)
+        self._settle()
+
+
+class RoundRobinWriter(Writer):
+    """Sends records to the targets in turn: rebalance uses all of them, rescale a few."""
+
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(owner, subtask, targets)
+        self._next = subtask % len(self._all)
+
+    def turn(self) -> int:
+        return self._next
+
+    def resume(self, turn: int) -> None:
+        self._next = turn
+
+    def chunk(self, chunk: Chunk) -> None:
+        width = len(self._all)
+        if chunk.columns is None:
+            self._values(chunk.values, chunk.timestamps, width)
+        else:
+            self._scatter(chunk.columns, [(self._next + row) % width for row in range(len(chunk))])
+        self._next = (self._next + len(chunk)) % width
+        self._settle()
+
+    def _values(self, values: Values, timestamps: Timestamps, width: int) -> None:
+        for step in range(min(width, len(values))):
+            stamps = None if timestamps is None else timestamps[step::width]
+            self._all[(self._next + step) % width].extend(values[step::width], stamps)
+
+
+class ChosenWriter(Writer):
+    """Sends each record to a target that a function of the record chooses."""
+
+    def chunk(self, chunk: Chunk) -> None:
+        chosen = None if chunk.columns is None else self.choose_rows(chunk.columns)
+        if chosen is not None and chunk.columns is not None:
+            self._scatter(chunk.columns, chosen)
+        else:
+            self._values(chunk.values, chunk.timestamps)
+        self._settle()
+
+    def _values(self, values: Values, timestamps: Timestamps) -> None:
+        chosen = self.choose(values)
+        timed = timestamps is not None
+        for builder in self._all:
+            builder.expect(timed)
+        add = [builder.values.append for builder in self._all]
+        for target, value in zip(chosen, values, strict=True):
+            add[target](value)
+        if timestamps is not None:
+            stamp = [builder.timestamps.append for builder in self._all]
+            for target, timestamp in zip(chosen, timestamps, strict=True):
+                stamp[target](timestamp)
+
+    @abstractmethod
+    def choose(self, values: Values) -> list[int]:
+        """The target of each value, as an index into the targets."""
+
+    def choose_rows(self, columns: Columns) -> Sequence[int] | None:
+        """The same for rows in columns; None if their values must be looked at."""
+        return None
+
+
+class ShuffleWriter(ChosenWriter):
+    """Sends records to random targets, from a generator that is seeded so that an epoch can be repeated."""
+
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
+        super().__init__(owner, subtask, targets)
+        self._random = random.Random(subtask)
+
+    def choose(self, values: Values) -> list[int]:
+        return self._choices(len(values))
+
+    def choose_rows(self, columns: Columns) -> list[int]:
+        return self._choices(len(columns))
+
+    def _choices(self, count: int) -> list[int]:
+        return self._random.choices(range(len(self._all)), k=count)
+
+
+class CustomWriter(ChosenWriter):
+    """Sends records to the targets that a user's partitioner chooses by the record's key."""
+
+    def __init__(self, owner: Owner, subtask: int, targets: Sequence[int], partitioner: Any, key_of: Any) -> None:
+        super().__init__(owner, subtask, targets)
+        self._partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
+        self._key_of = key_of
+
+    def choose(self, values: Values) -> list[int]:
+        width, feed, chosen = len(self._all), iter(values), list[int]()
+        value: Any = None
+        try:
+            for value in feed:
+                target = self._partition(self._key_of(value), width)
+                if not isinstance(target, int) or not 0 <= target < width:
+                    raise RecordError(
+                        f"the partitioner chose {target!r}; allowed are whole numbers from 0 to {width - 1}"
+                    )
+                chosen.append(target)
+        except USER_ERRORS as error:
+            raise self.failed(error, value) from error
+        return chosen
+
+
+class KeyGroupWriter(ChosenWriter):
+    """Sends each record to the target that owns the key group of its key."""
+
+    def __init__(
+        self, owner: Owner, subtask: int, targets: Sequence[int], key_of: Callable[[Any], Any], max_parallelism: int
+    ) -> None:
+        super().__init__(owner, subtask, targets)
+        self._key_of = key_of
+        self._target_of = _TargetOfKey(len(targets), max_parallelism)
+
+    def choose(self, values: Values) -> list[int]:
+        feed, key_of, target_of = iter(values), self._key_of, self._target_of
+        try:
+            return [target_of[key_of(value)] for value in feed]
+        except USER_ERRORS as error:
+            value = values[len(values) - length_hint(feed) - 1]
+            raise self.failed(_key_error(error, key_of, value), value) from error
+
+    def choose_rows(self, columns: Columns) -> Sequence[int] | None:
+        """Each distinct key is looked at once. Where one is refused, the values tell which record it is."""
+        try:
+            hashes = columns.key_hashes(self._key_of)
+            if hashes is not None:
+                return self._target_of.targets(hashes)
+            found = columns.keys(self._key_of)
+            return None if found is None else found.spread([self._target_of[key] for key in found.distinct])
+        except USER_ERRORS:
+            return None
+
+
+class _TargetOfKey(dict[Any, int]):
+    """The target of each key, computed once per key and cached within limits."""
+
+    def __init__(self, targets: int, max_parallelism: int) -> None:
+        super().__init__()
+        self._targets = targets
+        self._max_parallelism = max_parallelism
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) >= _CACHED_KEYS:
+            self.clear()
+        group = key_group(key, self._max_parallelism)
+        target = self[key] = subtask_for_group(group, self._max_parallelism, self._targets)
+        return target
+
+    def targets(self, hashes: Any) -> Sequence[int]:
+        """The targets of many keys, from a numpy array of their hashes."""
+        found: Any = subtask_for_group(hashes % self._max_parallelism, self._max_parallelism, self._targets)
+        return cast("Sequence[int]", found)
+
+
+class KeyCheck:
+    """Sits where a keyed edge needs no exchange, since both sides have one subtask: refuses values that cannot be
+    keys."""
+
+    def __init__(self, owner: Owner, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
+        self._owner = owner
+        self._receiver = receiver
+        self._key_of = key_of
+        self._known: set[Any] = set()
+        self.watermark = receiver.watermark
+        self.status = receiver.status
+        self.end = receiver.end
+        self.marker = receiver.marker
+
+    def chunk(self, chunk: Chunk) -> None:
+        if chunk.columns is None or not self._accepts(chunk.columns):
+            self._check(chunk.values)
+        self._receiver.chunk(chunk)
+
+    def _accepts(self, columns: Columns) -> bool:
+        """Whether all keys are known to be good; if not, the values tell which record has a bad one."""
+        try:
+            found = columns.keys(self._key_of)
+            return found is not None and all(stable_hash(key) >= 0 for key in found.distinct)
+        except USER_ERRORS:
+            return False
+
+    def _check(self, values: Values) -> None:
+        known, key_of, value = self._known, self._key_of, None
+        try:
+            for value in values:
+                key = key_of(value)
+                if key not in known:
+                    stable_hash(key)
+                    known.add(key)
+        except USER_ERRORS as error:
+            cause = _key_error(error, key_of, value)
+            raise OperatorFailed(failure_of(cause, self._owner.name, self._owner.uid, 0, value)) from error
+        if len(known) > _CACHED_KEYS:
+            known.clear()
+
+
+def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -> BaseException:
+    """A key such as a list fails in Python's dict; say so in our words. Other errors are the key selector's own."""
+    if not isinstance(error, TypeError) or "unhashable" not in str(error):
+        return error
+    try:
+        key = key_of(value)
+    except USER_ERRORS:
+        return error
+    return UnsupportedKey(
+        f"{shortened(key)} of type {type(key).__name__} cannot be a key, since it is not hashable: return a tuple, a "
+        "string or a number from the key selector"
+    )

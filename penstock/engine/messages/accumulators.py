@@ -1,0 +1,62 @@
+"""The metrics of all slots, combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.engine.messages.commands_and_reports import Report
+from penstock.metrics.histogram import HistogramState, merged
+from penstock.metrics.metric import Described
+
+OF_THE_JOB = "."
+"""How names of metrics begin that belong to no operator: with the empty name of one."""
+
+_COMBINED: dict[str, Callable[[list[Any]], Any]] = {
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "last": lambda values: values[-1],
+    "merge": merged,
+}
+
+
+def combined(reports: Sequence[Report]) -> dict[str, Any]:
+    """One value for each metric of an operator that has numbers, as the metric says; most gauges say nothing."""
+    found: dict[str, list[Any]] = {}
+    described: dict[str, Described] = {}
+    for report in reports:
+        described.update(report.described)
+        for name, value in report.metrics.items():
+            if isinstance(value, (int, float, HistogramState)) and not name.startswith(OF_THE_JOB):
+                found.setdefault(name, []).append(value)
+    how = _ways(described)
+    totals = {
+        name: _COMBINED[way](values) for name, values in found.items() if (way := how.get(name, "sum")) in _COMBINED
+    }
+    means = {name: _mean(name.removesuffix(".mean"), totals) for name in found if how.get(name) == "mean"}
+    return _spread(totals) | means
+
+
+def _ways(described: dict[str, Described]) -> dict[str, str]:
+    """By reading: how those of several slots become one, where they are not added up."""
+    return {
+        f"{full}.{part}" if part else full: way
+        for full, metric in described.items()
+        for part, way in metric.combining.items()
+    }
+
+
+def _spread(totals: dict[str, Any]) -> dict[str, Any]:
+    """Every reading of a histogram under a name of its own."""
+    spread: dict[str, Any] = {}
+    for name, value in totals.items():
+        if isinstance(value, HistogramState):
+            spread.update({f"{name}.{part}": one for part, one in value.readings().items()})
+        else:
+            spread[name] = value
+    return spread
+
+
+def _mean(distribution: str, totals: dict[str, Any]) -> float:
+    return float(totals[f"{distribution}.sum"] / totals[f"{distribution}.count"])

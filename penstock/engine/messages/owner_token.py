@@ -1,0 +1,83 @@
+"""Whether an attempt may still act for its job: it may as long as its token lies in the job's folder.
+
+Every attempt of every driver has a token of its own, with a number that grows. A driver that takes over a job creates
+the next token and deletes the earlier ones (`penstock.engine.checkpoint.ownership`), so that checking one file answers
+the question.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.base.storage import Storage
+from penstock.errors import JobDisplaced, StorageError
+
+FOLDER = "owner"
+"""The folder of the tokens inside a job's folder."""
+READS = 3
+"""How often a token is read of which a storage returns only the beginning."""
+
+
+def token_name(number: int) -> str:
+    """The name of a token inside that folder."""
+    return f"{number:08d}"
+
+
+def number_of(name: str) -> int | None:
+    """The number of a token, by its name; None for other files."""
+    return int(name) if name.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Token:
+    """The right of one attempt to publish, commit and delete. Plain data, for every slot of the attempt."""
+
+    folder: str
+    """URL of the folder that the tokens of the job lie in."""
+    number: int
+    text: bytes
+    """What the file of the token holds: no other driver's token has the same."""
+
+    def check(self) -> None:
+        """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
+        storage = Storage(self.folder)
+        if not holds(storage, token_name(self.number), self.text):
+            raise JobDisplaced(_displaced(storage, self))
+
+
+def holds(storage: Storage, name: str, text: bytes) -> bool:
+    """Whether a file holds this text; StorageError if only the beginning of the text can be read."""
+    for _ in range(READS):
+        found = read_or_none(storage, name)
+        if found is None or found == text or not text.startswith(found):
+            return found == text
+    raise StorageError(f"'{storage.url(name)}' cannot be read to its end")
+
+
+def read_or_none(storage: Storage, name: str) -> bytes | None:
+    """The content of a file; None if it does not exist."""
+    try:
+        return storage.read(name)
+    except FileNotFoundError:
+        return None
+
+
+def describe_holder(text: bytes) -> str:
+    """The holder of a token, for an error message."""
+    try:
+        holder: dict[str, Any] = json.loads(text)
+        return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "someone who cannot be identified, since the token cannot be read"
+
+
+def _displaced(storage: Storage, token: Token) -> str:
+    ended = "This driver ends and changes nothing more"
+    numbers = [number for name in storage.names() if (number := number_of(name)) is not None]
+    newest = max(numbers, default=0)
+    text = read_or_none(storage, token_name(newest)) if newest > token.number else None
+    if text is None:
+        return f"token {token.number} of the job is gone from '{storage.url()}', and there is no newer one. {ended}"
+    return f"the job has a new owner: {describe_holder(text)} (token {newest}; this driver had {token.number}). {ended}"

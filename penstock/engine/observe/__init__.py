@@ -1,0 +1,1 @@
+"""Observation of slots: activity, metrics, logs and profiles."""

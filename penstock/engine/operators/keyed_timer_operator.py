@@ -1,0 +1,98 @@
+"""The common base of operators that handle records and timers: gathered output, event time, the end of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any
+
+from penstock.engine.operators.function_operator import FunctionOperator
+from penstock.engine.operators.functions.slot_contexts import Collected
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.operators.timers import Timers
+from penstock.engine.records.elements import Timestamps, Values
+from penstock.engine.records.failures import USER_ERRORS, OperatorFailed
+from penstock.errors import PenstockError
+
+Loop = Callable[[Iterator[Any], Iterable[int | None]], None]
+"""Processes values with their timestamps, and gathers the output in `collected`."""
+
+
+class KeyedTimerOperator(FunctionOperator):
+    """Base of operators with timers for their keys: process functions, windows, joins, patterns.
+
+    A subclass processes its records with `go_through`, registers timers in `timers`, and defines in `on_event_time` and
+    `on_processing_time` what a timer does. It only gathers output in `collected`; this class sends it on after every
+    chunk and every round of timers. On a stream without keys there are no timers, and everything else is the same.
+    """
+
+    timers: Timers
+    collected: Collected
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self.timers = Timers(context.clock, self.keyed)
+        self.collected = Collected(context, self.emit)
+
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has registered an event-time timer and has no use for it")
+
+    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has registered a processing-time timer and has no use for it")
+
+    # --- records ---
+    def go_through(self, loop: Loop, values: Values, timestamps: Timestamps) -> None:
+        """Let a loop take the records of a chunk, and send on what it gathered. An error names the record."""
+        feed = iter(values)
+        try:
+            loop(feed, repeat(None) if timestamps is None else timestamps)
+        except USER_ERRORS as error:
+            self.collected.forget()
+            raise self.failed(error, values, feed) from error
+        self.flush()
+
+    def flush(self) -> None:
+        """Send on what was gathered; a side output's value that does not fit its type is this operator's error."""
+        try:
+            self.collected.flush()
+        except PenstockError as error:
+            self.collected.forget()
+            raise self.failed(error, []) from error
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """Timers fire before the watermark is passed on, so that their output is never behind it."""
+        self.current_watermark = self.timers.watermark = timestamp
+        self._fire(self.timers.event_time.fire, timestamp, self.on_event_time)
+        self.output.watermark(timestamp)
+
+    def resume_at(self, watermark: int) -> None:
+        self.current_watermark = self.timers.watermark = watermark
+
+    def advance_processing_time(self, now: int) -> None:
+        self._fire(self.timers.processing_time.fire_once, now, self.on_processing_time)
+
+    def next_due(self) -> int | None:
+        return self.timers.processing_time.next_time()
+
+    def finish_key(self, key: Any) -> None:
+        """BATCH: a key is complete; its timers fire as if time had ended, then its state goes."""
+        self._fire(self.timers.finish, self.on_event_time, self.on_processing_time)
+        super().finish_key(key)
+
+    def _fire(self, fire: Callable[..., None], *how: Any) -> None:
+        try:
+            fire(*how)
+        except USER_ERRORS as error:
+            self.collected.forget()
+            raise self._timer_failed(error) from error
+        self.flush()
+
+    def _timer_failed(self, error: BaseException) -> OperatorFailed:
+        if self.timers.firing is None:
+            return self.failed(error, [])
+        time, key, namespace = self.timers.firing
+        where = "" if namespace is None else f" in {namespace}"
+        return self.failed(error, [f"timer at {time} of key {key!r}{where}"], iter(()))

@@ -1,0 +1,277 @@
+"""A sink that commits after checkpoints: what it prepares is part of a checkpoint and committed once that is
+complete."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from itertools import repeat
+from typing import Any
+
+from penstock.api.functions.contexts import RuntimeContext
+from penstock.common.typeinfo import TypeInformation
+from penstock.connectors.source_api import Committer, Sink, SinkWriter, WriterContext
+from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
+from penstock.engine.operators.operator import Operator, OperatorContext
+from penstock.engine.operators.sinks.sink_metrics import SinkMetrics
+from penstock.engine.operators.sinks.sink_operators import SinkContext
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk, Timestamps, Values
+from penstock.engine.records.failures import USER_ERRORS
+from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
+from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
+from penstock.formats.batch_of_rows import BatchOfRows
+
+log = logging.getLogger("penstock.checkpoint")
+Pending = dict[int, list[Any]]
+"""By checkpoint: what was prepared for it; the checkpoint is not yet known to be complete."""
+Begun = tuple[str, list[Any]]
+"""The uid of a sink, and what one of its writers would leave behind."""
+
+_NO_STATE = "in a sink that commits behind checkpoints, which has no keys: keep it in a function before the sink"
+AT_THE_END = 1 << 62
+"""Stands for the checkpoint at the end of a job that takes none."""
+
+
+class CommittingSink(Operator):
+    """Runs a Sink: writer, and committer if it has one."""
+
+    wants_declared_form = True
+    commits = True
+
+    def __init__(self, sink: Sink, input_type: TypeInformation | None = None) -> None:
+        super().__init__()
+        self.sink = sink
+        self.input_type = input_type
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._pending: Pending = {}
+        self._sink_context = SinkContext(self)
+        self._measured = SinkMetrics(context.metrics, lambda: sum(map(len, self._pending.values())))
+        self._writer: SinkWriter | None = None
+        self._committer = None
+        before = context.restored.all_own() if context.restored is not None else []
+        try:
+            self._committer = _fenced(self.sink.create_committer(), context)
+            items = self._recommit(context.restored, before) if context.restored is not None else []
+            writing = _SlotWriterContext(context, self.input_type, before, has_rivals=context.batch)
+            self._writer = self.sink.create_writer(writing, items)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def _recommit(self, restored: RestoredOperator, before: list[dict[str, Any]]) -> list[Any]:
+        """Commit again what the checkpoint holds, since it is unknown whether it was, and return the writer's items."""
+        own = restored.own()
+        mine = [own] if own is not None else before[restored.subtask :: restored.parallelism]
+        for part in mine:
+            self._commit(part.get("pending", {}))
+        return split_evenly([part.get("writer", []) for part in before], restored.parallelism)[restored.subtask]
+
+    def _commit(self, pending: Pending) -> None:
+        for number in sorted(pending):
+            if not pending[number]:
+                continue
+            if self._committer is not None and not self.context.batch:
+                with self._measured.committing(len(pending[number])):
+                    self._committer.commit(pending[number])
+            if self.sink.commits_globally or self.context.batch:
+                assert self.context.to_global_committer is not None
+                self.context.to_global_committer(number, pending[number])
+
+    def chunk(self, chunk: Chunk) -> None:
+        if chunk.columns is None:
+            self.records(chunk.values, chunk.timestamps)
+            return
+        with self._measured.sending(len(chunk)):
+            if not self._takes_columns(chunk, chunk.columns):
+                self._write(chunk.values, chunk.timestamps)
+
+    def records(self, values: Values, timestamps: Timestamps) -> None:
+        with self._measured.sending(len(values)):
+            self._write(values, timestamps)
+
+    def _takes_columns(self, chunk: Chunk, columns: Columns) -> bool:
+        """Whether the writer has written columns as they are."""
+        assert self._writer is not None
+        if type(self._writer).write_batch is SinkWriter.write_batch:
+            return False
+        try:
+            rows = BatchOfRows(columns.batch, lambda: chunk.values)
+            rows.timestamps = columns.timestamps()
+            return self._writer.write_batch(rows, self._sink_context)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def _write(self, values: Values, timestamps: Timestamps) -> None:
+        assert self._writer is not None
+        feed, write, context = iter(values), self._writer.write, self._sink_context
+        try:
+            if self._writer.write_all(values, timestamps, context):
+                return
+        except USER_ERRORS as error:
+            raise self.failed(error, values) from error
+        try:
+            for value, timestamp in zip(feed, timestamps or repeat(None), strict=False):
+                context.record_timestamp = timestamp
+                write(value, context)
+        except USER_ERRORS as error:
+            raise self.failed(error, values, feed) from error
+
+    def end_epoch(self) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.end_epoch(self.context.clock.now)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def next_due(self) -> int | None:
+        return self._writer.next_due() if self._writer is not None else None
+
+    def finish(self) -> None:
+        """Nothing follows. Without checkpoints this is the only moment to commit; in BATCH mode the driver does it."""
+        assert self._writer is not None
+        try:
+            self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
+            self._writer.flush(True)
+            if not self.context.tracks_changes:
+                if self.context.owner is not None:
+                    self.context.owner.check()
+                self._commit({**self._pending, AT_THE_END: self._writer.prepare_commit()})
+                self._pending.clear()
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def begun(self) -> list[Any] | None:
+        """What is to be undone if this subtask is lost in BATCH mode; None for a sink that commits nothing."""
+        assert self._writer is not None
+        if self._committer is None:
+            return None
+        try:
+            return self._writer.begun()
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    # --- checkpoints ---
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        assert self._writer is not None
+        self._writer.checkpoint_id, self._writer.checkpoint_timestamp = into.checkpoint, into.timestamp
+        self._writer.is_savepoint = into.extent is Extent.SEPARATE
+        self._writer.flush(False)
+        self._pending[into.checkpoint] = self._writer.prepare_commit()
+        into.own("pending", dict(self._pending))
+        into.own("writer", self._writer.snapshot_state(into.checkpoint))
+
+    def checkpoint_complete(self, checkpoint: int) -> None:
+        """Commit what this checkpoint and those before it prepared; what failed in between is part of it, too."""
+        covered = {number: self._pending[number] for number in self._pending if number <= checkpoint}
+        self._commit(covered)
+        for number in covered:
+            del self._pending[number]
+
+    def abandon(self, checkpoint: int) -> None:
+        prepared = self._pending.pop(checkpoint, [])
+        if self._committer is not None and prepared:
+            try:
+                self._committer.discard(prepared)
+            except USER_ERRORS as error:
+                log.warning("%s: what was prepared could not be thrown away: %s", self.context.name, error)
+
+    def close(self) -> None:
+        for part in (getattr(self, "_writer", None), getattr(self, "_committer", None)):
+            if part is not None:
+                part.close()
+
+
+def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any], begun: list[Any]) -> None:
+    """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has ended.
+
+    `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
+    """
+    committer = _fenced(sink.sink.create_committer(), context)
+    if committer is None:
+        return
+    with _beside_a_writer(committer, sink, context, items):
+        committer.commit(items)
+        if lost := [item for item in begun if item not in items]:
+            committer.abort(lost)
+
+
+def abort_at_the_end(sink: CommittingSink, context: OperatorContext, begun: list[Any]) -> None:
+    """Undo, on the driver, what the writers of a BATCH job have begun that is not going to be committed."""
+    committer = sink.sink.create_committer()
+    if committer is None:
+        return
+    with _beside_a_writer(committer, sink, context, []):
+        committer.abort(begun)
+
+
+@contextmanager
+def _beside_a_writer(
+    committer: Committer, sink: CommittingSink, context: OperatorContext, items: list[Any]
+) -> Iterator[None]:
+    """For a committer that has seen nothing of the writing, as after a restore; some need a writer that is open."""
+    before = [{"pending": {AT_THE_END: items}}]
+    with closing(committer):
+        writing = _SlotWriterContext(context, sink.input_type, before, has_rivals=False)
+        with closing(sink.sink.create_writer(writing, [])) as writer:
+            writer.flush(True)
+            yield
+
+
+def _fenced(committer: Committer | None, context: OperatorContext) -> Committer | None:
+    """One that can ask whether the job still is the one it commits for."""
+    if committer is not None and context.owner is not None:
+        committer.check_owner = context.owner.check  # type: ignore[method-assign]
+    return committer
+
+
+class _SlotWriterContext(WriterContext):
+    """The WriterContext of one subtask."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        input_type: TypeInformation | None,
+        before: Iterable[dict[str, Any]],
+        *,
+        has_rivals: bool,
+    ) -> None:
+        self.has_rivals = has_rivals
+        self._context = context
+        self._input_type = input_type
+        self._before = list(before)
+
+    @property
+    def runtime(self) -> RuntimeContext:
+        return SlotRuntimeContext(self._context, None, _NO_STATE)
+
+    @property
+    def uid(self) -> str:
+        return self._context.uid
+
+    @property
+    def input_type(self) -> TypeInformation | None:
+        return self._input_type
+
+    @property
+    def now(self) -> int:
+        return self._context.clock.now
+
+    @property
+    def owner(self) -> int:
+        return self._context.owner.number if self._context.owner is not None else 0
+
+    @property
+    def is_restored(self) -> bool:
+        return self._context.restored is not None
+
+    @property
+    def all_restored(self) -> list[Any]:
+        return [item for part in self._before for item in part.get("writer", [])]
+
+    @property
+    def all_committables(self) -> list[Any]:
+        pending = [part.get("pending", {}) for part in self._before]
+        return [item for prepared in pending for number in sorted(prepared) for item in prepared[number]]

@@ -1,0 +1,94 @@
+"""A thread that waits for a connector's next records between epochs, so that a slot need not wait inside one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from penstock.connectors.source_api import Fetched, SourceReader
+
+GLANCE_SECONDS = (0.01, 0.1)
+"""How long the first call of `fetch` waits, and the longest: each without success makes the next one longer. What comes
+ends the wait; only a checkpoint may have to wait for its end."""
+MOST = 2_000
+
+
+class Watch:
+    """Calls a reader's `fetch` between epochs, keeps the records that arrive, and reports that some have arrived.
+
+    Only one thread uses the reader at a time. If an epoch finds the watch inside `fetch`, it leaves it there: a moment
+    ago there was nothing to read, and the watch reports what arrives.
+    """
+
+    def __init__(self, reader: SourceReader, news: Callable[[], None], errands: Callable[[], None], name: str) -> None:
+        """`errands` is called before every look, for what else the reader is to be told."""
+        self._reader = reader
+        self._news = news
+        self._errands = errands
+        self._patience = GLANCE_SECONDS[0]
+        self._mine = threading.Lock()
+        self._changed = threading.Condition()
+        self._watching = False
+        self._closed = False
+        self._found: list[Fetched] = []
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name=f"watch {name}", daemon=True).start()
+
+    # --- from the slot's thread ---
+    def enter(self, patience: bool) -> bool:
+        """Take the reader over, if need be after waiting for it; False if it is being waited for."""
+        with self._changed:
+            self._watching = False
+        return self._mine.acquire(blocking=patience)
+
+    def leave(self) -> None:
+        """Give the reader back to the thread that watches it."""
+        self._mine.release()
+
+    def found(self) -> Sequence[Fetched]:
+        """What has arrived between epochs; call it only after `enter`."""
+        if self._error is not None:
+            raise self._error
+        found, self._found = self._found, []
+        return found
+
+    def begin(self) -> None:
+        """The epoch is over: watch again, unless something waits already."""
+        with self._changed:
+            self._watching = not self.has_news()
+            self._patience = GLANCE_SECONDS[0]
+            self._changed.notify()
+
+    def has_news(self) -> bool:
+        return bool(self._found) or self._error is not None
+
+    def close(self) -> None:
+        """The reader is about to be closed."""
+        with self._changed:
+            self._watching, self._closed = False, True
+            self._changed.notify()
+        self._mine.acquire()
+
+    # --- in its own thread ---
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._watching and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+            with self._mine:
+                if self._watching:
+                    self._glance()
+
+    def _glance(self) -> None:
+        try:
+            self._errands()
+            self._found.extend(self._reader.fetch(MOST, self._patience))
+            self._patience = min(2 * self._patience, GLANCE_SECONDS[1])
+        except BaseException as error:
+            self._error = error
+        if self.has_news():
+            with self._changed:
+                self._watching = False
+            self._news()

@@ -1,0 +1,1 @@
+"""Queryable state: requests and answers, how they travel, and what a slot answers."""

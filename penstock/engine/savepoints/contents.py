@@ -1,0 +1,210 @@
+"""What a checkpoint or savepoint holds, state by state: the states, their entries, and the form of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import repeat
+from typing import Any, Protocol
+
+from penstock.base import pickling
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.state.snapshot_file import Kind, Name, SlotSnapshot, SnapshotFile
+from penstock.engine.state.state_schema import Schema
+from penstock.engine.state.tables import Layout, Page
+from penstock.errors import SnapshotError
+
+BY_KEY = (Kind.KEYED, Kind.TIMERS)
+"""Kinds whose entries belong to a key. The others are one value a slot, which every checkpoint writes whole."""
+
+
+# --- which states there are ---
+def states_of(metadata: Metadata, uid: str) -> dict[Name, Schema]:
+    """The states of an operator and what is known of their types."""
+    found: dict[Name, Schema] = {}
+    for slot in slots_of(metadata, uid):
+        for name, schema in slot.schemas.items():
+            if name.uid == uid and "kind" not in found.get(name, {}):
+                found[name] = schema
+    return found
+
+
+def slots_of(metadata: Metadata, uid: str) -> list[SlotSnapshot]:
+    """The slots that hold something of an operator."""
+    require_operator(metadata.shapes, uid)
+    return metadata.slots[: metadata.shapes[uid].parallelism]
+
+
+def require_operator(there: Collection[str], uid: str) -> None:
+    """Refuse a uid that is not among those of a snapshot."""
+    if uid not in there:
+        known = ", ".join(f"'{known}'" for known in there) or "none"
+        raise SnapshotError(f"there is no operator with the uid '{uid}'. Uids are: {known}")
+
+
+def find(metadata: Metadata, uid: str, name: str, window: bool = False, kind: str | None = None) -> Name:
+    """The one state of that name, in windows or not, and of that kind where several kinds have it."""
+    return find_among(states_of(metadata, uid), uid, name, window, kind)
+
+
+def find_among(there: Collection[Name], uid: str, name: str, window: bool, kind: str | None) -> Name:
+    """`find` among the states that an operator is known to have."""
+    scope = "window" if window else ""
+    found = [n for n in there if (n.name, n.scope) == (name, scope) and kind in (None, n.kind.value)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        kinds = " or ".join(f"kind='{n.kind.value}'" for n in found)
+        raise SnapshotError(f"operator '{uid}' has several states '{name}': say {kinds}")
+    wanted = f"{kind or 'state'} '{name}'{' of windows' if window else ''}"
+    listed = ", ".join(map(_listed, there)) or "none"
+    raise SnapshotError(f"operator '{uid}' has no {wanted}. Its states are: {listed}")
+
+
+def _listed(name: Name) -> str:
+    return f"'{name.name}' ({name.kind.value}{', window=True' if name.scope else ''})"
+
+
+def layout_of(name: Name, schema: Schema) -> Layout:
+    """What the addresses of a state by key are made of."""
+    if "layout" in schema:
+        return Layout(schema["layout"])
+    return Layout.TIMER if name.kind is Kind.TIMERS else Layout.PANE if name.scope else Layout.KEY
+
+
+# --- what is in them ---
+def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
+    """The addresses of a state by key, each with its value, as the whole series of a slot's files leaves them.
+
+    Files are read from the newest to the oldest: what was met before, as present or as gone, has been replaced. The
+    oldest holds each address once, so that only addresses of changes are kept in memory.
+    """
+    met: set[Any] = set()
+    for ref in reversed(slot.files):
+        remember = met.add if ref is not slot.files[0] else _forget
+        with SnapshotFile(ref) as file:
+            file.sections.get(name, []).reverse()
+            for page in file.pages(name):
+                addresses, values, gone = loaded(page, name)
+                met.update(gone)
+                for address, value in zip(reversed(addresses), reversed(values), strict=True):
+                    if address not in met:
+                        remember(address)
+                        yield address, value
+
+
+def _forget(address: Any) -> None:
+    pass
+
+
+def raw_pages(slot: SlotSnapshot, name: Name) -> Iterator[Page]:
+    """The bytes of a state that is whole in a slot's newest file."""
+    if slot.files:
+        with SnapshotFile(slot.files[-1]) as file:
+            yield from file.pages(name)
+
+
+def whole_value(slot: SlotSnapshot, name: Name) -> Any:
+    """A value that every checkpoint writes whole; None if the slot has none."""
+    return next((loaded(page, name) for page in raw_pages(slot, name)), None)
+
+
+def loaded(page: Page, name: Name) -> Any:
+    """Unpickle, and say which state it was that could not be."""
+    try:
+        return pickling.loads(page)
+    except Exception as error:
+        raise SnapshotError(
+            f"{name.kind.value} state '{name.name}' of operator '{name.uid}' cannot be unpickled: "
+            f"{type(error).__name__}: {error}. The classes of its keys and values must be importable here"
+        ) from error
+
+
+def split_address(layout: Layout, address: Any) -> tuple[Any, Any]:
+    """Key and namespace of an address; state of a key alone has no namespace."""
+    if layout is Layout.KEY:
+        return address, None
+    return (address[0], address[1]) if layout is Layout.PANE else (address[1], address[2])
+
+
+# --- the form that values are kept in ---
+class Form(Protocol):
+    """Converts between a value as functions see it and as a table keeps it: state that expires has a time beside each
+    part."""
+
+    def bare(self, stored: Any) -> Any:
+        """The value alone."""
+
+    def last_access(self, stored: Any) -> Any:
+        """The times alone, in the shape of the value."""
+
+    def stored(self, value: Any, last_access: Any) -> Any:
+        """Both together. Parts whose own time is not known, as after a change, get the newest of those that are."""
+
+
+def form_of(schema: Schema) -> Form:
+    """The form of a state with this schema."""
+    if not schema.get("ttl"):
+        return _Unstamped()
+    return _STAMPED.get(schema["kind"], _StampedValue)()
+
+
+class _Unstamped:
+    """A value without a time stamp."""
+
+    def bare(self, stored: Any) -> Any:
+        return stored
+
+    def last_access(self, stored: Any) -> Any:
+        return None
+
+    def stored(self, value: Any, last_access: Any) -> Any:
+        return value
+
+
+class _StampedValue:
+    """A value with one time stamp for the whole."""
+
+    def bare(self, stored: Any) -> Any:
+        return stored[0]
+
+    def last_access(self, stored: Any) -> Any:
+        return stored[1]
+
+    def stored(self, value: Any, last_access: Any) -> Any:
+        return value, _newest(last_access)
+
+
+class _StampedList:
+    """A list with a time stamp for each element."""
+
+    def bare(self, stored: Any) -> Any:
+        return [value for value, _ in stored]
+
+    def last_access(self, stored: Any) -> Any:
+        return [time for _, time in stored]
+
+    def stored(self, value: Any, last_access: Any) -> Any:
+        own = isinstance(last_access, list) and len(last_access) == len(value)
+        return list(zip(value, last_access if own else repeat(_newest(last_access)), strict=False))
+
+
+class _StampedMap:
+    """A map with a time stamp for each entry."""
+
+    def bare(self, stored: Any) -> Any:
+        return {key: value for key, (value, _) in stored.items()}
+
+    def last_access(self, stored: Any) -> Any:
+        return {key: time for key, (_, time) in stored.items()}
+
+    def stored(self, value: Any, last_access: Any) -> Any:
+        own, newest = last_access if isinstance(last_access, Mapping) else {}, _newest(last_access)
+        return {key: (held, own.get(key, newest)) for key, held in value.items()}
+
+
+_STAMPED: dict[str, type[Form]] = {"list": _StampedList, "map": _StampedMap}
+
+
+def _newest(times: Any) -> Any:
+    times = times.values() if isinstance(times, Mapping) else times
+    return times if isinstance(times, int) else max(times)

@@ -1,0 +1,73 @@
+"""A change to one state on its way from one savepoint into another: a function is applied to every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.api.state.descriptors import ListStateDescriptor, StateDescriptor
+from penstock.engine.savepoints.contents import form_of, layout_of, split_address
+from penstock.engine.savepoints.savepoint_rows import fitted
+from penstock.engine.state.key_groups import shortened
+from penstock.engine.state.snapshot_file import Kind, Name
+from penstock.engine.state.state_schema import Schema, schema_of
+from penstock.errors import PenstockError, ProgramError
+
+Function = Callable[[Any, Any, Any], Any]
+"""A function of key, namespace and value; None drops the entry."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A function over the values of one state."""
+
+    name: Name
+    before: Schema
+    function: Function
+    descriptor: StateDescriptor | None
+    """What the new values are; None if they are what the old ones were."""
+    now: int
+
+    @property
+    def after(self) -> Schema:
+        """The schema of the new values."""
+        if self.descriptor is None:
+            return self.before
+        layout = {"layout": self.before["layout"]} if "layout" in self.before else {}
+        return {**layout, **schema_of(self.descriptor)}
+
+    def entries(self, feed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Keyed state. A value that expires keeps its time; a list or map without anything leaves no entry."""
+        layout, old, new = layout_of(self.name, self.before), form_of(self.before), form_of(self.after)
+        container = self.after.get("kind") in ("list", "map")
+        declared = None if self.descriptor is None else self.descriptor.type_info
+        for address, stored in feed:
+            value = fitted(self._call(*split_address(layout, address), old.bare(stored)), declared, self._where())
+            if value is not None and (not container or value):
+                times = old.last_access(stored)
+                yield address, new.stored(value, self.now if times is None else times)
+
+    def whole(self, value: Any) -> Any:
+        """State that is one value a slot: the elements of a list, or the entries of a broadcast map."""
+        if self.name.kind is Kind.BROADCAST:
+            changed = {key: self._call(key, None, held) for key, held in (value or {}).items()}
+            kept = {key: held for key, held in changed.items() if held is not None}
+            return fitted(kept, None if self.descriptor is None else self.descriptor.type_info, self._where())
+        items = [self._call(None, None, item) for item in value or ()]
+        declared = self.descriptor.elem_type_info if isinstance(self.descriptor, ListStateDescriptor) else None
+        return [fitted(item, declared, self._where()) for item in items if item is not None]
+
+    def _call(self, key: Any, namespace: Any, value: Any) -> Any:
+        try:
+            return self.function(key, namespace, value)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise ProgramError(
+                f"{self._where()}: the function raised {type(error).__name__}: {error}, for key {shortened(key)} "
+                f"and value {shortened(value)}"
+            ) from error
+
+    def _where(self) -> str:
+        return f"state '{self.name.name}' of operator '{self.name.uid}'"

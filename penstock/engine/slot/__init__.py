@@ -1,0 +1,1 @@
+"""A slot: the operators of one subtask index, run epoch by epoch."""

@@ -1,0 +1,66 @@
+"""What a state holds, seen from outside the job: read from its table without changing anything.
+
+State objects will not do for this. They belong to the current key, and reading one may renew what it holds, or remove
+what has expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from penstock.api.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateDescriptor,
+)
+from penstock.common.time import to_millis
+from penstock.engine.state.live_entries import ABSENT
+from penstock.engine.state.ttl import ttl_of
+
+Peek = Callable[[Any, int], Any]
+"""What is shown of a table's entry at a processing time; ABSENT for one that has expired, or is not there."""
+
+
+def peek_of(descriptor: StateDescriptor) -> Peek:
+    """How entries of this state are shown: as the state's own `value`, `get` or `items` would, without expired parts.
+
+    What it returns may be, or hold, live objects of the job: it must be copied before anything else happens.
+    """
+    config = ttl_of(descriptor)
+    shown = _shown(descriptor)
+    left = None if config is None else _left(descriptor, to_millis(config.get_ttl()))
+
+    def peek(held: Any, now: int) -> Any:
+        if held is not ABSENT and left is not None:
+            held = left(held, now)
+        return held if held is ABSENT else shown(held)
+
+    return peek
+
+
+def _shown(descriptor: StateDescriptor) -> Callable[[Any], Any]:
+    """The function of an aggregate is the user's, and gets a copy: it might change its accumulator."""
+    if isinstance(descriptor, AggregatingStateDescriptor):
+        result = descriptor.get_agg_function().get_result
+        return lambda held: result(deepcopy(held))
+    return lambda held: held
+
+
+def _left(descriptor: StateDescriptor, ttl: int) -> Peek:
+    """What has not expired, without its times. An expired value is never shown, whatever a function may still see."""
+
+    def of_value(held: Any, now: int) -> Any:
+        return held[0] if now - held[1] < ttl else ABSENT
+
+    def of_list(held: Any, now: int) -> Any:
+        return [value for value, time in held if now - time < ttl] or ABSENT
+
+    def of_map(held: Any, now: int) -> Any:
+        return {key: value for key, (value, time) in held.items() if now - time < ttl} or ABSENT
+
+    if isinstance(descriptor, ListStateDescriptor):
+        return of_list
+    return of_map if isinstance(descriptor, MapStateDescriptor) else of_value

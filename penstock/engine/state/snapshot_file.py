@@ -1,0 +1,252 @@
+"""What a slot writes into a checkpoint, and how it is laid out in a file.
+
+A file is a magic number, then sections, then an index in JSON that says where each section is, how long, and its
+checksum. The checksum of the index is in the checkpoint's metadata, so a flipped bit anywhere is detected. A section
+holds the pages of one table, or one pickled value; reading one needs no other.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import blake2b
+from io import BytesIO
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+
+from penstock.base.storage import ATTEMPTS, Storage, pause, split_url
+from penstock.errors import CorruptSnapshot, StorageError
+
+MAGIC = b"PENSTOCK"
+OWN = "_own"
+"""The name of the section with what the runtime keeps for a subtask."""
+
+
+class Kind(Enum):
+    """What a section is, and therefore how it is distributed to the subtasks of a restored operator."""
+
+    KEYED = "keyed"
+    """A table of keyed state: by key group."""
+    TIMERS = "timers"
+    """A table of timers: by key group."""
+    LIST = "list"
+    """Operator list state: split evenly."""
+    UNION = "union"
+    """Operator union list state: everyone gets all."""
+    BROADCAST = "broadcast"
+    """A broadcast map: everyone gets a copy."""
+    OWN = "own"
+    """What the runtime keeps for a subtask: positions, watermarks, pending commits."""
+
+
+class Name(NamedTuple):
+    """Which state a section holds."""
+
+    uid: str
+    kind: Kind
+    name: str
+    scope: str = ""
+    """'' for state of a key, 'window' for state of a key and a window."""
+
+
+@dataclass
+class State:
+    """One state of one subtask, on its way into a checkpoint."""
+
+    name: Name
+    pages: Iterable[bytes]
+    schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """A file of a checkpoint, or its whole content if that is small."""
+
+    url: str
+    size: int
+    index_at: int
+    checksum: str
+    """The checksum of the index."""
+    inline: bytes | None = None
+    operators: dict[str, int] = field(default_factory=dict, compare=False)
+    """By operator uid: bytes of its state; known only to the driver for which the file was written."""
+
+
+@dataclass
+class SlotSnapshot:
+    """What one slot added to a checkpoint: its files, oldest first, each holding what changed since the one before."""
+
+    files: list[FileRef]
+    schemas: dict[Name, dict[str, Any]] = field(default_factory=dict)
+
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def operators(self) -> dict[str, int]:
+        """By operator uid: bytes of its state, as far as it is known."""
+        sizes: Counter[str] = Counter()
+        for file in self.files:
+            sizes.update(file.operators)
+        return dict(sizes)
+
+
+class Shape(NamedTuple):
+    """How an operator was spread over subtasks when its state was written."""
+
+    parallelism: int
+    max_parallelism: int
+    name: str = ""
+    keeps: bool = False
+    """Whether the operator keeps more than declared state that must not be lost: a source's position, a sink's
+    commits."""
+
+
+@dataclass
+class Restore:
+    """Everything a slot needs to restore the state of a checkpoint."""
+
+    checkpoint: int
+    shapes: dict[str, Shape]
+    """By operator uid."""
+    slots: list[SlotSnapshot]
+    continued: bool = False
+    """Whether the next checkpoint may build on these files: the same job goes on in the same shape."""
+    drained: bool = False
+    """Whether event time was brought to its end before the snapshot: clocks then start anew."""
+
+
+# --- writing ---
+Copying = Callable[[str, Iterable[bytes]], Iterable[bytes]]
+"""Gets the URL and the pieces of a file, and passes the pieces on."""
+
+
+def write_file(
+    url: str, states: Iterable[State], *, compress: bool, inline_below: int, copying: Copying | None = None
+) -> FileRef:
+    """Write a slot's states as one file, or keep them inline if they are small. `copying` sees all bytes."""
+    # States that are produced while they are written can be written only once.
+    again = isinstance(states, list) and all(isinstance(state.pages, list) for state in states)
+    attempts = ATTEMPTS if again else 1
+    for attempt in range(attempts):
+        try:
+            return _write_file(url, _Pieces(states, compress), inline_below, copying)
+        except StorageError as error:
+            if attempt + 1 == attempts or error.lasting:
+                raise
+            pause(attempt)
+    raise AssertionError("a file is written at least once")
+
+
+def _write_file(url: str, pieces: _Pieces, inline_below: int, copying: Copying | None) -> FileRef:
+    head = BytesIO()
+    for piece in pieces:
+        head.write(piece)
+        if head.tell() >= inline_below:
+            folder, name = split_url(url)
+            whole = _then(head.getvalue(), pieces)
+            size = Storage(folder).write(name, whole if copying is None else copying(url, whole))
+            return FileRef(url, size, pieces.index_at, pieces.checksum, operators=dict(pieces.operators))
+    inline = head.getvalue()
+    return FileRef(url, len(inline), pieces.index_at, pieces.checksum, inline, dict(pieces.operators))
+
+
+def _then(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+class _Pieces:
+    """Yields the bytes of a file piece by piece; knows the index once all have been read."""
+
+    def __init__(self, states: Iterable[State], compress: bool) -> None:
+        self._states = states
+        self._compress = zstandard.ZstdCompressor(level=1).compress if compress else None
+        self._feed = self._pieces()
+        self.index_at = 0
+        self.checksum = ""
+        self.operators: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._feed
+
+    def _pieces(self) -> Iterator[bytes]:
+        yield MAGIC
+        at, index = len(MAGIC), []
+        for state in self._states:
+            places = []
+            for page in state.pages:
+                piece = page if self._compress is None else self._compress(page)
+                places.append([at, len(piece), zlib.crc32(piece)])
+                at += len(piece)
+                yield piece
+            uid, kind, name, scope = state.name
+            self.operators[uid] += sum(length for _, length, _ in places)
+            index.append([uid, kind.value, name, scope, places])
+        body = json.dumps({"compressed": self._compress is not None, "sections": index}).encode()
+        self.index_at, self.checksum = at, checksum(body)
+        yield body
+
+
+def checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+# --- reading ---
+class SnapshotFile:
+    """A file of a checkpoint, open for reading. Every part is checked against its checksum when it is read."""
+
+    def __init__(self, ref: FileRef) -> None:
+        self._ref = ref
+        self._file = self._opened()
+        if self._read(0, len(MAGIC)) != MAGIC:
+            raise self._corrupt("it does not begin like a file of a checkpoint")
+        body = self._read(ref.index_at, ref.size - ref.index_at)
+        if checksum(body) != ref.checksum:
+            raise self._corrupt("its index does not match its checksum")
+        index = json.loads(body)
+        self._compressed: bool = index["compressed"]
+        self.sections: dict[Name, list[tuple[int, int, int]]] = {
+            Name(uid, Kind(kind), name, scope): places for uid, kind, name, scope, places in index["sections"]
+        }
+
+    def _opened(self) -> BinaryIO:
+        if self._ref.inline is not None:
+            return BytesIO(self._ref.inline)
+        folder, name = split_url(self._ref.url)
+        try:
+            return Storage(folder).open(name)
+        except FileNotFoundError:
+            raise CorruptSnapshot(f"file '{self._ref.url}' of the checkpoint is missing") from None
+
+    def pages(self, name: Name) -> Iterator[bytes]:
+        """The pages of a section, one at a time."""
+        decompress = zstandard.ZstdDecompressor().decompress if self._compressed else None
+        for at, length, crc in self.sections.get(name, ()):
+            piece = self._read(at, length)
+            if zlib.crc32(piece) != crc:
+                raise self._corrupt(f"{name.kind.value} state '{name.name}' of operator '{name.uid}' was changed")
+            yield piece if decompress is None else decompress(piece)
+
+    def _read(self, at: int, length: int) -> bytes:
+        self._file.seek(at)
+        data = self._file.read(length)
+        if len(data) != length:
+            raise self._corrupt("it is shorter than when it was written")
+        return data
+
+    def _corrupt(self, why: str) -> CorruptSnapshot:
+        return CorruptSnapshot(f"file '{self._ref.url}' of the checkpoint cannot be used: {why}")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> SnapshotFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

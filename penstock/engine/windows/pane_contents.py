@@ -1,0 +1,129 @@
+"""What a pane holds: its elements, or one value that they are folded into."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from penstock.api.functions.element_functions import AggregateFunction, Function
+from penstock.api.windows.evictors import TimestampedValue
+from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext, open_function
+from penstock.errors import UnsupportedOperation
+
+ABSENT: Any = object()
+"""Stands for a pane that holds nothing."""
+
+
+class Contents(ABC):
+    """How elements enter a pane, how two panes become one, and what the window function gets to see."""
+
+    functions: Sequence[Any] = ()
+    """User functions inside, to be opened and closed with the operator."""
+
+    @abstractmethod
+    def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        """What the pane holds after an element; `held` is ABSENT for the first."""
+
+    @abstractmethod
+    def merge(self, into: Any, other: Any) -> Any:
+        """What two merged panes hold; neither is ABSENT."""
+
+    @abstractmethod
+    def elements(self, held: Any) -> list[Any]:
+        """What the window function gets."""
+
+    def nothing(self) -> list[Any]:
+        """What the window function gets when an evictor has left no element."""
+        return []
+
+    def open(self, context: SlotRuntimeContext) -> None:
+        for function in self.functions:
+            open_function(function, context)
+
+    def close(self) -> None:
+        for function in self.functions:
+            if isinstance(function, Function):
+                function.close()
+
+
+class Buffered(Contents):
+    """All elements, in order of arrival."""
+
+    def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        if held is ABSENT:
+            return [value]
+        held.append(value)
+        return held
+
+    def merge(self, into: Any, other: Any) -> Any:
+        into.extend(other)
+        return into
+
+    def elements(self, held: Any) -> list[Any]:
+        return list(held)
+
+
+class Reduced(Contents):
+    """One value to which all elements have been reduced."""
+
+    def __init__(self, function: Any) -> None:
+        self.functions = (function,)
+        self._reduce: Callable[[Any, Any], Any] = function.reduce if isinstance(function, Function) else function  # type: ignore[attr-defined]
+
+    def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return value if held is ABSENT else self._reduce(held, value)
+
+    def merge(self, into: Any, other: Any) -> Any:
+        return self._reduce(into, other)
+
+    def elements(self, held: Any) -> list[Any]:
+        return [held]
+
+
+class Aggregated(Contents):
+    """One accumulator; the window function gets its result."""
+
+    def __init__(self, function: AggregateFunction) -> None:
+        self.functions = (function,)
+        self._function = function
+
+    def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return self._function.add(value, self._function.create_accumulator() if held is ABSENT else held)
+
+    def merge(self, into: Any, other: Any) -> Any:
+        try:
+            merged = self._function.merge(into, other)
+        except NotImplementedError:
+            # A user's merge() that only raises this says that it was left out, as one that returns nothing does.
+            merged = None
+        if merged is None:
+            raise UnsupportedOperation(
+                f"windows merged, and {type(self._function).__name__}.merge returned no accumulator: write merge(), or "
+                "use windows that do not merge"
+            )
+        return merged
+
+    def elements(self, held: Any) -> list[Any]:
+        return [self._function.get_result(held)]
+
+    def nothing(self) -> list[Any]:
+        return [self._function.get_result(self._function.create_accumulator())]
+
+
+class Evicting(Buffered):
+    """All elements with their timestamps, for an evictor; folded only when the window is evaluated."""
+
+    def __init__(self, folded: Contents) -> None:
+        self.functions = folded.functions
+        self._folded = folded
+
+    def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return super().add(held, TimestampedValue(value, timestamp), timestamp)
+
+    def elements(self, held: Any) -> list[Any]:
+        if not held:
+            return self._folded.nothing()
+        folded = reduce(lambda so_far, e: self._folded.add(so_far, e.value, e.timestamp), held, ABSENT)
+        return self._folded.elements(folded)

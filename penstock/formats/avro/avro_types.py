@@ -1,0 +1,220 @@
+"""How Avro schemas describe rows, and how the records that fastavro reads and writes become rows and back."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.type_information import TypeInformation
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row, make_row
+from penstock.formats.date_texts import as_utc
+from penstock.formats.format_libraries import fastavro
+
+Convert = Callable[[Any], Any]
+
+_BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+_PLAIN: dict[str, TypeInformation] = {
+    "boolean": Types.BOOLEAN(),
+    "int": Types.INT(),
+    "long": Types.LONG(),
+    "float": Types.FLOAT(),
+    "double": Types.DOUBLE(),
+    "bytes": _BYTES,
+    "fixed": _BYTES,
+    "string": Types.STRING(),
+    "enum": Types.STRING(),
+    "null": Types.PICKLED_BYTE_ARRAY(),
+}
+_LOGICAL: dict[tuple[str, str], TypeInformation] = {
+    ("int", "date"): Types.SQL_DATE(),
+    ("int", "time-millis"): Types.SQL_TIME(),
+    ("long", "time-micros"): Types.SQL_TIME(),
+    ("long", "timestamp-millis"): Types.SQL_TIMESTAMP(),
+    ("long", "timestamp-micros"): Types.SQL_TIMESTAMP(),
+    ("long", "local-timestamp-millis"): Types.SQL_TIMESTAMP(),
+    ("long", "local-timestamp-micros"): Types.SQL_TIMESTAMP(),
+    ("bytes", "decimal"): Types.BIG_DEC(),
+    ("fixed", "decimal"): Types.BIG_DEC(),
+}
+
+
+@lru_cache(maxsize=64)
+def parsed(schema: str) -> Any:
+    """A schema in fastavro's form. Raises ValueError if it is not valid."""
+    library = fastavro()
+    try:
+        return library.parse_schema(json.loads(schema))
+    except (ValueError, library.schema.SchemaParseException, library.schema.UnknownType) as error:
+        raise ValueError(f"not an Avro schema: {error}") from None
+
+
+def row_type_of(schema: str) -> RowTypeInfo:
+    """The type of the rows that a record schema describes."""
+    found = Shape(parsed(schema)).type_of(parsed(schema), ())
+    if not isinstance(found, RowTypeInfo):
+        raise ValueError(f"the Avro schema of rows must be a record, but describes {found.notation}")
+    return found
+
+
+def to_rows(schema: str) -> Convert:
+    """The function that makes a row of a record as fastavro reads it; times come without a zone, as of UTC."""
+    return or_same(Shape(parsed(schema)).from_avro(parsed(schema)))
+
+
+def to_fields(schema: str) -> list[tuple[str, Convert | None]]:
+    """The fields of such a row, and what must be done to their values, if anything."""
+    shape = Shape(parsed(schema))
+    return [
+        (field["name"], shape.from_avro(field["type"])) for field in shape.fields_of(shape.resolved(parsed(schema)))
+    ]
+
+
+def from_rows(schema: str) -> Convert:
+    """The function that makes a record as fastavro writes it of a row; times without a zone are taken as of UTC."""
+    return or_same(Shape(parsed(schema)).to_avro(parsed(schema)))
+
+
+def is_null(schema: Any) -> bool:
+    return schema == "null" or (isinstance(schema, dict) and is_null(schema["type"]))
+
+
+class Shape:
+    """Walks through a schema, in which a named type is spelled out once and named afterwards.
+
+    A union of more than null and one other type is any object in a row.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self._named: dict[str, Any] = {}
+        self._collect(schema)
+
+    def _collect(self, schema: Any) -> None:
+        if isinstance(schema, list):
+            for branch in schema:
+                self._collect(branch)
+        elif isinstance(schema, dict):
+            if schema["type"] in ("record", "error", "enum", "fixed"):
+                self._named[schema["name"]] = schema
+            for field in schema.get("fields", ()):
+                self._collect(field["type"])
+            for part in (schema.get("items"), schema.get("values"), schema["type"]):
+                self._collect(part)
+
+    def keeps_union(self, branches: list[Any]) -> bool:
+        """Whether a union with one branch beside null is more than that branch."""
+        return False
+
+    def fields_of(self, schema: Any) -> list[Any]:
+        """The fields of a record that a row has."""
+        return list(schema["fields"])
+
+    def resolved(self, schema: Any) -> Any:
+        """The schema without a name in its place, or a null beside it; a list for a union of more."""
+        while True:
+            if isinstance(schema, str):
+                if schema not in self._named:
+                    return {"type": schema}
+                schema = self._named[schema]
+            elif isinstance(schema, list):
+                others = [branch for branch in schema if not is_null(branch)]
+                if len(others) != 1 or self.keeps_union(schema):
+                    return schema
+                schema = others[0]
+            elif isinstance(schema["type"], (dict, list)):
+                schema = schema["type"]
+            else:
+                return schema
+
+    def type_of(self, schema: Any, within: tuple[str, ...]) -> TypeInformation:
+        schema = self.resolved(schema)
+        if isinstance(schema, list):
+            return Types.PICKLED_BYTE_ARRAY()
+        kind = schema["type"]
+        if kind == "array":
+            return Types.OBJECT_ARRAY(self.type_of(schema["items"], within))
+        if kind == "map":
+            return Types.MAP(Types.STRING(), self.type_of(schema["values"], within))
+        if kind in ("record", "error"):
+            return self._row_type(schema, within)
+        return _LOGICAL.get((kind, schema.get("logicalType", "")), _PLAIN[kind])
+
+    def _row_type(self, schema: Any, within: tuple[str, ...]) -> TypeInformation:
+        name = schema["name"]
+        if name in within:
+            raise ValueError(f"the Avro record {name} contains itself; rows have a fixed depth")
+        fields = self.fields_of(schema)
+        types = [self.type_of(field["type"], (*within, name)) for field in fields]
+        return Types.ROW_NAMED([field["name"] for field in fields], types)
+
+    def from_avro(self, schema: Any) -> Convert | None:
+        schema = self.resolved(schema)
+        if isinstance(schema, list):
+            return None
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            parts = [(field["name"], around_none(self.from_avro(field["type"]))) for field in self.fields_of(schema)]
+            names = tuple(name for name, _ in parts)
+            return lambda record: make_row(names, tuple([convert(record.get(name)) for name, convert in parts]))
+        if kind in ("array", "map"):
+            return _contained(kind, self.from_avro(schema["items" if kind == "array" else "values"]))
+        logical = schema.get("logicalType", "")
+        if logical.startswith("timestamp-"):
+            return as_utc
+        return str if logical == "uuid" else None
+
+    def to_avro(self, schema: Any) -> Convert | None:
+        schema = self.resolved(schema)
+        if isinstance(schema, list):
+            return None
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            fields = [(field["name"], around_none(self.to_avro(field["type"]))) for field in self.fields_of(schema)]
+            return lambda row: _record(row, fields)
+        if kind in ("array", "map"):
+            return _contained(kind, self.to_avro(schema["items" if kind == "array" else "values"]))
+        logical = schema.get("logicalType", "")
+        if logical.startswith("timestamp-"):
+            return _with_zone
+        return uuid.UUID if logical == "uuid" else None
+
+
+def _record(row: Any, fields: list[tuple[str, Convert]]) -> dict[str, Any]:
+    """Fields by name; by position, as in Flink, if the row has only the names that unnamed fields get: f0, f1, …"""
+    if isinstance(row, Row) and row._names is not None and not _are_default(row._names, fields):
+        row = row.as_dict()
+    if isinstance(row, dict):
+        return {name: convert(row[name]) for name, convert in fields}
+    return {name: convert(value) for (name, convert), value in zip(fields, row, strict=True)}
+
+
+def _are_default(names: tuple[str, ...], fields: list[tuple[str, Convert]]) -> bool:
+    return names == tuple(f"f{index}" for index in range(len(names))) and not any(name in names for name, _ in fields)
+
+
+def _contained(kind: str, convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    around = around_none(convert)
+    if kind == "array":
+        return lambda values: [around(value) for value in values]
+    return lambda values: {key: around(value) for key, value in values.items()}
+
+
+def around_none(convert: Convert | None) -> Convert:
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+def or_same(convert: Convert | None) -> Convert:
+    return convert or (lambda value: value)
+
+
+def _with_zone(value: datetime.datetime) -> datetime.datetime:
+    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value

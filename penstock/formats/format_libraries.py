@@ -1,0 +1,27 @@
+"""The libraries that formats need, imported at first use."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from penstock.base.libraries import optional_library
+
+
+def pyarrow(module: str = "pyarrow") -> Any:
+    return optional_library(module, "Parquet and ORC files need pyarrow", "files")
+
+
+def pandas() -> Any:
+    return optional_library("pandas", "functions of DataFrames need pandas", "table")
+
+
+def fastavro() -> Any:
+    return optional_library("fastavro", "Avro needs fastavro", "avro")
+
+
+@cache
+def has_arrow() -> bool:
+    """Whether there is what columns need."""
+    return all(find_spec(name) is not None for name in ("pyarrow", "numpy"))

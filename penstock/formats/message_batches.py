@@ -1,0 +1,150 @@
+"""Many messages read at once: what a schema makes of them one by one, in less time, as columns if that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.common.basic_types import BigDecimalTypeInfo
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import Row, rows_from_columns
+from penstock.errors import SchemaMismatch
+from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows, RecordBatch
+from penstock.formats.format_libraries import has_arrow
+
+LEAST_TOGETHER = 6
+"""Fewer messages are read one by one."""
+LEAST_COLUMNS = 100
+"""Fewer messages become rows: what works on columns costs about the same for one row and for a hundred."""
+LEAST_BATCH = 200
+"""Fewer messages are not read as a record batch: that takes tens of calls, each of which costs what many values do."""
+MOST_SKIPPED = 64
+
+
+class ReadsTogether:
+    """A deserialization schema that can read many messages at once, with the same result as one by one."""
+
+    def read_columns(self, messages: list[bytes]) -> list[Sequence[Any]] | None:
+        """The fields of the messages' rows, as lists; None if the messages must be looked at one by one."""
+        return None
+
+    def read_batch(self, messages: list[bytes]) -> RecordBatch | None:
+        """The rows of the messages as a record batch; None if the messages must be looked at in another way."""
+        return None
+
+
+class WritesTogether:
+    """A serialization schema that can write many rows at once, with the same result as one by one."""
+
+    def write_batch(self, batch: RecordBatch) -> list[bytes] | None:
+        """A message for each row of a batch; None if the rows must be looked at."""
+        return None
+
+
+def writes_together(schema: Any) -> bool:
+    """Whether a schema writes many rows as it writes one."""
+    own = next((kind for kind in type(schema).__mro__ if "serialize" in vars(kind)), None)
+    return own is not None and "write_batch" in vars(own)
+
+
+def reads_together(schema: Any) -> bool:
+    """Whether a schema reads many messages as it reads one: a class with its own way to read one might not."""
+    own = next((kind for kind in type(schema).__mro__ if "deserialize" in vars(kind)), None)
+    return own is not None and any(name in vars(own) for name in ("read_columns", "read_batch"))
+
+
+class Trying:
+    """Whether to try a fast way that fails for some messages: after each failure it rests for longer."""
+
+    def __init__(self) -> None:
+        self._skip = 0
+        self._next = 1
+
+    def is_worth_it(self) -> bool:
+        if self._skip:
+            self._skip -= 1
+            return False
+        return True
+
+    def failed(self) -> None:
+        self._skip, self._next = self._next, min(2 * self._next, MOST_SKIPPED)
+
+    def worked(self) -> None:
+        self._next = 1
+
+
+class MessagesTogether:
+    """Reads messages as the rows that a schema makes of them."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema: ReadsTogether = schema
+        self._row_type: RowTypeInfo = schema.get_produced_type()
+        self._trying = Trying()
+        self._columnar = has_arrow() and says_all(self._row_type)
+        self._gathering = Gathering(self._row_type)
+
+    @staticmethod
+    def of(schema: Any) -> MessagesTogether | None:
+        """None if the schema reads only one message at a time."""
+        declared = schema.get_produced_type() if reads_together(schema) else None
+        return MessagesTogether(schema) if isinstance(declared, RowTypeInfo) and declared.field_types else None
+
+    def rows(self, messages: list[bytes]) -> Sequence[Row] | None:
+        """A row for each message; None if the messages must be looked at one by one."""
+        if len(messages) < LEAST_TOGETHER or not self._trying.is_worth_it():
+            return None
+        found = self._read(messages)
+        if found is None:
+            self._trying.failed()
+        else:
+            self._trying.worked()
+        return found
+
+    def _read(self, messages: list[bytes]) -> Sequence[Row] | None:
+        batch = self._schema.read_batch(messages) if self._columnar and len(messages) >= LEAST_BATCH else None
+        if batch is not None:
+            return BatchOfRows(batch)
+        columns = self._schema.read_columns(messages)
+        return None if columns is None else self._gathering.rows(columns)
+
+
+class Gathering:
+    """Makes rows of fields that were read as lists. If there are many, they wait until somebody wants rows."""
+
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        self._row_type = row_type
+        self._names = tuple(row_type.get_field_names())
+        # Times of day that are read one by one may have a zone, of which columns know nothing.
+        self._waits = has_arrow() and bool(self._names) and says_all(row_type) and not holds_times(row_type)
+
+    def rows(self, columns: Sequence[Sequence[Any]]) -> Sequence[Row]:
+        if self._waits and len(columns[0]) >= LEAST_COLUMNS:
+            return GatheredRows(self._row_type, columns)
+        return rows_from_columns((self._names, None, columns))
+
+
+def holds_times(row_type: RowTypeInfo) -> bool:
+    from penstock.formats import arrow_types
+
+    return arrow_types.holds_times(row_type)
+
+
+def schema_of_batches(row_type: RowTypeInfo) -> Any | None:
+    """The schema of batches that hold just what rows of a type do; None if there is none."""
+    if not has_arrow() or not row_type.field_types or not says_all(row_type):
+        return None
+    from penstock.formats.columnar import schema_of
+
+    return schema_of(row_type)
+
+
+def says_all(row_type: RowTypeInfo) -> bool:
+    """Whether columns of Arrow say as much as values of the type do."""
+    from penstock.formats.arrow_types import arrow_type_of, holds, type_from
+
+    if holds(row_type, BigDecimalTypeInfo):
+        return False  # a column has the same number of digits everywhere
+    try:
+        return type_from(arrow_type_of(row_type), "") == row_type
+    except (SchemaMismatch, TypeError):
+        return False

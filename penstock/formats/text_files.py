@@ -1,0 +1,98 @@
+"""Text files, one record a line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Any
+
+from penstock.common.serialization import known_charset
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.errors import UndecodableRecord
+from penstock.formats.contracts import FormatReader, Reject, StreamFormat
+from penstock.formats.file_lines import BLOCK_BYTES, Lines, LinesReader, decoded, decoded_line
+
+__all__ = ["TextLineFormat"]
+
+_WITH_SHIFT_STATES = ("iso2022", "hz", "utf-7")
+
+
+@dataclass(frozen=True)
+class TextLineFormat(StreamFormat):
+    r"""One record a line, without its line end, which is `\n` or `\r\n`.
+
+    A line that is not text of the charset is a bad record. Files in a charset in which a line feed is not one byte,
+    such as UTF-16, are read whole; there, bytes that are not of the charset end the job.
+    """
+
+    charset: str = "UTF-8"
+
+    def __post_init__(self) -> None:
+        known_charset(self.charset)
+
+    @property
+    def splittable(self) -> bool:  # type: ignore[override]
+        name = codecs.lookup(self.charset).name
+        return "\n".encode(self.charset) == b"\n" and not name.startswith(_WITH_SHIFT_STATES)
+
+    def open(self, file: IO[bytes], start: int, end: int, position: Any, reject: Reject) -> FormatReader:
+        if self.splittable:
+            return _TextLinesReader(Lines(file, start, end, position), reject, self.charset)
+        return _WholeTextReader(file, position or 0, self.charset)
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class _TextLinesReader(LinesReader):
+    def __init__(self, lines: Lines, reject: Reject, charset: str) -> None:
+        super().__init__(lines, reject)
+        self._charset = charset
+
+    def decode_all(self, lines: list[bytes], begin: int) -> list[Any]:
+        try:
+            return decoded(lines, self._charset)
+        except UnicodeDecodeError:
+            return list(self.decoded_one_by_one(lines, begin, lambda line: [decoded_line(line, self._charset)]))
+
+
+class _WholeTextReader(FormatReader):
+    """Reads a file from its beginning; a position is the number of lines that were read."""
+
+    def __init__(self, file: IO[bytes], done: int, charset: str) -> None:
+        file.seek(0)
+        self._lines = _text_lines(file, charset)
+        self._done = sum(1 for _ in islice(self._lines, done))
+        self._next = next(self._lines, None)
+        self.finished = self._next is None
+
+    def read(self, most: int) -> list[Any]:
+        if self._next is None:
+            return []
+        lines = [self._next, *islice(self._lines, most - 1)]
+        self._done += len(lines)
+        self._next = next(self._lines, None)
+        self.finished = self._next is None
+        return lines
+
+    def position(self) -> int:
+        return self._done
+
+
+def _text_lines(file: IO[bytes], charset: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(charset)()
+    rest = ""
+    block = b"start"
+    while block:
+        block = file.read(BLOCK_BYTES)
+        try:
+            text = rest + decoder.decode(block, final=not block)
+        except UnicodeError as error:
+            raise UndecodableRecord(f"the file is not {charset}: {error}") from None
+        *lines, rest = text.split("\n")
+        for line in lines:
+            yield line.removesuffix("\r")
+    if rest:
+        yield rest.removesuffix("\r")

@@ -1,0 +1,66 @@
+"""Waiting for what a server was asked to do: its answer is polled, soon at first and later less often."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.service.cli.exit_codes import CommandFailed
+
+if TYPE_CHECKING:
+    from penstock.service.cli.rest_client import RestClient
+
+_FIRST, _LONGEST = 0.02, 2.0
+
+
+def pauses(first: float = _FIRST, longest: float = _LONGEST) -> Iterator[float]:
+    """How long to wait before each further question: as Flink's own client does."""
+    pause = first
+    while True:
+        yield pause
+        pause = min(pause * 2, longest)
+
+
+def outcome(
+    client: RestClient, path: str, tell: Callable[[str], None] | None = None, known: Callable[[], str] = str
+) -> Mapping[str, Any]:
+    """The outcome of an operation that was triggered; raises what made it fail.
+
+    `tell`, if somebody looks, is given how long it has taken and what `known` adds, such as who has answered.
+    """
+    began = time.monotonic()
+    for pause in pauses():
+        answer = client.get(path)
+        if answer["status"]["id"] == "COMPLETED":
+            return _succeeded(answer.get("operation") or {})
+        if tell is not None:
+            tell(" ".join(part for part in (f"{time.monotonic() - began:.0f} s", known()) if part))
+        time.sleep(pause)
+    raise AssertionError("there is always another pause")
+
+
+def _succeeded(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    cause = operation.get("failure-cause")
+    if cause is None:
+        return operation
+    raise CommandFailed(reason(cause))
+
+
+def reason(cause: Mapping[str, Any]) -> str:
+    """Why something failed, in one line."""
+    from penstock.service.cli.rest_client import innermost
+
+    return innermost(str(cause.get("stack-trace") or cause.get("class") or "no reason was given"))
+
+
+def acknowledged(client: RestClient, job: str) -> str:
+    """How many subtasks have answered the checkpoint or savepoint that is under way; nothing if none is known."""
+    try:
+        history = client.get(f"/jobs/{job}/checkpoints").get("history", [])
+    except (CommandFailed, AttributeError):
+        return ""
+    under_way = next((entry for entry in history if entry.get("status") == "IN_PROGRESS"), None)
+    if under_way is None:
+        return ""
+    return f"({under_way.get('num_acknowledged_subtasks', 0)} of {under_way.get('num_subtasks', 0)} subtasks)"

@@ -1,0 +1,246 @@
+"""A client of Flink's REST API, on Python's own HTTP: requests, uploads, and errors in the words of the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from uuid import uuid4
+
+from penstock.service.cli.exit_codes import CommandFailed, NoServer, NotAllowed, NotFound
+from penstock.service.rest.server_secret import HEADER as PASS
+from penstock.service.rest.server_secret import held_pass
+
+_MOST_REDIRECTS = 3
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server said to a request that it accepted."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+    def json(self) -> Any:
+        """The answer as JSON; a server of another kind may say something else."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise CommandFailed(f"the server's answer is no JSON: {self.body[:80]!r}") from None
+
+
+class RestClient:
+    """Talks to one server. Paths are Flink's, without the version in front."""
+
+    def __init__(
+        self, url: str, token: str | None = None, trust: ssl.SSLContext | None = None, timeout: float = 60
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        self._timeout = timeout
+        self._opener = _opener(self.url, trust)
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON at a path. A list among the query's values repeats its name; None is left out."""
+        return self._request("GET", _with_query(path, query)).json()
+
+    def read(self, path: str, **query: Any) -> Answer:
+        """What a path that is not JSON gives, such as a log."""
+        return self._request("GET", _with_query(path, query))
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self._request("POST", path, json.dumps(body).encode()).json()
+
+    def patch(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        return self._request("PATCH", _with_query(path, query), json.dumps(body or {}).encode()).json()
+
+    def delete(self, path: str) -> Any:
+        return self._request("DELETE", path).json()
+
+    def upload(self, path: str, file: str | os.PathLike[str]) -> Any:
+        """Send a file, which keeps its name, as a form would."""
+        with Form(file) as form:
+            return self._request("POST", path, form, form.content_type, len(form)).json()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        data: bytes | Form | None = None,
+        content_type: str = "application/json",
+        length: int | None = None,
+    ) -> Answer:
+        url = f"{self.url}/v1{path}"
+        for _ in range(_MOST_REDIRECTS + 1):
+            request = Request(url, data=data, method=method, headers=self._headers(url, data, content_type, length))
+            try:
+                with self._opener.open(request, timeout=self._timeout) as response:
+                    return Answer(response.read(), response.headers)
+            except HTTPError as error:
+                with error:
+                    elsewhere = _elsewhere(url, error)
+                    if elsewhere is None:
+                        raise _refused(error.code, error.read()) from None
+                url = elsewhere
+                if isinstance(data, Form):
+                    data.rewind()
+            except (URLError, HTTPException, OSError) as error:
+                raise self._gone(error) from None
+        raise CommandFailed(f"{self.url} passes a request on again and again: no server seems to be the leader")
+
+    def _headers(self, url: str, data: bytes | Form | None, content_type: str, length: int | None) -> dict[str, str]:
+        headers = {"Accept": "application/json, text/plain"}
+        owned = held_pass(url)
+        if owned is not None:
+            headers[PASS] = owned
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if data is not None:
+            headers["Content-Type"] = content_type
+        if length is not None:
+            headers["Content-Length"] = str(length)
+        return headers
+
+    def _gone(self, error: Exception) -> CommandFailed:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return NotAllowed(
+                f"{self.url} has a certificate that is not trusted ({reason.verify_message}); "
+                "name the authority that signed it with --cacert"
+            )
+        if isinstance(reason, TimeoutError):
+            return NoServer(f"the server at {self.url} does not answer within {self._timeout:g} s")
+        return NoServer(
+            f"no server answers at {self.url} ({_words(reason)}). Start one with `penstock server start`, "
+            "or name another with -m host:port"
+        )
+
+
+def _words(reason: object) -> str:
+    return (reason.strerror or str(reason)) if isinstance(reason, OSError) else str(reason)
+
+
+class _StayHere(HTTPRedirectHandler):
+    """Python follows redirects of GET only, and would turn others into GET: `RestClient` follows them itself."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _opener(url: str, trust: ssl.SSLContext | None) -> OpenerDirector:
+    """Proxies of the environment are used, but not on the way to this machine."""
+    handlers: list[Any] = [_StayHere]
+    if urlsplit(url).hostname in _LOOPBACK:
+        handlers.append(ProxyHandler({}))
+    if trust is not None:
+        handlers.append(HTTPSHandler(context=trust))
+    return build_opener(*handlers)
+
+
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def segment(text: str) -> str:
+    """A text as one part of a path, whatever is in it."""
+    return quote(text, safe="")
+
+
+def _elsewhere(url: str, error: HTTPError) -> str | None:
+    """Where a server that is not the leader sends us; never from an encrypted connection to a plain one."""
+    target = error.headers.get("Location") if error.code in (301, 302, 307, 308) else None
+    if target is None:
+        return None
+    full = urljoin(url, target)
+    if urlsplit(full).scheme not in ("http", "https") or (url.startswith("https:") and full.startswith("http:")):
+        raise NotAllowed(f"the server sends us on to {full}, which is not encrypted")
+    return full
+
+
+def _refused(status: int, body: bytes) -> CommandFailed:
+    message = _message(status, body)
+    if status in (401, 403):
+        return NotAllowed(f"{message}; give a token with --token or the variable PENSTOCK_TOKEN")
+    return (NotFound if status == 404 else CommandFailed)(message)
+
+
+def _message(status: int, body: bytes) -> str:
+    """The server's errors in one line."""
+    try:
+        errors = json.loads(body)["errors"]
+        said = [str(error).strip() for error in errors if str(error).strip()]
+    except (ValueError, KeyError, TypeError):
+        said = []
+    if not said:
+        return f"the server answered with status {status}"
+    told = [innermost(text) for text in said if len(said) == 1 or text != "Internal server error."]
+    return "; ".join(dict.fromkeys(told))
+
+
+def innermost(text: str) -> str:
+    """The innermost cause in a stack trace, in one line: it is what a person can do something about."""
+    trace = text.strip().removeprefix("<Exception on server side:").strip()
+    causes = [line.partition("Caused by: ")[2] for line in trace.splitlines() if line.startswith("Caused by: ")]
+    return first_line(causes[-1] if causes else trace)
+
+
+def first_line(text: str) -> str:
+    """The first line of an error, without the names of Java's classes in front of it."""
+    line = text.strip().partition("\n")[0].strip()
+    while ": " in line and _is_class(line.partition(": ")[0]):
+        line = line.partition(": ")[2]
+    return line
+
+
+def _is_class(word: str) -> bool:
+    return "." in word and " " not in word and word.rpartition(".")[2][:1].isupper()
+
+
+class Form:
+    """A form with one file, as a body of a known length that is read from the disk while it is sent."""
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        boundary = uuid4().hex
+        name = os.path.basename(file).replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        self.content_type = f"multipart/form-data; boundary={boundary}"
+        head = (
+            f"--{boundary}\r\n"
+            f'Content-Disposition: form-data; name="jarfile"; filename="{name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        self._edges = (head.encode(), f"\r\n--{boundary}--\r\n".encode())
+        self._file = open(file, "rb")  # noqa: SIM115 - it is closed with the form
+        self._parts = self._all_parts()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._edges)) + os.fstat(self._file.fileno()).st_size
+
+    def __enter__(self) -> Form:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def rewind(self) -> None:
+        """Begin again, for another server."""
+        self._file.seek(0)
+        self._parts = self._all_parts()
+
+    def _all_parts(self) -> Iterator[bytes]:
+        yield self._edges[0]
+        while part := self._file.read(1 << 16):
+            yield part
+        yield self._edges[1]
+
+    def read(self, _: int = -1) -> bytes:
+        """The next part; `http.client` asks until there is none."""
+        return next(self._parts, b"")

@@ -1,0 +1,77 @@
+"""A server that lives as long as the demo, in a folder that is deleted afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from penstock.errors import ConfigurationError
+from penstock.service.server.home import LOG, RunningServer, running_server
+from penstock.service.server.server_options import HOME_VARIABLE
+
+PORTS = "8081-8181"
+"""The first that is free is taken."""
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+
+
+@contextmanager
+def own_server(slots: int) -> Iterator[RunningServer]:
+    """A server on this machine's own address, with its jobs on so many cores; both end with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+    before = os.environ.get(HOME_VARIABLE)
+    # The pass with which this process may submit programs is left there.
+    os.environ[HOME_VARIABLE] = str(folder)
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        process = _started(folder, slots)
+        yield _found(process, folder)
+    finally:
+        if process is not None:
+            _stop(process)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.environ.pop(HOME_VARIABLE)
+        if before is not None:
+            os.environ[HOME_VARIABLE] = before
+
+
+def _started(folder: Path, slots: int) -> subprocess.Popen[bytes]:
+    configuration = {
+        "rest.bind-port": PORTS,
+        "spark.master": f"local[{slots}]",
+        "web.refresh-interval": "1 s",
+    }
+    options = folder / "options.json"
+    options.write_text(json.dumps({"folder": str(folder), "configuration": configuration, "foreground": True}))
+    with (folder / LOG).open("ab") as log:
+        command = [sys.executable, "-m", "penstock.service.server.server_process", str(options)]
+        # In a session of its own, so that Ctrl-C is heard here alone.
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def _found(process: subprocess.Popen[bytes], folder: Path) -> RunningServer:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        found = running_server(folder)
+        if found is not None:
+            return found
+        time.sleep(0.02)
+    said = (folder / LOG).read_text(errors="replace").strip()
+    raise ConfigurationError(f"the server of the demo did not start:\n{said}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Its jobs stop with it."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_SECONDS)
+    process.kill()
+    process.wait()

@@ -1,0 +1,41 @@
+"""The gateway as a process: its options, and how it listens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from penstock.service.gateway.gateway_app import create_gateway
+from penstock.service.gateway.gateway_options import endpoint, idle_seconds, most_sessions
+from penstock.service.gateway.sql_sessions import Sessions
+from penstock.service.rest.http_server import RestServer
+from penstock.service.rest.rest_options import rest_settings
+
+
+def gateway_of(configuration: Mapping[str, str]) -> tuple[RestServer, Sessions]:
+    """A gateway that listens where the options say; sessions start with all of them."""
+    settings = rest_settings(endpoint(configuration))
+    sessions = Sessions(configuration, most_sessions(configuration), idle_seconds(configuration))
+    return RestServer(create_gateway(sessions, settings), settings), sessions
+
+
+@contextmanager
+def served(configuration: Mapping[str, str]) -> Iterator[str]:
+    """Serve a gateway until the end of the block; gives its URL."""
+    server, sessions = gateway_of(configuration)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        sessions.shut()
+        server.stop()
+
+
+def run(configuration: Mapping[str, str]) -> None:
+    """Serve a gateway until the process is told to end."""
+    server, sessions = gateway_of(configuration)
+    print(f"SQL gateway: {server.url}", flush=True)
+    try:
+        server.run()
+    finally:
+        sessions.shut()

@@ -1,0 +1,263 @@
+"""Sessions and their operations. An operation runs in a thread of its own; its result is fetched page by page."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.common.configuration import Configuration
+from penstock.common.types import Row
+from penstock.errors import PenstockError
+from penstock.table.api.results import TableResult
+from penstock.table.catalogs.resolved_schema import ResolvedSchema
+from penstock.table.environment_settings import EnvironmentSettings
+from penstock.table.environments.stream_environment import StreamTableEnvironment
+from penstock.table.result_kind import ResultKind
+from penstock.table.types.data_types import DataTypes
+
+log = logging.getLogger("penstock.gateway")
+
+PAGE = 5_000
+"""How many rows a page has at most."""
+AHEAD = 100_000
+"""How many rows that nobody has fetched are held; then the query waits."""
+OPERATIONS = 1_000
+"""How many operations a session may have at once."""
+
+
+class Unknown(PenstockError):
+    """There is no such session, operation or page."""
+
+
+class TooMany(PenstockError):
+    """There are so many sessions or operations that another is refused."""
+
+
+@dataclass
+class Page:
+    """Some rows of a result."""
+
+    rows: list[Row]
+    last: bool
+
+
+class Operation:
+    """A statement that was sent: pending, running, finished, or ended otherwise."""
+
+    def __init__(self, work: Callable[[Operation], None]) -> None:
+        self.handle = str(uuid.uuid4())
+        self.status = "PENDING"
+        self.error: str | None = None
+        self.schema: ResolvedSchema | None = None
+        self.zone = "UTC"
+        self.is_query = False
+        self.kind = ResultKind.SUCCESS
+        self.job_id: str | None = None
+        self._work = work
+        self._changed = threading.Condition()
+        self._rows: list[Row] = []
+        self._ended = False
+        self._token = 0
+        self._page: Page | None = None
+        """What was sent for the token before: it can be asked for again."""
+        self._cancel: Callable[[], None] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"sql-{self.handle[:8]}", daemon=True)
+
+    def start(self) -> Operation:
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        self._become("RUNNING")
+        try:
+            self._work(self)
+        except BaseException as error:  # whatever happens belongs to the client, not to this thread
+            if self.status not in {"CANCELED", "CLOSED"}:
+                self.error = "".join(traceback.format_exception_only(error)).strip()
+                log.info("operation %s failed: %s", self.handle, self.error)
+                self._become("ERROR")
+        else:
+            if self.status == "RUNNING":
+                self._become("FINISHED")
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _become(self, status: str) -> None:
+        with self._changed:
+            self.status = status
+            self._changed.notify_all()
+
+    # --- the side of the work ---
+    def describe(self, result: TableResult, is_query: bool) -> None:
+        """Say what the rows will look like."""
+        job = result.get_job_client()
+        with self._changed:
+            self.schema, self.zone = result.get_resolved_schema(), result.zone
+            self.kind = result.get_result_kind()
+            self.is_query = is_query
+            self.job_id = None if job is None else str(job.get_job_id())
+            self._changed.notify_all()
+
+    def on_cancel(self, cancel: Callable[[], None]) -> None:
+        self._cancel = cancel
+
+    def put(self, row: Row) -> bool:
+        """Hold a row for the client; waits while too many are held. False if nobody wants more."""
+        with self._changed:
+            while len(self._rows) >= AHEAD and self.status == "RUNNING":
+                self._changed.wait(1)
+            self._rows.append(row)
+            self._changed.notify_all()
+            return self.status == "RUNNING"
+
+    # --- the side of the client ---
+    def page(self, token: int, patience: float = 0.1) -> Page | None:
+        """The rows of a page; None if they are not there yet. The page before can be had again."""
+        with self._changed:
+            if self.error is not None:
+                raise PenstockError(self.error)
+            if token == self._token - 1 and self._page is not None:
+                return self._page
+            if token != self._token:
+                raise Unknown(f"page {token} is gone or not there yet; the next one is {self._token}")
+            if self.schema is None or not (self._rows or self._ended):
+                self._changed.wait(patience)
+            if self.error is not None:
+                raise PenstockError(self.error)
+            if self.schema is None:
+                return None
+            rows, self._rows = self._rows[:PAGE], self._rows[PAGE:]
+            self._page = Page(rows, last=not rows and self._ended)
+            self._token += 0 if self._page.last else 1
+            self._changed.notify_all()
+            return self._page
+
+    def cancel(self, status: str = "CANCELED") -> None:
+        """End it, whatever it does."""
+        with self._changed:
+            ended = self.status in {"FINISHED", "ERROR", "CANCELED", "CLOSED"} and status == "CANCELED"
+            if not ended:
+                self.status = status
+            self._changed.notify_all()
+        if self._cancel is not None:
+            self._cancel()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, for a while."""
+        self._thread.join(seconds)
+
+
+@dataclass
+class Session:
+    """An environment of a client, with its operations."""
+
+    name: str | None
+    properties: dict[str, str]
+    environment: StreamTableEnvironment
+    handle: str = field(default_factory=lambda: str(uuid.uuid4()))
+    operations: dict[str, Operation] = field(default_factory=dict)
+    used: float = field(default_factory=time.monotonic)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    """Statements change the session, so that they take turns; rows of several queries are read side by side."""
+
+    def submit(self, statement: str, options: Mapping[str, str]) -> Operation:
+        """Run a statement."""
+        if len(self.operations) >= OPERATIONS:
+            raise TooMany(f"the session has {OPERATIONS} operations; close some")
+        operation = Operation(lambda this: self._run(this, statement, options))
+        self.operations[operation.handle] = operation
+        return operation.start()
+
+    def _run(self, operation: Operation, statement: str, options: Mapping[str, str]) -> None:
+        with self.turn:
+            config = self.environment.get_config()
+            before = {name: config.get(name, "") for name in options}
+            for name, value in options.items():
+                config.set(name, value)
+            try:
+                result = self.environment.execute_sql(statement)
+            finally:
+                for name, value in before.items():
+                    config.set(name, value) if value else config.reset(name)
+        job = result.get_job_client()
+        is_query = job is not None and not result.is_insert()
+        if job is not None and not is_query:
+            result = TableResult.of(["job id"], [DataTypes.STRING()], [(str(job.get_job_id()),)])
+        operation.describe(result, is_query)
+        rows = result.collect()
+        operation.on_cancel(rows.close)
+        for row in rows:
+            if not operation.put(row):
+                return
+
+    def configure(self, statement: str) -> None:
+        """Run a statement that changes the session alone, and wait for it."""
+        with self.turn:
+            self.environment.execute_sql(statement)
+
+    def close(self) -> None:
+        for operation in list(self.operations.values()):
+            operation.cancel("CLOSED")
+
+
+class Sessions:
+    """All sessions. Those that nobody has used for a while are closed."""
+
+    def __init__(self, options: Mapping[str, str], most: int = 1_000, idle_seconds: float = 600.0) -> None:
+        self._options = dict(options)
+        self._most = most
+        self._idle = idle_seconds
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+
+    def open(self, name: str | None, properties: Mapping[str, str]) -> Session:
+        self._close_idle()
+        configuration = Configuration()
+        for option, value in {**self._options, **properties}.items():
+            configuration.set_string(option, str(value))
+        settings = EnvironmentSettings.new_instance().with_configuration(configuration).build()
+        session = Session(name, dict(properties), StreamTableEnvironment.create(environment_settings=settings))
+        with self._lock:
+            if len(self._sessions) >= self._most:
+                raise TooMany(f"there are {self._most} sessions; sql-gateway.session.max-num allows for no more")
+            self._sessions[session.handle] = session
+        return session
+
+    def get(self, handle: str) -> Session:
+        session = self._sessions.get(handle)
+        if session is None:
+            raise Unknown(f"there is no session {handle}")
+        session.used = time.monotonic()
+        return session
+
+    def operation(self, session: str, operation: str) -> Operation:
+        found = self.get(session).operations.get(operation)
+        if found is None:
+            raise Unknown(f"the session has no operation {operation}")
+        return found
+
+    def close(self, handle: str) -> None:
+        session = self.get(handle)
+        with self._lock:
+            self._sessions.pop(handle, None)
+        session.close()
+
+    def _close_idle(self) -> None:
+        if self._idle <= 0:
+            return
+        limit = time.monotonic() - self._idle
+        for handle, session in list(self._sessions.items()):
+            if session.used < limit and not any(one.status == "RUNNING" for one in session.operations.values()):
+                log.info("session %s was not used for %d s and is closed", handle, self._idle)
+                self.close(handle)
+
+    def shut(self) -> None:
+        for handle in list(self._sessions):
+            self.close(handle)

@@ -1,0 +1,29 @@
+"""Settings of slots: whether a job's parallelism follows the cores, and whether its timeouts fit together."""
+
+from __future__ import annotations
+
+from penstock.errors import ConfigurationError
+from penstock.graph.plan import Plan
+from penstock.service.launch.durable_jobs import is_checkpointed
+from penstock.service.launch.execution_settings import EnvironmentSettings, checkpoint_directory
+
+
+def is_adaptive(settings: EnvironmentSettings, plan: Plan) -> bool:
+    """Whether the parallelism follows the cores that there are. A BATCH job needs no cores at once."""
+    return not plan.batch and (settings.scheduler == "adaptive" or settings.scheduler_mode == "reactive")
+
+
+def check_scheduling(settings: EnvironmentSettings, plan: Plan) -> None:
+    """Raise ConfigurationError for settings that contradict each other, before anything is started."""
+    patience = settings.patience
+    if patience.heartbeat_interval > patience.heartbeat_timeout:
+        raise ConfigurationError(
+            f"heartbeat.interval is {patience.heartbeat_interval} ms, and heartbeat.timeout is "
+            f"{patience.heartbeat_timeout} ms: the driver would count as dead between two signs of life. The interval "
+            "must not be longer than the timeout"
+        )
+    if is_adaptive(settings, plan) and is_checkpointed(settings, plan) and checkpoint_directory(settings) is None:
+        raise ConfigurationError(
+            "with jobmanager.scheduler=adaptive or scheduler-mode=reactive the job goes on from its last checkpoint "
+            "when its parallelism changes, and execution.checkpointing.dir is not set. Name a directory for checkpoints"
+        )

@@ -1,0 +1,50 @@
+"""Options of Penstock among the settings of Spark, as in `spark-submit --conf spark.penstock.parallelism.default=4`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from penstock.service.launch.known_options import is_known, new_warnings
+
+PREFIX = "spark.penstock."
+_OWN = "penstock."
+MASTER = "spark.master"
+
+
+def options_in_spark() -> dict[str, str]:
+    """The options of Penstock in the session of this process, or in what `spark-submit` was given."""
+    return options_among(_spark_settings())
+
+
+def submitted_master() -> str | None:
+    """The master that `spark-submit` was given; None if it did not start this process."""
+    return _spark_settings().get(MASTER) if _is_submitted() else None
+
+
+def options_among(settings: Mapping[str, str]) -> dict[str, str]:
+    """Options by their own names. The names of some begin with `penstock.` already, which need not be said twice."""
+    found = {}
+    for name, value in settings.items():
+        if name.startswith(PREFIX):
+            option = name.removeprefix(PREFIX)
+            if not is_known(option) and is_known(_OWN + option):
+                option = _OWN + option
+            found[option] = value
+    for warning in new_warnings(dict.fromkeys(found), PREFIX):
+        sys.stderr.write(f"warning: {warning}\n")
+    return found
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _spark_settings() -> Mapping[str, str]:
+    """Every setting of Spark in this process. Without Spark there are none, and nothing is imported."""
+    if not _is_submitted() and "pyspark" not in sys.modules:
+        return {}
+    from penstock.spark.sessions.session import current_settings
+
+    return current_settings()

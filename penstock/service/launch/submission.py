@@ -1,0 +1,411 @@
+"""From an environment to a running job: plan, deployment, cluster, driver."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.api.settings.execution_mode import RuntimeExecutionMode
+from penstock.base.logs.levels import apply, current
+from penstock.base.logs.log_options import LogSettings, log_settings
+from penstock.common.configuration import Configuration
+from penstock.common.job import JobID
+from penstock.common.types import Row
+from penstock.connectors import source_api as base
+from penstock.engine.job.adaptive import AdaptiveDriver
+from penstock.engine.job.cluster_protocol import Cluster
+from penstock.engine.job.deploying import deployment_of
+from penstock.engine.job.durability import Durability
+from penstock.engine.job.job_driver import Driver, EndedJob, JobDriver
+from penstock.engine.job.job_handle import JobHandle
+from penstock.engine.job.processing_time import WallClock
+from penstock.engine.messages.commands_and_reports import Deployment
+from penstock.engine.operators.sinks.sink_operators import PrintSink
+from penstock.engine.operators.sources.readers import FedSource, IteratorEnumerator
+from penstock.engine.operators.sources.source_operator import Enumerator, SourceOperator
+from penstock.errors import UnsupportedOperation
+from penstock.graph.plan import Plan, Settings, compile_plan
+from penstock.graph.transformations import Transformation, reachable
+from penstock.service.launch.collected_results import CloseableIterator
+from penstock.service.launch.durable_jobs import (
+    checkpoint_settings,
+    durability,
+    fit_to_start,
+    given_back_on_failure,
+    has_ended,
+    owned,
+)
+from penstock.service.launch.execution_settings import (
+    EnvironmentSettings,
+    checkpoint_directory,
+    measuring,
+    savepoint_directory,
+    state_backend,
+)
+from penstock.service.launch.options import Recovery
+from penstock.service.launch.queryable_serving import Serving, serving
+from penstock.service.launch.recorded_settings import recorded
+from penstock.service.launch.scheduling import check_scheduling, is_adaptive
+from penstock.service.launch.spark_settings import options_in_spark
+from penstock.service.launch.termination import given_back_on_sigterm, suspend_on_sigterm, suspend_with_process
+from penstock.service.reporters.reporter_threads import Place, place_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+log = logging.getLogger("penstock.job")
+
+
+class ClusterFactory(Protocol):
+    """Creates the cluster of a job. One implementation is on Spark; the testing kit has another."""
+
+    def __call__(self, settings: EnvironmentSettings, deployment: Deployment) -> Cluster: ...
+
+
+def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
+    """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    from penstock.spark.batch.batch_cluster import SparkBatchCluster
+    from penstock.spark.hosts.classic_host import ClassicHost
+    from penstock.spark.hosts.connect_host import ConnectHost
+    from penstock.spark.sessions.cached_files import shipped
+    from penstock.spark.sessions.connect_session import is_connect
+    from penstock.spark.sessions.session import is_own, session
+    from penstock.spark.sessions.spark_applications import Application
+    from penstock.spark.slots.spark_cluster import SparkCluster
+
+    def made() -> SparkSession:
+        return session(
+            settings.spark_master(),
+            deployment.plan.job_name,
+            settings.spark_settings(),
+            0 if deployment.plan.batch else deployment.plan.slots,
+            keep=settings.reads_frames,
+            seconds=settings.patience.slot_request_timeout / 1000,
+        )
+
+    application = Application(made)
+    spark = application.session
+    deployment.cached_files = shipped(spark, deployment.cached_files)
+    if deployment.archive is not None:
+        deployment.archive = shipped(spark, {"program": deployment.archive})["program"]
+    uploaded = [*deployment.cached_files.values(), *([deployment.archive] if deployment.archive else [])]
+    application.uploaded = uploaded
+    host: ClassicHost | ConnectHost
+    if is_connect(spark):
+        host = ConnectHost(spark, settings.spark_settings(), uploaded)
+    else:
+        renew = application.renew if is_own(spark) and not settings.reads_frames else None
+        host = ClassicHost(spark.sparkContext, renew)
+    if deployment.plan.batch:
+        return SparkBatchCluster(host, settings.encrypts)
+    return SparkCluster(host, settings.patience, settings.encrypts)
+
+
+@dataclass(frozen=True, eq=False)
+class Defaults:
+    """What new environments and jobs use where the program sets nothing."""
+
+    configuration: Configuration | None = None
+    cluster: ClusterFactory = spark_cluster
+    clock: Callable[[], WallClock] = WallClock
+    max_records: int | None = None
+    on_start: Callable[[JobHandle], None] | None = None
+    """Called with every job that a program starts, so that others can look at it and give it orders."""
+    archive: str | None = None
+    """The file that the running program came in, if it is an archive: slots on other machines need it, too."""
+    on_plan: Callable[[Plan], None] | None = None
+    """Is given the plan of every job before it starts, and may raise to prevent that."""
+    plans_only: bool = False
+    """Whether nothing is going to run: only the plans of jobs are wanted."""
+    before_start: Callable[[StreamExecutionEnvironment, str | None], bool] | None = None
+    """Called before every job with its environment, whose settings it may complete, and its name.
+
+    It tells whether the job came to its end in an earlier run of the program, so that there is nothing to do.
+    """
+
+
+_in_force = [Defaults()]
+"""Innermost block last. A context variable would not do: programs make environments in threads, which inherit none."""
+
+
+def defaults() -> Defaults:
+    """The defaults that the innermost `with` block set, or those of the package."""
+    return _in_force[-1]
+
+
+@contextmanager
+def with_defaults(**changes: Any) -> Iterator[Defaults]:
+    """Within this block, in every thread, what is named is another; for the command line and the testing kit."""
+    changed = replace(defaults(), **changes)
+    _in_force.append(changed)
+    try:
+        yield changed
+    finally:
+        _in_force.remove(changed)
+
+
+def apply_defaults(settings: EnvironmentSettings) -> None:
+    """Give a new environment what was asked for outside the program."""
+    given = defaults()
+    settings.read(Configuration.from_dict(options_in_spark()))
+    if given.configuration is not None:
+        settings.read(given.configuration)
+    if given.max_records is not None:
+        settings.max_records = given.max_records
+
+
+def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
+    """Compile what has been defined since the last execute()."""
+    return _plan_of(environment._settings, environment._sinks, job_name)
+
+
+def _plan_of(
+    settings: EnvironmentSettings, sinks: list[Transformation], job_name: str | None, most: int | None = None
+) -> Plan:
+    """Compile a program, in which no operator may have more than `most` subtasks."""
+    return compile_plan(
+        sinks,
+        Settings(
+            parallelism=settings.parallelism(),
+            max_parallelism=settings.max_parallelism(),
+            chaining=settings.chaining,
+            batch=_is_batch(settings, sinks),
+            most=most,
+        ),
+        job_name or settings.job_name or "Penstock job",
+    )
+
+
+def start(
+    environment: StreamExecutionEnvironment,
+    job_name: str | None,
+    collecting: dict[Transformation, CloseableIterator] | None = None,
+) -> JobHandle:
+    """Submit the program. The environment is then empty, ready for the next one."""
+    collecting = collecting or {}
+    settings = environment._settings
+    prepare = defaults().before_start
+    over = prepare is not None and prepare(environment, job_name)
+    plan = plan_of(environment, job_name)
+    if (look := defaults().on_plan) is not None:
+        look(plan)
+    job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
+    if over or has_ended(settings):
+        return _ended(environment, job_id, collecting)
+    fit_to_start(settings, plan, job_id.hex)
+    check_scheduling(settings, plan)
+    reported = place_for(settings.given.to_dict())
+    settings.prepare_process()
+    environment._dependencies.add_configured(settings.translation)
+    deployment = _deployment(environment, plan, job_id)
+    owner = owned(settings, plan, job_id.hex)
+    suspend_on_sigterm()
+    with given_back_on_failure(owner), given_back_on_sigterm(owner):
+        if has_ended(settings):
+            owner.end(finished=False)
+            owner.let_go()
+            return _ended(environment, job_id, collecting)
+        durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
+        cluster = defaults().cluster(settings, deployment)
+        served = None if plan.batch else serving(settings.queryable)
+    first = _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting))
+    driver: Driver = first
+    if is_adaptive(settings, plan):
+        driver = _adaptive(environment, job_name, job_id, first, cluster, collecting)
+    environment.close()
+    handle = JobHandle(
+        job_id,
+        driver,
+        cluster,
+        lambda: _end(collecting, served, reported),
+        savepoint_directory(settings),
+        recorded(settings),
+    )
+    handle.logs = deployment.logs
+    if served is not None:
+        served.add(job_id.hex, handle)
+        handle.queryable_address = served.address
+    if reported is not None:
+        reported.add(job_id.hex, handle.record)
+    return started(handle)
+
+
+def _deployment(environment: StreamExecutionEnvironment, plan: Plan, job_id: JobID) -> Deployment:
+    settings, dependencies = environment._settings, environment._dependencies
+    deployment = deployment_of(
+        plan,
+        job_id.hex,
+        watermark_interval=settings.config.get_auto_watermark_interval(),
+        job_parameters=dict(settings.config.get_global_job_parameters()),
+        working_directory=dependencies.working_directory(),
+        cached_files=dict(dependencies.cached),
+        checkpoints=checkpoint_settings(settings, plan),
+        state_backend=state_backend(settings),
+        sort_memory=settings.sort_memory,
+        archive=defaults().archive,
+        measuring=measuring(settings),
+        logs=logs_of(settings.given.to_dict()),
+    )
+    deployment.search_path[:0] = dependencies.search_path()
+    return deployment
+
+
+def _driver(
+    settings: EnvironmentSettings,
+    plan: Plan,
+    deployment: Deployment,
+    cluster: Cluster,
+    durable: Durability,
+    on_results: Mapping[str, Callable[[Any], None]],
+    has_run: bool = False,
+) -> JobDriver:
+    return JobDriver(
+        plan,
+        deployment,
+        cluster,
+        options=settings.epochs(),
+        on_results=on_results,
+        durability=durable,
+        clock=defaults().clock(),
+        patience=settings.patience,
+        has_run=has_run,
+    )
+
+
+def _adaptive(
+    environment: StreamExecutionEnvironment,
+    job_name: str | None,
+    job_id: JobID,
+    first: JobDriver,
+    cluster: Cluster,
+    collecting: dict[Transformation, CloseableIterator],
+) -> AdaptiveDriver:
+    """Let the parallelism of the job follow its cores. Each change makes another plan of the same program."""
+    sinks, given = list(environment._sinks), environment._settings
+    recovery = Recovery.NONE if checkpoint_directory(given) is None else Recovery.LATEST
+    settings = replace(given, job_id=job_id.hex, recovery=recovery, takeover=False)
+
+    def remake(slots: int) -> JobDriver:
+        plan = _plan_of(settings, sinks, job_name, slots)
+        fit_to_start(settings, plan, job_id.hex)
+        owner = owned(settings, plan, job_id.hex)
+        with given_back_on_failure(owner):
+            durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
+            made = deployment_of(plan, job_id.hex)
+            deployment = replace(
+                first.deployment,
+                plan=made.plan,
+                operators=made.operators,
+                partitionings=made.partitionings,
+                main_classes=made.main_classes,
+                attempt=0,
+                restore=None,
+            )
+        return _driver(settings, plan, deployment, cluster, durable, _results(plan, collecting), has_run=True)
+
+    return AdaptiveDriver(first, remake, cluster.capacity, first.plan.slots, settings.adaptivity)
+
+
+def logs_of(configuration: Mapping[str, str]) -> LogSettings:
+    """What slots log: at the levels of this process, which get those of the configuration first."""
+    settings = log_settings(configuration)
+    apply(settings.levels)
+    return replace(settings, levels=current())
+
+
+def started(handle: JobHandle) -> JobHandle:
+    """Let the job run, and show it to whoever wants to know of jobs."""
+    suspend_on_sigterm()
+    suspend_with_process(handle)
+    handle.start()
+    watcher = defaults().on_start
+    if watcher is not None:
+        watcher(handle)
+    return handle
+
+
+def _ended(
+    environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
+) -> JobHandle:
+    """A job of which nothing is left to be done."""
+    log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
+    environment.close()
+    ended = EndedJob(job_id.hex, defaults().clock().now())
+    return started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
+
+
+def _end(
+    collecting: dict[Transformation, CloseableIterator], served: Serving | None = None, reported: Place | None = None
+) -> None:
+    for results in collecting.values():
+        results.end()
+    for place in (served, reported):
+        if place is not None:
+            place.leave()
+
+
+def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
+    """Where each sink's payloads go in this process."""
+    handlers: dict[str, Callable[[Any], None]] = {
+        n.uid: _print for n in plan.nodes if isinstance(n.operator, PrintSink)
+    }
+    by_operator = {id(node.operator): results for node, results in collecting.items()}
+    for node in plan.nodes:
+        if id(node.operator) in by_operator:
+            handlers[node.uid] = by_operator[id(node.operator)].put
+    return handlers
+
+
+def _collecting_uids(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> set[str]:
+    operators = {id(node.operator) for node in collecting}
+    return {node.uid for node in plan.nodes if id(node.operator) in operators}
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> bool:
+    if settings.mode is RuntimeExecutionMode.STREAMING:
+        return False
+    unbounded = [
+        node.name
+        for node in reachable(roots)
+        if isinstance(node.operator, SourceOperator) and not node.operator.source.bounded
+    ]
+    if unbounded and settings.mode is RuntimeExecutionMode.BATCH:
+        raise UnsupportedOperation(
+            f"BATCH mode needs bounded sources, and {', '.join(unbounded)} never ends: use STREAMING or AUTOMATIC"
+        )
+    return not unbounded
+
+
+def data_frame_source(data_frame: Any) -> FedSource:
+    """Rows of a DataFrame, read by the driver partition by partition and distributed over the subtasks."""
+
+    def enumerator() -> Enumerator:
+        return IteratorEnumerator(_rows(data_frame))
+
+    return FedSource(enumerator)
+
+
+def streaming_frame_source(data_frame: Any, staging: str | None, trigger: dict[str, Any] | None) -> base.Source:
+    """What a streaming DataFrame gives, staged by Spark's own query."""
+    from penstock.spark.frames.streaming_source import SparkStreamSource
+
+    return SparkStreamSource(data_frame, staging, trigger)
+
+
+def _rows(data_frame: Any) -> Iterator[Row]:
+    names = list(data_frame.columns)
+    for fields in data_frame.toLocalIterator():
+        row = Row(*fields)
+        row.set_field_names(names)
+        yield row

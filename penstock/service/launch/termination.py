@@ -1,0 +1,93 @@
+"""SIGTERM for a program with jobs: the jobs are suspended and the process ends, so that a successor can go on at once.
+
+Without a handler, a process that is the first of a container ignores SIGTERM, and any other process ends without giving
+its jobs back. A job that is suspended keeps its checkpoints, and nobody has to find out whether its driver still lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from weakref import WeakSet
+
+from penstock.engine.checkpoint.ownership import NoOwnership
+from penstock.engine.job.job_handle import JobHandle
+from penstock.errors import StorageError
+
+SUSPEND_SECONDS = 1.5
+"""Time that the jobs of a process have to stop. Slots whose driver ends before they have stopped end by themselves."""
+EPOCH_SECONDS = 0.5
+"""Time that the running epoch of a job has to end by itself."""
+EXIT_CODE = 128 + signal.SIGTERM
+"""The exit code. It is not 0, because the jobs have not come to their ends: whoever started the process shall start
+another one."""
+log = logging.getLogger("penstock.job")
+_jobs: WeakSet[JobHandle] = WeakSet()
+_starting: list[NoOwnership] = []
+_leaving = threading.Event()
+
+
+def suspend_on_sigterm() -> None:
+    """Let SIGTERM suspend the jobs of this process and end it, unless the program has a handler of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+    owner = os.getpid()
+
+    def leave_soon(number: int, _: object) -> None:
+        if os.getpid() != owner:
+            # A forked process has inherited the handler, and none of the threads that run the jobs.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        elif not _leaving.is_set():
+            _leaving.set()
+            threading.Thread(target=_leave, name="penstock termination", daemon=True).start()
+
+    signal.signal(signal.SIGTERM, leave_soon)
+
+
+def suspend_with_process(job: JobHandle) -> None:
+    """Suspend this job when the process gets SIGTERM; the program does not learn that it ended."""
+    _jobs.add(job)
+    job.before_result = _hold
+
+
+@contextmanager
+def given_back_on_sigterm(owner: NoOwnership) -> Iterator[None]:
+    """Within this block a job is about to start: if the process gets SIGTERM, the job has no owner any more."""
+    _starting.append(owner)
+    try:
+        yield
+    finally:
+        _starting.remove(owner)
+
+
+def _hold() -> None:
+    """Keep the program from going on as if its job were over, while the process ends."""
+    while _leaving.is_set():
+        time.sleep(1)
+
+
+def _leave() -> None:
+    for owner in list(_starting):
+        with suppress(StorageError):
+            owner.end(finished=False)
+    jobs = [job for job in _jobs if not job.status().is_terminal_state()]
+    stopping = [threading.Thread(target=job.suspend, args=(EPOCH_SECONDS,), daemon=True) for job in jobs]
+    for thread in stopping:
+        thread.start()
+    until = time.monotonic() + SUSPEND_SECONDS
+    for job in jobs:
+        stopped = job.wait(max(0.0, until - time.monotonic()))
+        log.info("SIGTERM: job %s is %s", job.job_id, "suspended" if stopped else "left: it does not stop in time")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(EXIT_CODE)

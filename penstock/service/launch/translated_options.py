@@ -1,0 +1,268 @@
+"""Options of Flink that become settings of Spark, or of the processes that run a job.
+
+Each is one row of `OPTIONS`; `docs/flink-options.md` shows the same rows. A setting `spark.*` of the user takes
+precedence over what an option becomes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.common.configuration import parse_duration
+from penstock.service.launch.options import Apply, Option, parse_memory_size, positive, some_text
+
+if TYPE_CHECKING:
+    from penstock.service.launch.execution_settings import EnvironmentSettings
+
+_MEGABYTE = 1 << 20
+_LEAST_HEAP = 512
+"""Megabytes of an executor's JVM, which Spark does not start with less than 450."""
+_LEAST_OVERHEAD = 384
+_DRIVER_JAVA, _EXECUTOR_JAVA = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
+_ALL_JAVA = ("env.java.default-opts.all", "env.java.opts.all")
+_JAVA_PARTS = {
+    _DRIVER_JAVA: (*_ALL_JAVA, "env.java.default-opts.jobmanager", "env.java.opts.jobmanager", "krb5.conf"),
+    _EXECUTOR_JAVA: (*_ALL_JAVA, "env.java.default-opts.taskmanager", "env.java.opts.taskmanager", "krb5.conf"),
+}
+"""Options that make up a setting of Spark, in their order."""
+
+
+@dataclass(frozen=True)
+class TranslatedOption(Option):
+    """An option, and the setting that it becomes."""
+
+    target: str = ""
+
+
+@dataclass
+class Translation:
+    """The settings that options of Flink have become."""
+
+    spark: dict[str, str] = field(default_factory=dict)
+    process: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the driver."""
+    java: dict[str, str] = field(default_factory=dict)
+    """Options for Java by the option that names them."""
+    local_folders: tuple[str, ...] = ()
+    """Folders for local copies of checkpoints."""
+    python_files: list[str] = field(default_factory=list)
+    python_archives: list[tuple[str, str | None]] = field(default_factory=list)
+    python_requirements: tuple[str, str | None] | None = None
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return the settings of Spark."""
+        joined = {name: " ".join(self.java[o] for o in parts if o in self.java) for name, parts in _JAVA_PARTS.items()}
+        return {**self.spark, **{name: text for name, text in joined.items() if text}}
+
+
+# --- values ---
+def _megabytes(text: str) -> str:
+    return f"{max(1, parse_memory_size(text) // _MEGABYTE)}m"
+
+
+def _millis(text: str) -> str:
+    return f"{parse_duration(text)}ms"
+
+
+def _names(text: str) -> str:
+    """A list with commas, which Flink separates with semicolons."""
+    return ",".join(part.strip() for part in some_text(text).split(";") if part.strip())
+
+
+def _folders(text: str) -> tuple[str, ...]:
+    """Paths, separated by commas, bars or colons."""
+    return tuple(path.strip() for path in re.split(r"[,|:]", some_text(text)) if path.strip())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """The pairs of `name:value,name:value`."""
+    pairs = [pair.partition(":") for pair in text.split(",") if pair.strip()]
+    if not pairs or not all(name.strip() and separator for name, separator, _ in pairs):
+        raise ValueError("it must be name:value,name:value")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+# --- what options become ---
+def _set(target: str, parse: Callable[[str], object] = some_text) -> Apply:
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.translation.spark[target] = str(parse(value))
+
+    return apply
+
+
+def _becomes(name: str, target: str, parse: Callable[[str], object] = some_text, *others: str) -> TranslatedOption:
+    return TranslatedOption(name, _set(target, parse), None, others, f"`{target}`")
+
+
+def _labels(name: str, prefix: str) -> TranslatedOption:
+    """An option with pairs, each of which becomes a setting."""
+
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.translation.spark.update({f"{prefix}{key}": text for key, text in _pairs(value).items()})
+
+    return TranslatedOption(name, apply, None, (), f"`{prefix}*`")
+
+
+def _java(name: str, target: str, *others: str) -> TranslatedOption:
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.translation.java[name] = some_text(value)
+
+    return TranslatedOption(name, apply, None, others, target)
+
+
+def _variable(name: str, variable: str, *others: str) -> TranslatedOption:
+    def apply(settings: EnvironmentSettings, value: str) -> None:
+        settings.translation.process[variable] = some_text(value)
+
+    return TranslatedOption(name, apply, None, others, f"`{variable}` of the driver's process")
+
+
+def _executor_memory(settings: EnvironmentSettings, value: str) -> None:
+    """Give a quarter to the JVM, which has little to do, and the rest to the Python processes of the slots."""
+    total = parse_memory_size(value) // _MEGABYTE
+    heap = max(_LEAST_HEAP, total // 4)
+    settings.translation.spark.setdefault("spark.executor.memory", f"{heap}m")
+    settings.translation.spark.setdefault("spark.executor.memoryOverhead", f"{max(_LEAST_OVERHEAD, total - heap)}m")
+
+
+def _temporary(settings: EnvironmentSettings, value: str) -> None:
+    folders = _folders(value)
+    settings.translation.spark["spark.local.dir"] = ",".join(folders)
+    settings.translation.spark["spark.executorEnv.TMPDIR"] = folders[0]
+
+
+def _kerberos_file(settings: EnvironmentSettings, value: str) -> None:
+    settings.translation.java["krb5.conf"] = f"-Djava.security.krb5.conf={some_text(value)}"
+
+
+def _local_copies(settings: EnvironmentSettings, value: str) -> None:
+    settings.translation.local_folders = _folders(value)
+
+
+def _python_files(settings: EnvironmentSettings, value: str) -> None:
+    settings.translation.python_files = some_text(value).split(",")
+
+
+def _python_archives(settings: EnvironmentSettings, value: str) -> None:
+    parts = [part.partition("#") for part in some_text(value).split(",")]
+    settings.translation.python_archives = [(path, target or None) for path, _, target in parts]
+
+
+def _python_requirements(settings: EnvironmentSettings, value: str) -> None:
+    path, _, cache = some_text(value).partition("#")
+    settings.translation.python_requirements = (path, cache or None)
+
+
+_EXECUTOR = "`spark.executor.memory` (a quarter, at least 512 MB) and `spark.executor.memoryOverhead` (the rest)"
+_PROCESSES = [
+    _becomes("taskmanager.numberOfTaskSlots", "spark.executor.cores", positive),
+    TranslatedOption(
+        "taskmanager.memory.process.size",
+        _executor_memory,
+        None,
+        ("taskmanager.memory.flink.size", "taskmanager.heap.size"),
+        _EXECUTOR,
+    ),
+    _becomes("taskmanager.memory.task.heap.size", "spark.executor.memory", _megabytes),
+    _becomes("taskmanager.memory.managed.size", "spark.executor.memoryOverhead", _megabytes),
+    _becomes(
+        "jobmanager.memory.process.size",
+        "spark.driver.memory",
+        _megabytes,
+        "jobmanager.memory.flink.size",
+        "jobmanager.memory.heap.size",
+        "jobmanager.heap.size",
+    ),
+    _becomes("jobmanager.bind-host", "spark.driver.bindAddress"),
+    _becomes("resourcemanager.taskmanager-timeout", "spark.dynamicAllocation.executorIdleTimeout", _millis),
+    TranslatedOption(
+        "io.tmp.dirs",
+        _temporary,
+        None,
+        (),
+        "`spark.local.dir`; the first folder also `TMPDIR` of the slots, where RocksDB, sorting and local copies write",
+    ),
+    TranslatedOption(
+        "execution.checkpointing.local-backup.dirs",
+        _local_copies,
+        None,
+        ("taskmanager.state.local.root-dirs",),
+        "the folders of the slots' local copies of checkpoints",
+    ),
+]
+_JAVA = [
+    _java("env.java.opts.all", f"`{_DRIVER_JAVA}` and `{_EXECUTOR_JAVA}`", "env.java.opts"),
+    _java("env.java.opts.jobmanager", f"`{_DRIVER_JAVA}`"),
+    _java("env.java.opts.taskmanager", f"`{_EXECUTOR_JAVA}`"),
+    _java("env.java.default-opts.all", f"the beginning of `{_DRIVER_JAVA}` and `{_EXECUTOR_JAVA}`"),
+    _java("env.java.default-opts.jobmanager", f"the beginning of `{_DRIVER_JAVA}`"),
+    _java("env.java.default-opts.taskmanager", f"the beginning of `{_EXECUTOR_JAVA}`"),
+    _variable("env.java.home", "JAVA_HOME"),
+    _variable("env.hadoop.conf.dir", "HADOOP_CONF_DIR", "fs.hdfs.hadoopconf"),
+    _variable("env.yarn.conf.dir", "YARN_CONF_DIR"),
+]
+_PYTHON = [
+    TranslatedOption("python.files", _python_files, None, (), "`env.add_python_file`, for each"),
+    TranslatedOption("python.archives", _python_archives, None, (), "`env.add_python_archive`, for each"),
+    TranslatedOption(
+        "python.requirements",
+        _python_requirements,
+        None,
+        (),
+        "`env.set_python_requirements`; on a server, an environment for the job",
+    ),
+    _becomes("python.executable", "spark.pyspark.python", some_text, "python.client.executable"),
+]
+_SECURITY = [
+    TranslatedOption(
+        "security.kerberos.krb5-conf.path", _kerberos_file, None, (), "`-Djava.security.krb5.conf` of all JVMs"
+    ),
+    _becomes("security.kerberos.access.hadoopFileSystems", "spark.kerberos.access.hadoopFileSystems", _names),
+    _becomes("security.kerberos.relogin.period", "spark.kerberos.relogin.period", _millis),
+]
+_YARN = [
+    _becomes("yarn.application.name", "spark.app.name"),
+    _becomes("yarn.application.queue", "spark.yarn.queue"),
+    _becomes("yarn.application.priority", "spark.yarn.priority"),
+    _becomes("yarn.application-attempts", "spark.yarn.maxAppAttempts", positive),
+    _becomes(
+        "yarn.application-attempt-failures-validity-interval",
+        "spark.yarn.am.attemptFailuresValidityInterval",
+        _millis,
+    ),
+    _becomes("yarn.application.node-label", "spark.yarn.am.nodeLabelExpression"),
+    _becomes("yarn.taskmanager.node-label", "spark.yarn.executor.nodeLabelExpression"),
+    _becomes("yarn.appmaster.vcores", "spark.yarn.am.cores", positive),
+    _becomes("yarn.containers.vcores", "spark.executor.cores", positive),
+    _becomes("yarn.file-replication", "spark.yarn.submit.file.replication"),
+    _becomes("yarn.maximum-failed-containers", "spark.yarn.max.executor.failures"),
+    _becomes("yarn.modify.acls", "spark.modify.acls"),
+    _becomes("yarn.view.acls", "spark.ui.view.acls"),
+    _becomes("yarn.rolled-logs.exclude-pattern", "spark.yarn.rolledLog.excludePattern"),
+    _becomes("yarn.rolled-logs.include-pattern", "spark.yarn.rolledLog.includePattern"),
+    _becomes("yarn.ship-archives", "spark.yarn.dist.archives", _names),
+    _becomes("yarn.ship-files", "spark.yarn.dist.files", _names),
+    _becomes("yarn.staging-directory", "spark.yarn.stagingDir"),
+    _becomes("yarn.tags", "spark.yarn.tags"),
+]
+_KUBERNETES = [
+    _becomes("kubernetes.namespace", "spark.kubernetes.namespace"),
+    _becomes("kubernetes.context", "spark.kubernetes.context"),
+    _becomes("kubernetes.container.image.ref", "spark.kubernetes.container.image"),
+    _becomes("kubernetes.container.image.pull-policy", "spark.kubernetes.container.image.pullPolicy"),
+    _becomes("kubernetes.container.image.pull-secrets", "spark.kubernetes.container.image.pullSecrets", _names),
+    _becomes("kubernetes.pod-template-file.taskmanager", "spark.kubernetes.executor.podTemplateFile"),
+    _becomes("kubernetes.taskmanager.cpu.amount", "spark.kubernetes.executor.request.cores"),
+    _becomes("kubernetes.taskmanager.service-account", "spark.kubernetes.authenticate.executor.serviceAccountName"),
+    _labels("kubernetes.taskmanager.annotations", "spark.kubernetes.executor.annotation."),
+    _labels("kubernetes.taskmanager.labels", "spark.kubernetes.executor.label."),
+    _labels("kubernetes.taskmanager.node-selector", "spark.kubernetes.executor.node.selector."),
+]
+
+OPTIONS = [*_PROCESSES, *_JAVA, *_PYTHON, *_SECURITY, *_YARN, *_KUBERNETES]
+"""Every option that is translated."""
+HADOOP = "flink.hadoop."
+"""Names that begin like this are settings of Hadoop, which Spark calls `spark.hadoop.*`."""

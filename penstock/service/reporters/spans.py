@@ -1,0 +1,95 @@
+"""Spans: what a job did from one moment to another. They are found by comparing records of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.engine.checkpoint.checkpoint_history import CheckpointRecord
+from penstock.engine.job.job_record import JobRecord
+
+
+@dataclass(frozen=True)
+class Span:
+    """A named stretch of time, in milliseconds since 1970."""
+
+    name: str
+    scope: str
+    began: int
+    ended: int
+    attributes: Mapping[str, str | int | float | bool]
+
+
+CHECKPOINTS = "org.apache.flink.runtime.checkpoint.CheckpointStatsTracker"
+"""Flink's name for where both kinds of spans come from, so that what was built for Flink finds them."""
+
+
+class SpanFinder:
+    """Remembers which checkpoints and starts of one job were told already."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, int]] = set()
+
+    def new(self, record: JobRecord) -> list[Span]:
+        """What has come to its end since the last call."""
+        found = [*_checkpoints(record), *_starts(record)]
+        new = [span for key, span in found if key not in self._told]
+        # Only the newest hundred checkpoints are in a record, so that what is not in it any more need not be known.
+        self._told = {key for key, _ in found}
+        return new
+
+
+Found = tuple[tuple[str, int], Span]
+
+
+def _checkpoints(record: JobRecord) -> list[Found]:
+    ended = [one for one in (*record.checkpoints.completed, *record.checkpoints.failed) if one.ended is not None]
+    ended.sort(key=lambda one: one.ended or 0)
+    return [(("checkpoint", one.number), _checkpoint(record, one)) for one in ended]
+
+
+def _checkpoint(record: JobRecord, one: CheckpointRecord) -> Span:
+    return Span(
+        "Checkpoint",
+        CHECKPOINTS,
+        one.started,
+        one.ended or one.started,
+        {
+            **_job(record),
+            "checkpointId": one.number,
+            "checkpointStatus": one.status.name,
+            "checkpointType": "Savepoint" if one.savepoint else "Checkpoint",
+            "fullSize": one.size,
+            "checkpointedSize": one.written,
+            "maxSyncDurationMs": one.sync_millis,
+            "maxAsyncDurationMs": one.async_millis,
+            "isUnaligned": False,
+            **({"failure": one.failure} if one.failure else {}),
+        },
+    )
+
+
+def _starts(record: JobRecord) -> list[Found]:
+    """From the failure, or the beginning of the job, until all slots were ready."""
+    if record.deployed is None:
+        return []
+    failure = record.failures[-1] if record.attempt and record.failures else None
+    restored = record.checkpoints.restored
+    span = Span(
+        "JobInitialization",
+        CHECKPOINTS,
+        min(record.started if failure is None else failure.when, record.deployed),
+        record.deployed,
+        {
+            **_job(record),
+            "initializationStatus": "COMPLETED",
+            "attempt": record.attempt,
+            **({"checkpointId": restored.number} if restored is not None else {}),
+            **({"failure": f"{failure.kind}: {failure.message}"[:1000]} if failure is not None else {}),
+        },
+    )
+    return [(("start", record.attempt), span)]
+
+
+def _job(record: JobRecord) -> dict[str, str]:
+    return {"jobId": record.job_id, "jobName": record.name}

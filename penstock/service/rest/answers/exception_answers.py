@@ -1,0 +1,118 @@
+"""Why attempts of a job failed, and how the failure of an operation is told."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+
+from penstock.common.secrets import concealed
+from penstock.engine.job.job_record import JobRecord, SlotRecord, VertexRecord
+from penstock.engine.job.job_view import FailureView
+from penstock.errors import PenstockError
+from penstock.service.rest.answers.flink_numbers import Json
+from penstock.service.rest.job_backend import Refused, UnknownJob
+from penstock.service.rest.throwable import serialized_throwable
+
+MOST_EXCEPTIONS = 20
+"""How many entries of the history are given if a client does not say; Flink's number."""
+GAVE_UP = "penstock.errors.JobError"
+"""What the history calls the end of a job that was not started again."""
+
+
+def exceptions(record: JobRecord, most: int = MOST_EXCEPTIONS, labels: Mapping[str, str] | None = None) -> Json:
+    """The history of failures, newest first. Failures bear no labels here: a filter by label finds none."""
+    failures = [] if labels else list(reversed(record.failures))
+    shown = [_entry(record, failure, number) for number, failure in enumerate(failures[: max(0, most)])]
+    return {"exceptionHistory": {"entries": shown, "truncated": len(shown) < len(failures)}}
+
+
+def application_exceptions(record: JobRecord) -> Json:
+    """The failure that ended an application."""
+    ended = record.failures[-1:] if record.status == "FAILED" else ()
+    entries = [{**_told(failure), "jobId": record.job_id} for failure in ended]
+    for entry in entries:
+        del entry["failureLabels"]
+    return {"exceptionHistory": {"entries": entries}}
+
+
+def _entry(record: JobRecord, failure: FailureView, number: int) -> Json:
+    """A failure that ended its job is wrapped, as Flink does: the cause is among what happened with it."""
+    cause = {**_told(failure), **_place(record, failure)}
+    if number > 0 or record.status != "FAILED":
+        return {**cause, "concurrentExceptions": []}
+    text = f"{GAVE_UP}: the job was not started again (restart strategy: {record.settings.restart_strategy})\n"
+    return {
+        "exceptionName": GAVE_UP,
+        "stacktrace": text + f"Caused by: {cause['stacktrace']}",
+        "timestamp": failure.when,
+        "failureLabels": {},
+        "concurrentExceptions": [cause],
+    }
+
+
+def _told(failure: FailureView) -> Json:
+    return {
+        "exceptionName": kind_of(failure),
+        "stacktrace": stack_trace_of(failure),
+        "timestamp": failure.when,
+        "failureLabels": {},
+    }
+
+
+def kind_of(failure: FailureView) -> str:
+    """The class of what was raised: for a failed function that of its own exception, which its traceback ends with."""
+    raised = failure.traceback.rstrip().rpartition("\n")[2].partition(":")[0].strip()
+    return raised if raised and all(part.isidentifier() for part in raised.split(".")) else failure.kind or "Exception"
+
+
+def stack_trace_of(failure: FailureView) -> str:
+    """Return message and traceback. Messages of some errors hold the traceback already, which is then told once."""
+    is_told = failure.traceback.strip() in failure.message
+    text = failure.message if is_told else "\n".join(part for part in (failure.message, failure.traceback) if part)
+    return concealed(f"{failure.kind or 'Exception'}: {text}")
+
+
+def _place(record: JobRecord, failure: FailureView) -> Json:
+    vertex = _vertex_of(record.vertices, failure.uid)
+    if vertex is None:
+        return {}
+    index = failure.slot or 0
+    place = _place_of(record.slots, index)
+    return {
+        "taskName": f"{vertex.name or vertex.id} ({index + 1}/{vertex.parallelism}) - execution #{failure.attempt}",
+        "endpoint": place or None,
+        "taskManagerId": place or None,
+    }
+
+
+def _vertex_of(vertices: Sequence[VertexRecord], uid: str) -> VertexRecord | None:
+    return next((vertex for vertex in vertices if any(uid == operator.uid for operator in vertex.operators)), None)
+
+
+def _place_of(slots: Sequence[SlotRecord], index: int) -> str:
+    return next((slot.place for slot in slots if slot.slot == index), "")
+
+
+# --- causes, in the form that Flink's command line reads ---
+def cause_of(record: JobRecord) -> Json:
+    """Why a job failed for good."""
+    if not record.failures:
+        return _cause(GAVE_UP, "the reason is not known", f"{GAVE_UP}: the reason is not known")
+    last = record.failures[-1]
+    return _cause(kind_of(last), concealed(last.message), stack_trace_of(last))
+
+
+def cause_of_error(error: BaseException) -> Json:
+    """Why an operation failed. The way through our own code is told only for errors that nobody expected."""
+    kind, message = f"{type(error).__module__}.{type(error).__qualname__}", concealed(str(error))
+    if isinstance(error, (PenstockError, Refused, UnknownJob)):
+        return _cause(kind, message, f"{kind}: {message}")
+    return _cause(kind, message, concealed("".join(traceback.format_exception(error))))
+
+
+def _cause(kind: str, message: str, stack_trace: str) -> Json:
+    return {
+        "class": kind,
+        "stack-trace": stack_trace,
+        "serialized-throwable": serialized_throwable(kind, message, stack_trace),
+    }

@@ -1,0 +1,133 @@
+"""Machines: the service as a whole, its task managers, the process that answers, and log files."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+
+from penstock import __version__
+from penstock.common.secrets import masked
+from penstock.engine.job.job_record import JobRecord
+from penstock.service.rest.answers.flink_numbers import Json
+from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
+from penstock.service.rest.rest_options import RestSettings
+
+FLINK_VERSION = "2.3.0"
+"""The version of Flink whose REST interface this is."""
+REVISION = f"penstock-{__version__}"
+_MEBIBYTE = 1 << 20
+
+
+# --- the service ---
+def overview(records: Sequence[JobRecord], machines: Sequence[TaskManagerRecord]) -> Json:
+    states = [record.status for record in records]
+    return {
+        "taskmanagers": len(machines),
+        "slots-total": sum(machine.slots for machine in machines),
+        "slots-available": sum(min(machine.free_slots, machine.slots) for machine in machines),
+        "jobs-running": running(records),
+        "jobs-finished": states.count("FINISHED"),
+        "jobs-cancelled": states.count("CANCELED"),
+        "jobs-failed": states.count("FAILED"),
+        "flink-version": FLINK_VERSION,
+        "flink-commit": REVISION,
+        "penstock-version": __version__,
+    }
+
+
+def running(records: Sequence[JobRecord]) -> int:
+    """How many jobs are under way, in whatever status before the last."""
+    return sum(record.ended is None and record.status != "SUSPENDED" for record in records)
+
+
+def web_config(settings: RestSettings) -> Json:
+    """What a dashboard wants to know first."""
+    local = time.localtime()
+    return {
+        "refresh-interval": settings.refresh_millis,
+        "timezone-name": local.tm_zone or "UTC",
+        "timezone-offset": (local.tm_gmtoff or 0) * 1000,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": REVISION,
+        "features": {
+            "web-submit": settings.submit,
+            "web-cancel": settings.cancel,
+            "web-rescale": False,
+            "web-history": False,
+        },
+    }
+
+
+def key_values(configuration: Mapping[str, str]) -> list[Json]:
+    """Options and their values, without secrets."""
+    return [{"key": name, "value": str(value)} for name, value in sorted(masked(configuration).items()) if name]
+
+
+def environment() -> Json:
+    """What runs here, under the names that Flink has for a Java machine."""
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    return {"jvm": {"version": version, "arch": platform.machine(), "options": []}, "classpath": []}
+
+
+# --- task managers ---
+def task_managers(machines: Sequence[TaskManagerRecord]) -> Json:
+    return {"taskmanagers": [_machine(machine) for machine in machines]}
+
+
+def task_manager(machine: TaskManagerRecord) -> Json:
+    allocated = [
+        {"jobId": job, "resource": _resource(1, machine.memory // max(1, machine.slots))}
+        for job, slots in machine.jobs.items()
+        for _ in range(slots)
+    ]
+    return {**_machine(machine), "allocatedSlots": allocated, "metrics": {"garbageCollectors": []}}
+
+
+def _machine(machine: TaskManagerRecord) -> Json:
+    return {
+        "id": machine.id,
+        "path": f"penstock://{machine.host or 'localhost'}/{machine.id}",
+        "dataPort": -1,
+        "jmxPort": -1,
+        "timeSinceLastHeartbeat": 0,
+        "slotsNumber": machine.slots,
+        "freeSlots": machine.free_slots,
+        "totalResource": _resource(machine.slots, machine.memory),
+        "freeResource": _resource(machine.free_slots, machine.free_memory),
+        "hardware": {
+            "cpuCores": max(1, machine.cores),
+            "physicalMemory": machine.memory,
+            "freeMemory": machine.free_memory,
+            "managedMemory": 0,
+        },
+        "memoryConfiguration": {},
+    }
+
+
+def _resource(slots: int, memory: int) -> Json:
+    return {
+        "cpuCores": float(slots),
+        "taskHeapMemory": memory // _MEBIBYTE,
+        "taskOffHeapMemory": 0,
+        "managedMemory": 0,
+        "networkMemory": 0,
+        "extendedResources": {},
+    }
+
+
+# --- logs ---
+def threads(stacks: Sequence[tuple[str, str]]) -> Json:
+    return {"threadInfos": [{"threadName": name, "stringifiedThreadInfo": text} for name, text in stacks]}
+
+
+def log_files(files: Sequence[LogFile]) -> Json:
+    """Names, sizes and times of files; those that have gone are left out."""
+    rows = []
+    for file in files:
+        try:
+            found = file.path.stat()
+        except OSError:
+            continue
+        rows.append({"name": file.name, "size": found.st_size, "mtime": int(found.st_mtime * 1000)})
+    return {"logs": rows}

@@ -1,0 +1,77 @@
+"""The parallelism of a job's vertices, as Flink's resource requirements: read, and changed where that can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.engine.job.job_record import JobRecord, VertexRecord
+
+Json = dict[str, Any]
+
+
+class Unfulfillable(Exception):
+    """Requirements that this job cannot have; the text says why."""
+
+
+def requirements(record: JobRecord) -> Json:
+    """Every vertex runs with what is its upper bound."""
+    return {
+        vertex.id: {"parallelism": {"lowerBound": 1, "upperBound": vertex.parallelism}} for vertex in record.vertices
+    }
+
+
+def wanted_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> int | None:
+    """The parallelism of the job that gives its vertices these upper bounds; None if they have them already.
+
+    Vertices that the program gives no parallelism of their own have the job's, all of them together. Raises
+    Unfulfillable for anything else.
+    """
+    _check_names(record, upper_bounds)
+    changed = [vertex for vertex in record.vertices if upper_bounds[vertex.id] != vertex.parallelism]
+    if not changed:
+        return None
+    _check_own(record, changed)
+    wanted = {upper_bounds[vertex.id] for vertex in changed}
+    if len(wanted) > 1:
+        raise Unfulfillable(
+            f"The vertices {_told(changed)} have the job's parallelism together: ask for the same upper bound for all "
+            f"of them, and not for {', '.join(map(str, sorted(wanted)))}."
+        )
+    (parallelism,) = wanted
+    for vertex in changed:
+        if parallelism > vertex.max_parallelism:
+            raise Unfulfillable(
+                f"The upper bound of {_told([vertex])} is {parallelism}, and its max parallelism is "
+                f"{vertex.max_parallelism}."
+            )
+    return parallelism
+
+
+def _check_names(record: JobRecord, upper_bounds: Mapping[str, int]) -> None:
+    known = {vertex.id for vertex in record.vertices}
+    unknown = [name for name in upper_bounds if name not in known]
+    if unknown:
+        raise Unfulfillable(f"Job vertex {unknown[0]} was not found in job {record.job_id}.")
+    absent = [vertex for vertex in record.vertices if vertex.id not in upper_bounds]
+    if absent:
+        raise Unfulfillable(f"The request is incomplete: it has no requirements of {_told(absent)}.")
+
+
+def _check_own(record: JobRecord, changed: list[VertexRecord]) -> None:
+    """Whether all that have the job's parallelism change, and no others."""
+    common = record.settings.parallelism
+    own = [vertex for vertex in changed if vertex.parallelism != common]
+    if own:
+        raise Unfulfillable(
+            f"The program gives {_told(own)} a parallelism of its own, which only the program can change."
+        )
+    left = [vertex for vertex in record.vertices if vertex.parallelism == common and vertex not in changed]
+    if left:
+        raise Unfulfillable(
+            f"{_told(left)} has the job's parallelism of {common}, too, and changes together with {_told(changed)}."
+        )
+
+
+def _told(vertices: list[VertexRecord]) -> str:
+    return ", ".join(f"'{vertex.name}' ({vertex.id})" for vertex in vertices)

@@ -1,0 +1,235 @@
+"""The vertices of a job and their subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import md5
+from typing import Any
+
+from penstock.engine.job.job_record import JobRecord, VertexRecord
+from penstock.service.rest.answers.flink_numbers import Json, as_number, count, shown, spread
+from penstock.service.rest.answers.metrics import input_watermark, owner_of, task_metric_names, task_metrics
+from penstock.service.rest.answers.subtask_states import BEFORE_THE_END, Subtask, counted, subtasks, together
+
+_IO = {
+    "read-bytes": "numBytesIn",
+    "write-bytes": "numBytesOut",
+    "read-records": "numRecordsIn",
+    "write-records": "numRecordsOut",
+}
+_ACCUMULATED = {
+    "accumulated-backpressured-time": "accumulateBackPressuredTimeMs",
+    "accumulated-idle-time": "accumulateIdleTimeMs",
+    "accumulated-busy-time": "accumulateBusyTimeMs",
+}
+_HIGH, _LOW = 0.5, 0.1
+"""From which share of time under back pressure Flink calls it high, and low."""
+
+
+# --- inputs and outputs ---
+def io_of(vertex: VertexRecord, tasks: Sequence[Subtask]) -> Json:
+    """What subtasks have read and written together."""
+    each = [_figures(vertex, task) for task in tasks]
+    complete = all(task.slot is not None for task in tasks)
+    sums = {name: sum(figures[name] for figures in each) for name in (*_IO, *_ACCUMULATED)}
+    answer: Json = {}
+    for name in _IO:
+        answer |= {name: sums[name], f"{name}-complete": complete}
+    answer |= {name: sums[name] for name in _ACCUMULATED}
+    answer["accumulated-busy-time"] = float(sums["accumulated-busy-time"])
+    return answer
+
+
+def _figures(vertex: VertexRecord, task: Subtask) -> dict[str, int]:
+    metrics = task_metrics(vertex, task.slot)
+    return {name: count(metrics, metric) for name, metric in {**_IO, **_ACCUMULATED}.items()}
+
+
+def _distribution(vertex: VertexRecord, tasks: Sequence[Subtask]) -> Json:
+    figures = [_figures(vertex, task) for task in tasks]
+    durations = [task.durations() for task in tasks]
+    return {
+        "metrics": {name: spread([one[name] for one in figures]) for name in (*_IO, *_ACCUMULATED)},
+        "status-duration": {state: spread([one[state] for one in durations]) for state in BEFORE_THE_END},
+    }
+
+
+# --- answers ---
+def vertex_row(record: JobRecord, vertex: VertexRecord) -> Json:
+    """A vertex as a line in the answer about its job."""
+    tasks = subtasks(record, vertex)
+    states = [task.status for task in tasks]
+    return {
+        "id": vertex.id,
+        "slotSharingGroupId": md5(vertex.slot_sharing_group.encode(), usedforsecurity=False).hexdigest(),
+        "name": name_of(vertex),
+        "maxParallelism": max(vertex.max_parallelism, vertex.parallelism),
+        "parallelism": vertex.parallelism,
+        "status": together(states),
+        **_span(tasks, record.taken),
+        "tasks": counted(states),
+        "metrics": io_of(vertex, tasks),
+    }
+
+
+def name_of(vertex: VertexRecord) -> str:
+    return vertex.name or vertex.id
+
+
+def _span(tasks: Sequence[Subtask], now: int) -> Json:
+    """From the first start to the last end."""
+    starts = [task.started for task in tasks if task.started >= 0]
+    ends = [task.ended for task in tasks]
+    start = min(starts, default=-1)
+    end = max(ends) if ends and min(ends) >= 0 else -1
+    duration = max(0, (end if end >= 0 else now) - start) if start >= 0 else -1
+    return {"start-time": start, "end-time": end, "duration": duration}
+
+
+def vertex_details(record: JobRecord, vertex: VertexRecord) -> Json:
+    tasks = subtasks(record, vertex)
+    return {
+        "id": vertex.id,
+        "name": name_of(vertex),
+        "parallelism": vertex.parallelism,
+        "maxParallelism": max(vertex.max_parallelism, vertex.parallelism),
+        "now": record.taken,
+        "subtasks": [subtask(vertex, task) for task in tasks],
+        "aggregated": _distribution(vertex, tasks),
+    }
+
+
+def subtask(vertex: VertexRecord, task: Subtask) -> Json:
+    return {
+        "subtask": task.index,
+        "status": task.status,
+        "attempt": task.attempt,
+        "endpoint": task.place,
+        "start-time": task.started,
+        "end-time": task.ended,
+        "duration": task.duration,
+        "metrics": io_of(vertex, [task]),
+        "taskmanager-id": task.place,
+        "status-duration": task.durations(),
+        "start_time": task.started,
+    }
+
+
+def subtask_times(record: JobRecord, vertex: VertexRecord) -> Json:
+    return {
+        "id": vertex.id,
+        "name": name_of(vertex),
+        "now": record.taken,
+        "subtasks": [
+            {"subtask": task.index, "endpoint": task.place, "duration": task.duration, "timestamps": task.times}
+            for task in subtasks(record, vertex)
+        ],
+    }
+
+
+def hosts(record: JobRecord, vertex: VertexRecord) -> Json:
+    """On which machines the subtasks of a vertex run."""
+    places: dict[str, list[Subtask]] = {}
+    for task in subtasks(record, vertex):
+        places.setdefault(task.place, []).append(task)
+    return {
+        "id": vertex.id,
+        "name": name_of(vertex),
+        "now": record.taken,
+        "taskmanagers": [_host(record, vertex, place, tasks) for place, tasks in places.items()],
+    }
+
+
+def _host(record: JobRecord, vertex: VertexRecord, place: str, tasks: Sequence[Subtask]) -> Json:
+    states = [task.status for task in tasks]
+    return {
+        "endpoint": place,
+        "status": together(states),
+        **_span(tasks, record.taken),
+        "metrics": io_of(vertex, tasks),
+        "status-counts": counted(states),
+        "taskmanager-id": place,
+        "aggregated": _distribution(vertex, tasks),
+    }
+
+
+# --- accumulators ---
+def accumulator(name: str, value: Any) -> Json:
+    kind = "DoubleCounter" if isinstance(value, float) else "LongCounter"
+    return {"name": name, "type": kind, "value": shown(value)}
+
+
+def _own(vertex: VertexRecord, metrics: Mapping[str, Any]) -> list[Json]:
+    """Those of a program's metrics that operators of this vertex keep and that are numbers."""
+    built_in = task_metric_names(vertex).values()
+    return [
+        accumulator(name, value)
+        for name, value in metrics.items()
+        if owner_of(name, vertex) is not None and name not in built_in and as_number(value) is not None
+    ]
+
+
+def vertex_accumulators(record: JobRecord, vertex: VertexRecord) -> Json:
+    return {"id": vertex.id, "user-accumulators": _own(vertex, record.accumulators)}
+
+
+def subtask_accumulators(record: JobRecord, vertex: VertexRecord) -> Json:
+    rows = [
+        {
+            "subtask": task.index,
+            "attempt": task.attempt,
+            "endpoint": task.place,
+            "user-accumulators": _own(vertex, task.slot.metrics if task.slot is not None else {}),
+        }
+        for task in subtasks(record, vertex)
+    ]
+    return {"id": vertex.id, "parallelism": vertex.parallelism, "subtasks": rows}
+
+
+# --- time and pressure ---
+def watermarks(record: JobRecord, vertex: VertexRecord) -> list[Json]:
+    """How far event time has come in each subtask. A source has no input and an ended job no time: both have none."""
+    if not vertex.inputs or record.ended is not None:
+        return []
+    return [
+        {"id": f"{task.index}.currentInputWatermark", "value": str(input_watermark(vertex, task.slot))}
+        for task in subtasks(record, vertex)
+    ]
+
+
+def back_pressure(record: JobRecord, vertex: VertexRecord | None) -> Json:
+    """How long subtasks had to wait for those that follow."""
+    if vertex is None or record.ended is not None:
+        return {"status": "deprecated"}
+    rows = [_pressure(vertex, task) for task in subtasks(record, vertex)]
+    level = _level(max((row["ratio"] for row in rows), default=0.0))
+    return {
+        "status": "ok",
+        "backpressureLevel": level,
+        "end-timestamp": record.taken,
+        "subtasks": rows,
+        "backpressure-level": level,
+    }
+
+
+def _pressure(vertex: VertexRecord, task: Subtask) -> Json:
+    metrics = task_metrics(vertex, task.slot)
+
+    def share(name: str) -> float:
+        return min(1.0, count(metrics, name) / 1000)
+
+    ratio = share("backPressuredTimeMsPerSecond")
+    return {
+        "subtask": task.index,
+        "backpressureLevel": _level(ratio),
+        "ratio": ratio,
+        "idleRatio": share("idleTimeMsPerSecond"),
+        "busyRatio": share("busyTimeMsPerSecond"),
+        "backpressure-level": _level(ratio),
+    }
+
+
+def _level(ratio: float) -> str:
+    if ratio > _HIGH:
+        return "high"
+    return "low" if ratio > _LOW else "ok"

@@ -1,0 +1,85 @@
+"""The REST application: routes over whatever holds the jobs, behind a door."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
+from starlette.staticfiles import StaticFiles
+
+from penstock import __version__
+from penstock.service.rest.activity_history import ActivityHistory
+from penstock.service.rest.flame_graphs import FlameGraphs
+from penstock.service.rest.job_backend import Jobs
+from penstock.service.rest.middleware import Door
+from penstock.service.rest.openapi import described, page
+from penstock.service.rest.operations import Operations
+from penstock.service.rest.replies import FORESEEN, Answer, answer_error, answer_http_error, answer_surprise
+from penstock.service.rest.request_context import Desk
+from penstock.service.rest.rest_options import RestSettings
+from penstock.service.rest.routes import application_routes as applications
+from penstock.service.rest.routes import checkpoint_routes as checkpoints
+from penstock.service.rest.routes import cluster_routes as cluster
+from penstock.service.rest.routes import job_routes
+from penstock.service.rest.routes import profiling_routes as watching
+from penstock.service.rest.routes import program_routes as programs
+from penstock.service.rest.routes import queryable_routes as queryable
+from penstock.service.rest.routes import requirement_routes as requirements
+from penstock.service.rest.routes import task_manager_routes as task_managers
+from penstock.service.rest.routes import vertex_routes as vertices
+from penstock.service.rest.web_pages import add_pages
+
+_ROUTERS = (
+    cluster,
+    job_routes,
+    applications,
+    checkpoints,
+    vertices,
+    requirements,
+    task_managers,
+    programs,
+    queryable,
+    watching,
+)
+
+
+def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
+    """Flink's REST interface for these jobs."""
+    app = FastAPI(
+        title="Penstock",
+        version=__version__,
+        description="Flink's REST interface v1. Every path also answers below /v1.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        default_response_class=Answer,
+    )
+    app.state.history = ActivityHistory(jobs)
+    app.state.desk = Desk(jobs, settings, Operations(settings.remember / 1000), FlameGraphs(jobs, settings.flame))
+    for kind in FORESEEN:
+        app.add_exception_handler(kind, answer_error)
+    app.add_exception_handler(HTTPException, answer_http_error)
+    app.add_exception_handler(Exception, answer_surprise)
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    _add_pages(app, settings)
+    app.add_middleware(Door, settings=settings)
+    return app
+
+
+def _add_pages(app: FastAPI, settings: RestSettings) -> None:
+    """What people look at: the description of the interface, and our pages or, where it is named, Flink's dashboard."""
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Answer:
+        return Answer(described(app))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(page(described(app)))
+
+    if settings.dashboard is not None:
+        app.mount("/", StaticFiles(directory=settings.dashboard, html=True))
+    else:
+        add_pages(app)

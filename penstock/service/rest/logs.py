@@ -1,0 +1,52 @@
+"""Log files, or the rest of one from an offset on. A name is looked up in a list, never used as a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from fastapi import Response
+from starlette.responses import StreamingResponse
+
+from penstock.service.rest.job_backend import LogFile
+from penstock.service.rest.replies import PlainText, missing
+
+SIZE_HEADER = "x-log-size"
+_PIECE = 1 << 18
+
+
+def served(files: Sequence[LogFile], output: bool, offset: int) -> Response:
+    """The log, or the standard output. Neither need have been written yet."""
+    for file in files:
+        if file.name.endswith(".out") == output:
+            return _from(file, offset)
+    return PlainText(b"", headers={SIZE_HEADER: "0"})
+
+
+def served_by_name(files: Sequence[LogFile], name: str, offset: int) -> Response:
+    for file in files:
+        if file.name == name:
+            return _from(file, offset)
+    raise missing("This file does not exist in the log directory.")
+
+
+def _from(file: LogFile, offset: int) -> Response:
+    """What the file holds from the offset on; a negative one counts from the end."""
+    try:
+        opened = file.path.open("rb")
+        size = opened.seek(0, 2)
+    except OSError:
+        raise missing(f"The file {file.name} is not there any more.") from None
+    first = min(size, offset if offset >= 0 else max(0, size + offset))
+    opened.seek(first)
+    headers = {SIZE_HEADER: str(size), "content-length": str(size - first)}
+    return StreamingResponse(_pieces(opened, size - first), media_type="text/plain", headers=headers)
+
+
+def _pieces(opened: BinaryIO, length: int) -> Iterator[bytes]:
+    """Exactly as much as there was when the answer began, however the file grows or shrinks."""
+    with opened:
+        while length > 0:
+            piece = opened.read(min(_PIECE, length)) or b"\0" * min(_PIECE, length)
+            length -= len(piece)
+            yield piece

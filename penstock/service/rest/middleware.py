@@ -1,0 +1,199 @@
+"""What every request passes first: its path is made plain, and whoever may not come in is turned away.
+
+The door knows nothing of jobs. It keeps large and slow requests from holding anything, asks for tokens, and lets no
+page of another site give orders through the browser of somebody who may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import ClientDisconnect
+
+from penstock.service.rest.rate_limit import Guesses
+from penstock.service.rest.replies import Rejected, problem
+from penstock.service.rest.rest_options import RestSettings
+from penstock.service.rest.server_secret import HEADER
+from penstock.service.rest.web_pages import PUBLIC
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = Mapping[str, str]
+
+LARGEST_JSON = 4 << 20
+"""Bytes of a body that is no upload; it is held in memory."""
+_LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
+_OPERATING_GETS = re.compile(r"/jobs/[^/]+/yarn-cancel|/jars/[^/]+/plan")
+"""Requests to read, by their method, that do more than read."""
+
+
+class Door:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, app: App, settings: RestSettings) -> None:
+        self._app = app
+        self._settings = settings
+        self._guesses = Guesses(settings.token_pause / 1000)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope = {**scope, "path": plain_path(scope["path"])}
+        send = self._with_headers(scope["method"], send)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        scope["is_owner"] = self._is_owner(headers)
+        try:
+            self._check(scope, headers)
+        except Rejected as rejected:
+            answer = problem(rejected.status, *rejected.texts)
+            answer.headers.update(rejected.headers)
+            await answer(scope, receive, send)  # type: ignore[arg-type]
+            return
+        # A client that has gone is nobody's error.
+        with suppress(ClientDisconnect):
+            await self._app(scope, self._limited(scope["path"], receive), send)
+
+    # --- who may come in ---
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
+        self._check_host(headers)
+        if operates or not self._is_page(scope["path"]):
+            self._check_token(headers, operates, (scope.get("client") or ("",))[0], scope["is_owner"])
+        if operates:
+            check_origin(headers)
+        self._check_length(scope["path"], headers)
+
+    def _check_host(self, headers: Headers) -> None:
+        """A page of another site must not reach us under a name of its own that it has pointed at this machine."""
+        settings = self._settings
+        if settings.tokens or not settings.on_loopback:
+            return
+        known = _LOCAL_NAMES | {settings.bind_address, settings.address or "localhost"}
+        if _host_name(headers.get("host", "")) not in known:
+            raise Rejected(403, "This server answers under the names of its own machine only: set rest.address.")
+
+    def _is_page(self, path: str) -> bool:
+        """Whether this is one of our own pages, which hold nothing and ask for the token themselves."""
+        return self._settings.dashboard is None and bool(PUBLIC.fullmatch(path))
+
+    def _is_owner(self, headers: Headers) -> bool:
+        """Whether this is the user who started the server."""
+        return bool(self._settings.owner_pass) and _same(headers.get(HEADER, ""), self._settings.owner_pass)
+
+    def _check_token(self, headers: Headers, operates: bool, address: str, is_owner: bool) -> None:
+        """Refuse a request without a token that allows it. The owner needs none, but must not show a wrong one."""
+        tokens = self._settings.tokens
+        if not tokens or (is_owner and "authorization" not in headers):
+            return
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not given.strip():
+            raise _needs_token()
+        if wait := self._guesses.wait(address):
+            text = f"There were too many wrong tokens from {address}: try again in {math.ceil(wait)} s."
+            raise Rejected(429, text, headers={"retry-after": str(math.ceil(wait))})
+        # Both are compared, so that the time which it takes says nothing.
+        reads, may_operate = _same(given, tokens.read), _same(given, tokens.operate)
+        if not (reads or may_operate):
+            self._guesses.wrong(address)
+            raise _needs_token()
+        self._guesses.right(address)
+        if operates and not may_operate and not is_owner:
+            raise Rejected(403, "This token lets its holder read, and not operate.")
+
+    def _check_length(self, path: str, headers: Headers) -> None:
+        length = headers.get("content-length", "0").strip()
+        if not length.isdecimal():
+            raise Rejected(400, "The header content-length is no number.")
+        if len(length) > 15 or int(length) > self._most(path):
+            raise _too_large(self._most(path))
+
+    def _most(self, path: str) -> int:
+        """How long a body may be."""
+        most = self._settings.max_content
+        return most if path == "/jars/upload" else min(most, LARGEST_JSON)
+
+    # --- how bytes come in and go out ---
+    def _limited(self, path: str, receive: Receive) -> Receive:
+        """A body that says nothing of its length is counted, and one that does not go on is given up."""
+        seconds, most, seen = self._settings.patience / 1000, self._most(path), 0
+        over = False
+
+        async def limited() -> Message:
+            nonlocal seen, over
+            if over:  # what is waited for now is the end of the connection
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), seconds)
+            except TimeoutError:
+                raise Rejected(408, f"The rest of the request did not come within {seconds:g} s.") from None
+            seen += len(message.get("body", b""))
+            over = not message.get("more_body", False)
+            if seen > most:
+                raise _too_large(most)
+            return message
+
+        return limited
+
+    def _with_headers(self, method: str, send: Send) -> Send:
+        origin = self._settings.origin
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_extra_headers(method, origin)]
+            await send(message)
+
+        return with_headers
+
+
+def plain_path(path: str) -> str:
+    """A path without the version in front and the slash behind, which both may be there or not."""
+    if path == "/v1":
+        return path
+    plain = path[3:] if path.startswith("/v1/") else path
+    return plain.rstrip("/") or "/"
+
+
+def check_origin(headers: Headers) -> None:
+    """Browsers say which site a request comes from. An order must come from our own pages, or from no page at all."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if foreign or site in ("cross-site", "same-site"):
+        raise Rejected(403, "Orders are not taken from pages of other sites.")
+
+
+def _host_name(host: str) -> str:
+    """A host without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _same(given: str, token: str | None) -> bool:
+    return hmac.compare_digest(given.strip().encode(), (token or "").encode()) and token is not None
+
+
+def _needs_token() -> Rejected:
+    text = "A valid token is needed: send it as 'Authorization: Bearer ...'."
+    return Rejected(401, text, headers={"www-authenticate": "Bearer"})
+
+
+def _too_large(most: int) -> Rejected:
+    return Rejected(413, f"The request is too large: at most {most} bytes are taken.")
+
+
+def _extra_headers(method: str, origin: str | None) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-content-type-options", b"nosniff"), (b"x-frame-options", b"SAMEORIGIN")]
+    if origin is not None and method in ("GET", "HEAD"):
+        headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
+    return headers

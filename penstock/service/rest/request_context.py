@@ -1,0 +1,120 @@
+"""What every route works with: the jobs, the settings, the operations under way; and how requests are read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar, cast
+
+from fastapi import Depends, Path, Query, Request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from penstock.engine.job.job_record import JobRecord, VertexRecord
+from penstock.service.rest.flame_graphs import FlameGraphs
+from penstock.service.rest.job_backend import Jobs, UnknownJob
+from penstock.service.rest.operations import Operations, TooMany
+from penstock.service.rest.replies import complaints, malformed, missing
+from penstock.service.rest.rest_options import RestSettings
+
+M = TypeVar("M", bound=BaseModel)
+
+MOST_SLOW = 32
+"""Requests that may take long, of the 40 threads that there are."""
+ID_PATTERN = r"^[0-9a-fA-F]{32}$"
+JobId = Annotated[str, Path(pattern=ID_PATTERN), AfterValidator(str.lower)]
+VertexId = Annotated[str, Path(pattern=ID_PATTERN), AfterValidator(str.lower)]
+TriggerId = Annotated[str, Path(pattern=ID_PATTERN), AfterValidator(str.lower)]
+OwnTriggerId = Annotated[str, Field(pattern=ID_PATTERN), AfterValidator(str.lower)]
+Index = Annotated[int, Path(ge=0)]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Stands between routes and whatever holds the jobs."""
+
+    jobs: Jobs
+    settings: RestSettings
+    operations: Operations
+    flames: FlameGraphs
+    _slots_for_slow: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(MOST_SLOW))
+
+    @contextmanager
+    def slowly(self) -> Iterator[None]:
+        """Around what may take long, so that it never takes all threads: those that remain answer what is quick."""
+        if not self._slots_for_slow.acquire(blocking=False):
+            raise TooMany(f"{MOST_SLOW} programs are being started: try again in a moment")
+        try:
+            yield
+        finally:
+            self._slots_for_slow.release()
+
+    def job(self, job_id: str) -> JobRecord:
+        return self.jobs.record(job_id)
+
+    def job_if_known(self, job_id: str) -> JobRecord | None:
+        """For metrics, which are an empty list for jobs that nobody knows."""
+        try:
+            return self.jobs.record(job_id)
+        except UnknownJob:
+            return None
+
+    def vertex(self, job_id: str, vertex_id: str) -> tuple[JobRecord, VertexRecord]:
+        """A job and one of its vertices."""
+        record = self.job(job_id)
+        vertex = find_vertex(record, vertex_id)
+        if vertex is None:
+            raise missing(f"No vertex with ID '{vertex_id}' exists in job {job_id}.")
+        return record, vertex
+
+
+def find_vertex(record: JobRecord, vertex_id: str) -> VertexRecord | None:
+    return next((vertex for vertex in record.vertices if vertex.id == vertex_id), None)
+
+
+async def _desk(request: Request) -> Desk:
+    return cast(Desk, request.app.state.desk)
+
+
+AtDesk = Annotated[Desk, Depends(_desk)]
+
+
+# --- queries ---
+async def _names(
+    get: Annotated[str | None, Query(description="Names, with commas between them.")] = None,
+) -> list[str] | None:
+    return None if get is None else [name for name in get.split(",") if name]
+
+
+Wanted = Annotated[list[str] | None, Depends(_names)]
+
+
+def split_list(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+# --- bodies ---
+class Body(BaseModel):
+    """A request's JSON object. Names that are not known are ignored, and null is as good as nothing."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=False)
+
+
+def body_of(model: type[M]) -> Any:
+    """A parameter that holds the body, whatever content type a client gave it; an empty body is an empty object."""
+
+    async def parsed(request: Request) -> M:
+        data = await request.body()
+        try:
+            return model.model_validate_json(data if data.strip() else b"{}")
+        except ValidationError as error:
+            raise malformed(f"the body is not what was expected: {complaints(error)}") from None
+
+    return Depends(parsed)
+
+
+def documented(model: type[BaseModel]) -> dict[str, Any]:
+    """What the OpenAPI page says of such a body."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {"requestBody": {"required": False, "content": {"application/json": {"schema": schema}}}}

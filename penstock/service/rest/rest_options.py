@@ -1,0 +1,221 @@
+"""The options of the REST interface: Flink's names where Flink has them.
+
+Each is one row of `OPTIONS`; `docs/configuration.md` shows the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.common.configuration import parse_duration
+from penstock.engine.observe.profiling import ProfileOrder
+from penstock.errors import ConfigurationError
+from penstock.service.launch.options import parse_memory_size, positive, some_text, truth
+
+LOOPBACK = "127.0.0.1"
+_LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Where certificate and key are, as PEM files."""
+
+    enabled: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Who may do what. Without any token everybody may do everything; with one, nobody without it."""
+
+    read: str | None = field(default=None, repr=False)
+    operate: str | None = field(default=None, repr=False)
+
+    def __bool__(self) -> bool:
+        return self.read is not None or self.operate is not None
+
+
+@dataclass(frozen=True)
+class FlameSettings:
+    """How flame graphs are made. Times are in milliseconds."""
+
+    enabled: bool = True
+    samples: int = 100
+    delay: int = 50
+    """Between two samples."""
+    depth: int = 100
+    refresh: int = 60_000
+    """How old a graph may be before a request begins a new one."""
+    cleanup: int = 600_000
+    """After how long one that nobody asks for is forgotten."""
+
+    @property
+    def order(self) -> ProfileOrder:
+        return ProfileOrder(self.samples, self.delay, self.depth)
+
+
+@dataclass(frozen=True)
+class RestSettings:
+    """How REST is served. Times are in milliseconds, sizes in bytes."""
+
+    address: str | None = None
+    """The name under which clients reach the server, if that is not where it listens."""
+    bind_address: str = LOOPBACK
+    ports: tuple[int, ...] = (8081,)
+    """Tried in this order; 0 takes any port that is free."""
+    tls: Tls = field(default_factory=Tls)
+    tokens: Tokens = field(default_factory=Tokens)
+    token_pause: int = 30_000
+    """How long an address from which many wrong tokens came has to wait at most; 0 for not at all."""
+    owner_pass: str | None = field(default=None, repr=False)
+    """What the user who started the server shows: see `passes`."""
+    max_content: int = 100 << 20
+    patience: int = 60_000
+    """How long a client may keep a request waiting for its next bytes."""
+    max_connections: int = 1000
+    remember: int = 300_000
+    """How long the outcome of an asynchronous operation is known."""
+    submit: bool = False
+    cancel: bool = True
+    refresh_millis: int = 3000
+    dashboard: Path | None = None
+    allow_origin: str | None = None
+    flame: FlameSettings = field(default_factory=FlameSettings)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.bind_address in _LOOPBACK_NAMES
+
+    @property
+    def origin(self) -> str | None:
+        """The sites whose pages may read answers: all, as with Flink, unless answers are for holders of a token."""
+        if self.allow_origin is not None:
+            return self.allow_origin or None
+        return None if self.tokens else "*"
+
+
+# --- texts and what they mean ---
+def _port(text: str) -> int:
+    port = int(text) if re.fullmatch(r"\s*\d{1,5}\s*", text) else -1
+    if not 0 <= port < 1 << 16:
+        raise ValueError("it must be a port: a whole number from 0 to 65535")
+    return port
+
+
+def _one_port(text: str) -> tuple[int, ...]:
+    return (_port(text),)
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    """Ports and ranges, such as `8081,8085-8090`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        ports = range(_port(first), _port(last) + 1) if dash else [_port(first)]
+        found.extend(ports)
+    if not found:
+        raise ValueError("the range of ports is empty")
+    return tuple(found)
+
+
+def _some_time(text: str) -> int:
+    millis = parse_duration(text)
+    if millis <= 0:
+        raise ValueError("it must be at least 1 ms")
+    return millis
+
+
+def _path(text: str) -> Path:
+    return Path(some_text(text)).expanduser()
+
+
+def _token(text: str) -> str:
+    if not re.fullmatch(r"[\x21-\x7e]{8,}", text):
+        raise ValueError("a token has at least 8 characters of ASCII without blanks")
+    return text
+
+
+# --- the table ---
+@dataclass(frozen=True)
+class RestOption:
+    """An option's name, the field that it sets (`part.field` for one in a part), and how its text is read."""
+
+    name: str
+    sets: str
+    parse: Callable[[str], Any]
+    default: str | None = None
+    others: tuple[str, ...] = ()
+
+    def spelling(self, configuration: Mapping[str, str]) -> str | None:
+        """Under which of its names it is set, if it is."""
+        return next((name for name in (self.name, *self.others) if name in configuration), None)
+
+    def applied(self, settings: RestSettings, text: str) -> RestSettings:
+        try:
+            value = self.parse(text)
+        except ValueError as error:
+            # The value is not shown: it may be a secret.
+            raise ConfigurationError(f"option {self.name} cannot be read: {error}") from None
+        part, _, name = self.sets.rpartition(".")
+        if not part:
+            return replace(settings, **{name: value})
+        return replace(settings, **{part: replace(getattr(settings, part), **{name: value})})
+
+
+OPTIONS = [
+    RestOption("rest.address", "address", some_text, others=("jobmanager.rpc.address",)),
+    RestOption("rest.bind-address", "bind_address", some_text, LOOPBACK),
+    RestOption("rest.port", "ports", _one_port, "8081", others=("jobmanager.web.port", "web.port")),
+    RestOption("rest.bind-port", "ports", _ports),
+    RestOption("rest.server.max-content-length", "max_content", parse_memory_size, "100 mb"),
+    RestOption("rest.server.patience", "patience", _some_time, "1 min"),
+    RestOption("rest.server.max-connections", "max_connections", positive, "1000"),
+    RestOption("rest.async.store-duration", "remember", _some_time, "5 min"),
+    RestOption("security.ssl.rest.enabled", "tls.enabled", truth, "false", others=("security.ssl.enabled",)),
+    RestOption("security.ssl.rest.certificate", "tls.certificate", _path),
+    RestOption("security.ssl.rest.key", "tls.key", _path),
+    RestOption("security.ssl.rest.key-password", "tls.key_password", some_text),
+    RestOption("security.rest.token.read", "tokens.read", _token),
+    RestOption("security.rest.token.operate", "tokens.operate", _token),
+    RestOption("security.rest.token.max-pause", "token_pause", parse_duration, "30 s"),
+    RestOption("web.submit.enable", "submit", truth, "false"),
+    RestOption("web.cancel.enable", "cancel", truth, "true"),
+    RestOption("web.refresh-interval", "refresh_millis", _some_time, "3 s"),
+    RestOption("web.dashboard.dir", "dashboard", _path),
+    RestOption("web.access-control-allow-origin", "allow_origin", str.strip),
+    RestOption("rest.flamegraph.enabled", "flame.enabled", truth, "true"),
+    RestOption("rest.flamegraph.num-samples", "flame.samples", positive, "100"),
+    RestOption("rest.flamegraph.delay-between-samples", "flame.delay", _some_time, "50 ms"),
+    RestOption("rest.flamegraph.stack-depth", "flame.depth", positive, "100"),
+    RestOption("rest.flamegraph.refresh-interval", "flame.refresh", _some_time, "1 min"),
+    RestOption("rest.flamegraph.cleanup-interval", "flame.cleanup", _some_time, "10 min"),
+]
+"""Every option of REST, in the order in which they are applied: `rest.bind-port` wins over `rest.port`."""
+
+
+def rest_settings(configuration: Mapping[str, str]) -> RestSettings:
+    """What a configuration says about REST. Options of other parts are left alone."""
+    settings = RestSettings()
+    for option in OPTIONS:
+        name = option.spelling(configuration)
+        if name is not None:
+            settings = option.applied(settings, configuration[name])
+    return _checked(settings)
+
+
+def _checked(settings: RestSettings) -> RestSettings:
+    tls = settings.tls
+    if tls.enabled and (tls.certificate is None or tls.key is None):
+        raise ConfigurationError(
+            "security.ssl.rest.enabled needs PEM files: set security.ssl.rest.certificate and security.ssl.rest.key"
+        )
+    if settings.dashboard is not None and not (settings.dashboard / "index.html").is_file():
+        raise ConfigurationError(f"web.dashboard.dir is to hold a file index.html, and '{settings.dashboard}' has none")
+    return settings

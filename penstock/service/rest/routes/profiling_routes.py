@@ -1,0 +1,68 @@
+"""What a job does at this moment: flame graphs of its vertices, and how much its functions log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from penstock.service.rest.answers.flame_graph_tree import (
+    DISABLED,
+    NOT_YET,
+    TERMINATED,
+    Kind,
+    flame_graph,
+    without_graph,
+)
+from penstock.service.rest.replies import Answer, malformed, missing
+from penstock.service.rest.request_context import AtDesk, Body, JobId, VertexId, body_of, documented
+
+router = APIRouter(prefix="/jobs/{job_id}", tags=["watching"])
+Type = Annotated[str, Query(alias="type", description="FULL, ON_CPU or OFF_CPU.")]
+SubtaskIndex = Annotated[int | None, Query(alias="subtaskindex", ge=0)]
+
+
+@router.get("/vertices/{vertex_id}/flamegraph")
+def flamegraph(
+    desk: AtDesk, job_id: JobId, vertex_id: VertexId, kind: Type = "FULL", subtask: SubtaskIndex = None
+) -> Answer:
+    """Where the functions of a vertex spend their time. The first request begins to look: ask again a little later."""
+    record, vertex = desk.vertex(job_id, vertex_id)
+    chosen = _kind(kind)
+    if subtask is not None and subtask >= vertex.parallelism:
+        raise missing(f"Vertex {vertex_id} has no subtask {subtask}: there are {vertex.parallelism}.")
+    if not desk.settings.flame.enabled:
+        return Answer(without_graph(DISABLED))
+    if record.ended is not None:
+        return Answer(without_graph(TERMINATED))
+    profile = desk.flames.of(job_id)
+    if profile is None:
+        return Answer(without_graph(NOT_YET))
+    return Answer(flame_graph(profile.seen, vertex, chosen, subtask, profile.ended))
+
+
+def _kind(text: str) -> Kind:
+    try:
+        return Kind[text.upper()]
+    except KeyError:
+        raise malformed(f"there is no flame graph of type {text!r}: there are {', '.join(Kind.__members__)}") from None
+
+
+# --- levels of loggers; not in Flink ---
+class LevelsBody(Body):
+    """Levels by the names of loggers; an empty one leaves a logger to the one above it."""
+
+    levels: dict[str, str] = {}
+
+
+@router.get("/log-levels")
+def log_levels(desk: AtDesk, job_id: JobId) -> Answer:
+    """The levels that loggers have been given. Not in Flink."""
+    return Answer({"levels": dict(desk.jobs.log_levels(desk.job(job_id).job_id))})
+
+
+@router.patch("/log-levels", openapi_extra=documented(LevelsBody))
+def set_log_levels(desk: AtDesk, job_id: JobId, body: Annotated[LevelsBody, body_of(LevelsBody)]) -> Answer:
+    """Give loggers other levels, in the driver and all slots, while the job runs. Not in Flink."""
+    desk.jobs.set_log_levels(desk.job(job_id).job_id, body.levels)
+    return log_levels(desk, job_id)

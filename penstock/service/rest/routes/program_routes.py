@@ -1,0 +1,189 @@
+"""Programs: uploaded, started, looked at, deleted. Flink calls them jars; here they are Python files or archives."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from penstock.service.launch.program_runner import SUFFIXES
+from penstock.service.rest.answers.jobs import plan as plan_answer
+from penstock.service.rest.job_backend import ProgramRecord, RunRequest
+from penstock.service.rest.replies import Answer, malformed, missing
+from penstock.service.rest.request_context import AtDesk, Body, Desk, OwnTriggerId, body_of, documented, split_list
+
+_NAME = re.compile(r"[\w()+,@ -][\w()+.,@ -]{0,200}")
+
+
+async def _allowed(desk: AtDesk, request: Request) -> None:
+    if not desk.settings.submit and not request.scope.get("is_owner"):
+        raise missing(
+            "Programs are not taken over REST here: web.submit.enable is false. Only the user who started the server "
+            "can run programs, with the command line on its machine."
+        )
+
+
+router = APIRouter(prefix="/jars", tags=["programs"], dependencies=[Depends(_allowed)])
+
+
+@router.get("")
+def programs(desk: AtDesk, request: Request) -> Answer:
+    """The programs that were uploaded."""
+    rows = [_row(program) for program in desk.jobs.programs()]
+    return Answer({"address": str(request.base_url).rstrip("/"), "files": rows})
+
+
+def _row(program: ProgramRecord) -> dict[str, Any]:
+    entries = [{"name": name, "description": None} for name in program.entries]
+    return {"id": program.id, "name": program.name, "uploaded": program.uploaded, "entry": entries}
+
+
+@router.post(
+    "/upload",
+    openapi_extra={
+        "requestBody": {
+            "content": {
+                "multipart/form-data": {
+                    "schema": {"type": "object", "properties": {"jarfile": {"type": "string", "format": "binary"}}}
+                }
+            }
+        }
+    },
+)
+async def upload(desk: AtDesk, request: Request) -> Answer:
+    """Keep a file as a program: exactly one, under any field name."""
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise malformed("Exactly 1 file must be sent as multipart/form-data, received 0.")
+    async with request.form(max_files=2, max_fields=100) as form:
+        files = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
+        if len(files) != 1:
+            raise malformed(f"Exactly 1 file must be sent, received {len(files)}.")
+        name = checked_name(files[0].filename or "")
+        program = await run_in_threadpool(_keep, desk, name, files[0])
+    return Answer({"filename": f"/jars/{program.id}", "status": "success"})
+
+
+def checked_name(name: str) -> str:
+    """The name of an uploaded file: a name and no path, of a kind that can be run."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise malformed("the name of the file must consist of letters, digits and a few signs, and be no path")
+    if not name.lower().endswith(SUFFIXES):
+        raise malformed(f"only files that end in {', '.join(SUFFIXES)} are allowed")
+    return name
+
+
+def _keep(desk: Desk, name: str, file: UploadFile) -> ProgramRecord:
+    with tempfile.TemporaryDirectory(prefix="penstock-upload-") as folder:
+        path = Path(folder) / name
+        with path.open("wb") as copy:
+            shutil.copyfileobj(file.file, copy)
+        return desk.jobs.upload(name, path)
+
+
+@router.delete("/{program_id}")
+def forget(desk: AtDesk, program_id: str) -> Answer:
+    """Delete a program. Jobs that were started from it go on."""
+    if all(program.id != program_id for program in desk.jobs.programs()):
+        raise malformed(f"there is no program {program_id}")
+    desk.jobs.forget_program(program_id)
+    return Answer({})
+
+
+# --- running ---
+class RunBody(Body):
+    """How a program is started; the names are Flink's, and `pyflink` is our own."""
+
+    entry_class: str | None = Field(None, alias="entryClass")
+    program_args: str | None = Field(None, alias="programArgs")
+    program_args_list: list[str] | None = Field(None, alias="programArgsList")
+    parallelism: int | None = Field(None, ge=1, le=32768)
+    job_id: OwnTriggerId | None = Field(None, alias="jobId")
+    savepoint_path: str | None = Field(None, alias="savepointPath")
+    allow_non_restored: bool | None = Field(None, alias="allowNonRestoredState")
+    claim_mode: str | None = Field(None, alias="claimMode")
+    restore_mode: str | None = Field(None, alias="restoreMode")
+    pyflink: bool | None = None
+    configuration: dict[str, Any] | None = Field(None, alias="flinkConfiguration")
+
+
+class RunQuery(Body):
+    """The same in a query, where some names are written otherwise. What the body says wins."""
+
+    entry_class: str | None = Field(None, alias="entry-class")
+    program_arg: str | None = Field(None, alias="programArg")
+    program_args: str | None = Field(None, alias="program-args")
+    parallelism: int | None = Field(None, ge=1, le=32768)
+    savepoint_path: str | None = Field(None, alias="savepointPath")
+    allow_non_restored: bool | None = Field(None, alias="allowNonRestoredState")
+    claim_mode: str | None = Field(None, alias="claimMode")
+    pyflink: bool | None = None
+
+
+def _request(program_id: str, body: RunBody, query: RunQuery) -> RunRequest:
+    return RunRequest(
+        program=program_id,
+        arguments=_arguments(body, query),
+        entry=body.entry_class or query.entry_class,
+        parallelism=body.parallelism or query.parallelism,
+        savepoint=body.savepoint_path or query.savepoint_path,
+        allow_non_restored=bool(body.allow_non_restored or query.allow_non_restored),
+        claim_mode=body.claim_mode or body.restore_mode or query.claim_mode,
+        job_id=body.job_id,
+        pyflink=bool(body.pyflink or query.pyflink),
+        configuration={name: _text(value) for name, value in (body.configuration or {}).items()},
+    )
+
+
+def _arguments(body: RunBody, query: RunQuery) -> tuple[str, ...]:
+    if body.program_args_list is not None:
+        return tuple(body.program_args_list)
+    if body.program_args is None and query.program_arg is not None:
+        return tuple(split_list(query.program_arg))
+    try:
+        return tuple(shlex.split(body.program_args or query.program_args or ""))
+    except ValueError as error:
+        raise malformed(f"the program's arguments cannot be told apart: {error}") from None
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+OfBody = Annotated[RunBody, body_of(RunBody)]
+OfQuery = Annotated[RunQuery, Query()]
+
+
+def _known(desk: Desk, program_id: str) -> None:
+    if all(program.id != program_id for program in desk.jobs.programs()):
+        raise missing(f"There is no program {program_id}.")
+
+
+@router.post("/{program_id}/run", openapi_extra=documented(RunBody))
+def run(desk: AtDesk, program_id: str, body: OfBody, query: OfQuery) -> Answer:
+    """Start the program, and answer once it has a job."""
+    _known(desk, program_id)
+    with desk.slowly():
+        job = desk.jobs.run(_request(program_id, body, query))
+    return Answer({"jobid": job, "applicationId": job})
+
+
+@router.post("/{program_id}/plan", openapi_extra=documented(RunBody))
+def plan(desk: AtDesk, program_id: str, body: OfBody, query: OfQuery) -> Answer:
+    """The plan of the job that the program would start."""
+    _known(desk, program_id)
+    with desk.slowly():
+        return Answer({"plan": plan_answer(desk.jobs.plan(_request(program_id, body, query)))})
+
+
+@router.get("/{program_id}/plan")
+def plan_by_get(desk: AtDesk, program_id: str, query: OfQuery) -> Answer:
+    """The same without a body. It runs the program up to its job, and so is for those who may operate."""
+    return plan(desk, program_id, RunBody.model_validate({}), query)

@@ -1,0 +1,1 @@
+"""Which of several servers leads, and how the others pass requests on to it."""

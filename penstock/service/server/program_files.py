@@ -1,0 +1,69 @@
+"""What a server can tell of a program's file before it is run: a Python file, a zip or a wheel."""
+
+from __future__ import annotations
+
+import ast
+import zipfile
+from pathlib import Path
+
+from penstock.errors import ProgramError
+from penstock.service.launch.program_runner import SUFFIXES
+
+
+def check_name(name: str) -> None:
+    """Raises ProgramError if a file of this name is no program."""
+    if Path(name).name != name or name.startswith("."):
+        raise ProgramError(f"'{name}' is no file name")
+    if not name.endswith(SUFFIXES):
+        raise ProgramError(
+            f"'{name}' is no program: it must be a Python file, a zip or a wheel ({', '.join(SUFFIXES)})"
+        )
+
+
+def check_program(path: Path, entry: str | None = None) -> None:
+    """Raises ProgramError if a file cannot be run: before a driver is started for it."""
+    check_name(path.name)
+    if path.suffix == ".py":
+        _check_source(path)
+        return
+    if not zipfile.is_zipfile(path):
+        raise ProgramError(f"'{path.name}' is no zip file")
+    if entry is None and path.suffix == ".zip" and "__main__" not in entries(path):
+        raise ProgramError(
+            f"'{path.name}' has no __main__.py: name what to run as an entry, such as my_package.jobs:main"
+        )
+
+
+def _check_source(path: Path) -> None:
+    try:
+        ast.parse(path.read_bytes(), path.name)
+    except (SyntaxError, ValueError) as error:
+        raise ProgramError(f"'{path.name}' cannot be compiled: {error}") from None
+
+
+def entries(path: Path) -> tuple[str, ...]:
+    """What a program offers to be run, for people: its main module, or a wheel's console scripts."""
+    if path.suffix == ".py":
+        return (path.stem,)
+    if not zipfile.is_zipfile(path):
+        return ()
+    with zipfile.ZipFile(path) as archive:
+        found = ["__main__"] if "__main__.py" in archive.namelist() else []
+        for name in archive.namelist():
+            if name.endswith(".dist-info/entry_points.txt"):
+                found += _scripts(archive.read(name).decode("utf-8", "replace"))
+    return tuple(found)
+
+
+def _scripts(text: str) -> list[str]:
+    lines = [line.partition("=")[2].strip() for line in text.splitlines() if "=" in line]
+    return [line.split()[0] for line in lines if ":" in line]
+
+
+def requirements_of(path: Path) -> str | None:
+    """The text of a zip's own requirements.txt."""
+    if path.suffix == ".py" or not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        return archive.read("requirements.txt").decode() if "requirements.txt" in names else None

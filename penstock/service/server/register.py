@@ -1,0 +1,264 @@
+"""The register of jobs on storage: what was submitted, what is wanted of it, and what became of it.
+
+    jobs/<id>/spec.json              the program, its arguments and options
+    jobs/<id>/program/<file>         a copy of the program
+    jobs/<id>/revisions/000002.json  how it is run since it was rescaled
+    jobs/<id>/wanted/00000003-000001.json  what a client wants; the highest name counts
+    jobs/<id>/drivers/000004.json    where the fourth driver runs; whichever process creates it is that driver
+    jobs/<id>/begun/2-0.json         which owner the first job had before revision 2 began
+    jobs/<id>/records/0.json         the last record of the program's first job
+    jobs/<id>/outcomes/000004.json   how the fourth driver ended
+    jobs/<id>/rescaling/000004.json  where the savepoint goes with which the fourth driver is to end
+    programs/<id>/<file>             a program that was uploaded
+
+Files are never changed, only created, and replaced as a whole where that is said. What a leader writes carries its
+number, so that a leader that was displaced while it wrote cannot undo what its successor has written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import posixpath
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock.base.storage import Storage
+from penstock.engine.job.job_record import JobRecord, as_json, from_json
+from penstock.errors import AlreadyThere, ConfigurationError, PenstockError, StorageError
+from penstock.service.server.specs import DriverPlace, How, Outcome, Revision, Spec, Wanted
+
+log = logging.getLogger("penstock.server")
+T = TypeVar("T")
+
+
+class CorruptEntry(PenstockError):
+    """A file of the register cannot be read; the job to which it belongs is left alone."""
+
+
+class Register:
+    """All jobs and programs of a cluster."""
+
+    def __init__(self, url: str) -> None:
+        self.storage = Storage(url)
+        _protect(self.storage)
+
+    def job(self, job_id: str) -> JobEntry:
+        return JobEntry(self.storage.url(f"jobs/{job_id}"), job_id)
+
+    def job_ids(self) -> list[str]:
+        """Every job with a whole entry: the spec is written last."""
+        names = [name.split("/") for name in Storage(self.storage.url("jobs")).names()]
+        return sorted({parts[0] for parts in names if parts[1:] == ["spec.json"]})
+
+    def add(self, spec: Spec, revision: Revision, program: bytes) -> JobEntry:
+        """Raises AlreadyThere if there is a job with that id."""
+        entry = self.job(spec.job_id)
+        if entry.storage.exists("spec.json"):
+            raise AlreadyThere(f"there is a job {spec.job_id} already")
+        entry.storage.write(f"program/{spec.program}", [program])
+        entry.replace(f"revisions/{revision.number:06}.json", revision)
+        entry.create("spec.json", spec)
+        return entry
+
+    def forget(self, job_id: str) -> None:
+        """Delete a job's entry, the spec first so that none is ever half there."""
+        storage = self.job(job_id).storage
+        names = storage.names()
+        for name in sorted(names, key=lambda name: name != "spec.json"):
+            storage.delete(name)
+        for folder in sorted({posixpath.dirname(name) for name in names}, reverse=True):
+            storage.delete_empty_folder(folder)
+
+    # --- programs ---
+    def programs(self) -> list[tuple[str, str]]:
+        """Id and name of every program that was uploaded."""
+        names = [name.split("/") for name in Storage(self.storage.url("programs")).names()]
+        return sorted((parts[0], parts[1]) for parts in names if len(parts) == 2 and not parts[1].endswith(".draft"))
+
+    def add_program(self, program_id: str, name: str, data: bytes) -> None:
+        self.storage.create(f"programs/{program_id}/{name}", data)
+
+    def program(self, program_id: str) -> tuple[str, bytes] | None:
+        """Name and content of an uploaded program; None if there is none."""
+        name = dict(self.programs()).get(program_id)
+        with suppress(FileNotFoundError):
+            if name is not None:
+                return name, self.storage.read(f"programs/{program_id}/{name}")
+        return None
+
+    def delete_program(self, program_id: str) -> bool:
+        """Whether there was one."""
+        name = dict(self.programs()).get(program_id)
+        if name is None:
+            return False
+        self.storage.delete(f"programs/{program_id}/{name}")
+        self.storage.delete_empty_folder(f"programs/{program_id}")
+        return True
+
+
+class JobEntry:
+    """One job's files."""
+
+    def __init__(self, url: str, job_id: str) -> None:
+        self.storage = Storage(url)
+        self.job_id = job_id
+
+    # --- files ---
+    def create(self, name: str, value: Any) -> None:
+        """Make a file that is whole or not there; raises AlreadyThere."""
+        self.storage.create(name, _encoded(value))
+
+    def replace(self, name: str, value: Any) -> None:
+        """Make a file, or put a whole new one in its place."""
+        draft = f"{name}.{os.urandom(6).hex()}.draft"
+        self.storage.write(draft, [_encoded(value)])
+        self.storage.rename(draft, name)
+
+    def read(self, kind: type[T], name: str) -> T:
+        """Raises FileNotFoundError, and CorruptEntry for a file that is torn or of another shape."""
+        text = self.storage.read(name)
+        try:
+            said = json.loads(text)
+            if not isinstance(said, dict):
+                raise ValueError(f"it holds a {type(said).__name__}")
+            return from_json(kind, said)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CorruptEntry(f"'{self.storage.url(name)}' cannot be read: {type(error).__name__}: {error}") from None
+
+    def read_or_none(self, kind: type[T], name: str) -> T | None:
+        with suppress(FileNotFoundError):
+            return self.read(kind, name)
+        return None
+
+    def _numbers(self, folder: str) -> list[int]:
+        names = Storage(self.storage.url(folder)).names()
+        stems = [name.removesuffix(".json") for name in names if name.endswith(".json")]
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+    # --- what was submitted ---
+    def spec(self) -> Spec:
+        return self.read(Spec, "spec.json")
+
+    def program(self) -> tuple[str, bytes]:
+        name = self.spec().program
+        return name, self.storage.read(f"program/{name}")
+
+    def revision(self, number: int | None = None) -> Revision:
+        """A revision of this number, or the newest one."""
+        chosen = max(self._numbers("revisions"), default=0) if number is None else number
+        try:
+            return self.read(Revision, f"revisions/{chosen:06}.json")
+        except FileNotFoundError:
+            raise CorruptEntry(f"'{self.storage.url()}' has no revision {chosen}") from None
+
+    def revise(self, revision: Revision) -> Revision:
+        """Add a revision; if another leader has done the same before, that one counts."""
+        try:
+            self.create(f"revisions/{revision.number:06}.json", revision)
+        except AlreadyThere:
+            return self.revision(revision.number)
+        return revision
+
+    # --- what is wanted ---
+    def wanted(self) -> Wanted:
+        names = Storage(self.storage.url("wanted")).names()
+        newest = max((name for name in names if name.endswith(".json")), default=None)
+        return Wanted() if newest is None else self.read(Wanted, f"wanted/{newest}")
+
+    def want(self, wanted: Wanted, fence: int) -> None:
+        """Note down what a client wants, in the name of the leader of this number."""
+        names = Storage(self.storage.url("wanted")).names()
+        own = [name for name in names if name.startswith(f"{fence:08}-") and name.endswith(".json")]
+        self.create(f"wanted/{fence:08}-{len(own) + 1:06}.json", wanted)
+
+    # --- drivers ---
+    def drivers(self) -> list[int]:
+        """The numbers of all drivers that were started."""
+        return self._numbers("drivers")
+
+    def place(self, number: int) -> DriverPlace | None:
+        return self.read_or_none(DriverPlace, f"drivers/{number:06}.json")
+
+    def enter(self, place: DriverPlace) -> None:
+        """Become the driver of this number; raises AlreadyThere if another process is."""
+        self.create(f"drivers/{place.number:06}.json", place)
+
+    def outcome(self, number: int) -> Outcome | None:
+        """How a driver ended, None if it did not say. One that has left its savepoint was to be rescaled."""
+        said = self.read_or_none(Outcome, f"outcomes/{number:06}.json")
+        if said is not None:
+            return said
+        planned = self.read_or_none(Outcome, f"rescaling/{number:06}.json")
+        found = _complete_savepoint(planned.savepoint) if planned is not None else None
+        return None if found is None or planned is None else _with_savepoint(planned, found)
+
+    def end(self, number: int, outcome: Outcome) -> None:
+        """What a driver said first counts."""
+        with suppress(AlreadyThere):
+            self.create(f"outcomes/{number:06}.json", outcome)
+
+    def plan_rescaling(self, number: int, planned: Outcome) -> None:
+        """Note down where the savepoint of a rescaling will be, so that it is found if the driver dies behind it."""
+        self.replace(f"rescaling/{number:06}.json", planned)
+
+    # --- what is known of the program's jobs ---
+    def owner_before(self, revision: int, ordinal: int, owner: int) -> int:
+        """The job's last owner before this revision; `owner` if the revision begins just now."""
+        name = f"begun/{revision}-{ordinal}.json"
+        try:
+            self.create(name, {"owner": owner})
+            return owner
+        except AlreadyThere:
+            return int(json.loads(self.storage.read(name))["owner"])
+
+    def records(self) -> dict[int, JobRecord]:
+        """The last records of the program's jobs that have ended, by their ordinals."""
+        return {number: self.read(JobRecord, f"records/{number}.json") for number in self._numbers("records")}
+
+    def keep(self, ordinal: int, record: JobRecord) -> None:
+        """Keep the last record of a job."""
+        self.replace(f"records/{ordinal}.json", record)
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(as_json(value)).encode()
+
+
+def _complete_savepoint(folder: str | None) -> str | None:
+    """The savepoint below a folder that was made for it."""
+    if folder is None:
+        return None
+    storage = Storage(folder)
+    found = [name for name in storage.names() if name.endswith("/_metadata")]
+    return storage.url(posixpath.dirname(found[0])) if found else None
+
+
+def _with_savepoint(planned: Outcome, savepoint: str) -> Outcome:
+    return Outcome(
+        How.RESCALED, planned.when, savepoint=savepoint, parallelism=planned.parallelism, ordinal=planned.ordinal
+    )
+
+
+def _protect(storage: Storage) -> None:
+    """On a local disk nobody else may look into the register: options may be secrets."""
+    if not storage.local:
+        return
+    try:
+        Path(storage.root).mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.stat(storage.root).st_uid == os.geteuid():
+            os.chmod(storage.root, 0o700)
+    except OSError as error:
+        raise ConfigurationError(f"the register cannot be kept in '{storage.root}': {error}") from None
+
+
+def readable(entries: Iterator[JobEntry]) -> Iterator[tuple[JobEntry, Spec]]:
+    """The entries whose spec can be read. Others are reported and passed over."""
+    for entry in entries:
+        try:
+            yield entry, entry.spec()
+        except (CorruptEntry, StorageError, FileNotFoundError) as error:
+            log.error("job %s is left alone, since its entry in the register is damaged: %s", entry.job_id, error)

@@ -1,0 +1,119 @@
+"""The process of a server: REST in front of its jobs, until it is told to end.
+
+    python -m penstock.service.server.server_process OPTIONS
+
+OPTIONS is a file of JSON with the folder and the configuration, which is deleted once it was read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.service.rest.app import create_app
+from penstock.service.rest.http_server import RestServer
+from penstock.service.rest.rest_options import rest_settings
+from penstock.service.rest.server_secret import forget_pass, keep_pass, new_pass
+from penstock.service.server.control import ControlDoor, key_in, socket_path
+from penstock.service.server.home import LOG, OUT, Home
+from penstock.service.server.leadership.forwarding import Forwarding, trust_of
+from penstock.service.server.leadership.standby_middleware import LeaderOnly
+from penstock.service.server.log_files import keep_small
+from penstock.service.server.server_options import LOG_FILES, LOG_SIZE, STANDBY, ServerSettings
+from penstock.service.server.service import Service
+
+log = logging.getLogger("penstock.server")
+
+
+class ServerProcess:
+    """Everything that one server process holds."""
+
+    def __init__(self, folder: Path, configuration: Mapping[str, str]) -> None:
+        # What the server writes may hold secrets. What jobs write is theirs.
+        umask = os.umask(0o077)
+        self._home = Home(folder)
+        settings = ServerSettings.of(folder, configuration)
+        self._service = Service(settings, umask)
+        self._pass = new_pass()
+        rest = replace(rest_settings(configuration), owner_pass=self._pass)
+        app = create_app(self._service.jobs, rest)
+        forwards = STANDBY.of(configuration) == "forward"
+        app.add_middleware(
+            LeaderOnly,
+            election=lambda: self._service.election,
+            own=self._url,
+            forwarding=Forwarding(trust_of(rest.tls.certificate if rest.tls.enabled else None)) if forwards else None,
+        )
+        self._rest: RestServer = RestServer(app, rest)
+        self._told_to_end = threading.Event()
+        self._keep_jobs = False
+
+    def _url(self) -> str:
+        return self._rest.url
+
+    def run(self) -> None:
+        """From the start to the end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._told_to_end.set())
+        folder = self._home.folder
+        address = socket_path(folder, "server")
+        door = ControlDoor(address, str(key_in(folder)), {"status": self._status, "stop": self._stop})
+        self._service.start(self._rest.url)
+        self._rest.start()
+        self._home.announce(self._rest.url, address)
+        keep_pass(self._rest.url, self._pass)
+        log.info("the server listens at %s", self._rest.url)
+        self._told_to_end.wait()
+        log.info("the server ends; its jobs %s", "run on" if self._keep_jobs else "are suspended")
+        self._rest.stop()
+        self._service.stop(self._keep_jobs)
+        door.close()
+        forget_pass(self._rest.url, self._pass)
+        self._home.leave()
+
+    def _stop(self, asked: Mapping[str, Any]) -> None:
+        self._keep_jobs = bool(asked["keep_jobs"])
+        self._told_to_end.set()
+
+    def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        election = self._service.election
+        leads = election.leads()
+        records = self._service.jobs.records() if leads else []
+        managers = self._service.jobs.task_managers() if leads else []
+        return {
+            "pid": os.getpid(),
+            "address": self._rest.url,
+            "leads": leads,
+            "leader": self._rest.url if leads else election.leader().get("address"),
+            "jobs": dict(Counter(record.status for record in records)),
+            "slots": sum(manager.slots for manager in managers),
+            "free_slots": sum(manager.free_slots for manager in managers),
+        }
+
+
+def main(options: Path) -> None:
+    """The process's entry."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    told = json.loads(options.read_text())
+    options.unlink()
+    folder, configuration = Path(told["folder"]), told["configuration"]
+    if not told["foreground"]:
+        keep_small([folder / LOG, folder / OUT], LOG_SIZE.of(configuration), LOG_FILES.of(configuration))
+    try:
+        ServerProcess(folder, configuration).run()
+    except PenstockError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,59 @@
+"""A server without its web part: register, drivers, supervisor and election, put together."""
+
+from __future__ import annotations
+
+import logging
+import os
+from uuid import uuid4
+
+from penstock.service.server.drivers import Drivers
+from penstock.service.server.job_history import History
+from penstock.service.server.leadership.elections import Election, Unelected, election_of
+from penstock.service.server.register import Register
+from penstock.service.server.server_jobs import ServerJobs
+from penstock.service.server.server_options import ServerSettings
+from penstock.service.server.supervisor import Supervisor
+
+log = logging.getLogger("penstock.server")
+
+
+class Service:
+    """From `start` to `stop`; it leads whenever it is elected."""
+
+    def __init__(self, settings: ServerSettings, driver_umask: int = -1) -> None:
+        os.makedirs(settings.data, mode=0o700, exist_ok=True)
+        self.settings = settings
+        register, drivers = Register(settings.storage), Drivers(settings, driver_umask)
+        self._register = register
+        self.supervisor = Supervisor(settings, register, drivers)
+        self.history = History(settings.history, settings.history_refresh, settings.history_kept)
+        self.jobs = ServerJobs(settings, register, self.supervisor, drivers, self.history)
+        self.election: Election = Unelected()
+
+    def start(self, address: str) -> None:
+        """Stand for election; without rivals this server leads when the method returns.
+
+        `address` is where others reach this server: the URL of its REST.
+        """
+        who = {"id": uuid4().hex, "address": address}
+        self.election = election_of(self.settings, self._register.storage, who)
+        self.supervisor.may_act = self.election.leads
+        self.history.start()
+        self.election.start(on_elected=self._elected, on_deposed=self._deposed)
+
+    def _elected(self, fence: int) -> None:
+        log.info("this server leads; its number is %d", fence)
+        self.supervisor.lead(fence)
+
+    def _deposed(self) -> None:
+        log.warning("this server does not lead any more; its drivers run on")
+        self.supervisor.follow()
+
+    def stop(self, keep_jobs: bool) -> None:
+        """End; jobs are suspended, and come back when a server leads again, or are left running."""
+        led = self.supervisor.leads
+        self.supervisor.follow()
+        if led and not keep_jobs:
+            self.supervisor.suspend()
+        self.election.stop()
+        self.history.stop()

@@ -1,0 +1,286 @@
+"""One program that a server looks after: what is known of its jobs and its driver."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from penstock.common.job import JobStatus
+from penstock.engine.job.job_record import JobRecord, from_json
+from penstock.engine.job.job_view import FailureView, StatusChange
+from penstock.errors import PenstockError, StorageError
+from penstock.service.server.control import DriverUnreachable
+from penstock.service.server.drivers import Driver
+from penstock.service.server.job_archives import outline
+from penstock.service.server.job_history import MOST_HELD
+from penstock.service.server.merged_records import MOST_FAILURES, Story, entered, with_failures
+from penstock.service.server.register import CorruptEntry, JobEntry
+from penstock.service.server.specs import How, Outcome, Revision, Spec, Wanted, job_id_of
+from penstock.service.server.supervision import Facts, Presence, Watch
+
+FRESH_SECONDS = 0.25
+"""A driver is asked for its records this often at most."""
+ANSWER_SECONDS = 3.0
+HOLD_OFF_SECONDS = 0.5
+"""A driver that did not answer is left alone for this long."""
+START_SECONDS = 120.0
+"""So much longer may a driver be silent that has not answered yet."""
+LISTEN_SECONDS = 3.0
+"""A driver of which nobody wants to know is asked this often whether it answers."""
+
+
+class Supervised:
+    """A program between its submission and its end. Its own thread of the supervisor changes it; anyone may look."""
+
+    def __init__(self, entry: JobEntry, spec: Spec, revision: Revision) -> None:
+        self.entry = entry
+        self.spec = spec
+        self.revision = revision
+        self.wanted = Wanted()
+        self.watch = Watch()
+        self.driver: Driver | None = None
+        self.number = 0
+        """How many drivers were started."""
+        self.launching = False
+        self.unseen = False
+        """Whether the last driver was started on another machine."""
+        self.outcome: Outcome | None = None
+        self.takeover = True
+        self.ended_at: int | None = None
+        self.reached = False
+        """Whether the running driver's program has come to a job."""
+        self.runs = False
+        self._kept: dict[int, JobRecord] = {}
+        """Of jobs that have ended."""
+        self._live: dict[int, JobRecord] = {}
+        """As the driver last told."""
+        self._names: dict[int, str] = {}
+        """The names of the jobs that drivers have told of."""
+        self._looked = 0.0
+        self._heard = time.monotonic()
+        """When the driver last answered, or was started."""
+        self._unanswered: float | None = None
+        """When it was first asked and did not answer; None if it does."""
+        self._has_answered = False
+        self._looking = threading.Lock()
+        self._stories = {0: Story(StatusChange(JobStatus.CREATED, spec.submitted))}
+        self._failures: list[FailureView] = []
+        self._outlined = False
+        """Whether only outlines are held of jobs that have ended."""
+
+    @property
+    def job_id(self) -> str:
+        return self.spec.job_id
+
+    # --- what the driver says ---
+    def look(self, fresh: float = FRESH_SECONDS) -> None:
+        """Ask the driver for its records, unless that was done just now."""
+        driver = self.driver
+        if driver is None or time.monotonic() - self._looked < fresh:
+            return
+        # Whoever can be shown something older does not wait for a driver that stands still.
+        if not self._looking.acquire(blocking=not self._live):
+            return
+        try:
+            if time.monotonic() - self._looked >= fresh:
+                self._ask_for_records(driver)
+        finally:
+            self._looking.release()
+
+    def _ask_for_records(self, driver: Driver) -> None:
+        began = time.monotonic()
+        try:
+            said = driver.ask("records", ANSWER_SECONDS)
+        except DriverUnreachable:
+            self._unanswered = self._unanswered or began
+            self._looked = time.monotonic() + HOLD_OFF_SECONDS
+            return
+        self._looked = self._heard = time.monotonic()
+        self._unanswered, self._has_answered = None, True
+        if driver is self.driver:
+            self._take(said)
+
+    def _take(self, said: dict[str, Any]) -> None:
+        live = {int(ordinal): from_json(JobRecord, record) for ordinal, record in said["records"].items()}
+        self._live = {ordinal: record for ordinal, record in live.items() if ordinal not in self._kept}
+        self._names.update({ordinal: record.name for ordinal, record in live.items()})
+        self.reached, self.runs = said["reached"], said["runs"]
+
+    def ask(self, do: str, ordinal: int, seconds: float | None = None, **more: Any) -> Any:
+        """Give the driver an order for one of its jobs; raises DriverUnreachable if there is no driver."""
+        driver = self.driver
+        if driver is None:
+            raise DriverUnreachable(f"job {self.id_of(ordinal)} has no driver at this moment: it is being started")
+        return driver.ask(do, seconds, job=self.id_of(ordinal), **more)
+
+    # --- what happens to drivers ---
+    def begin(self, driver: Driver | None) -> None:
+        """A driver has been started, or found."""
+        self.driver, self.unseen, self.outcome = driver, False, None
+        self.reached = self.runs = False
+        self._looked, self._heard, self._unanswered, self._has_answered = 0.0, time.monotonic(), None, False
+
+    def lost(self, outcome: Outcome | None, now: int) -> None:
+        """The driver is gone, and said this."""
+        self.outcome, self.driver = outcome, None
+        self.reached = self.runs = False
+        self.refresh_kept()
+        if outcome is None:
+            self._fail(FailureView(now, self.number, "DriverLost", "the job's driver has died, and is started again"))
+        elif outcome.how is How.FAILED and not any(record.status == "FAILED" for record in self._kept.values()):
+            said = FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
+            self._fail(said)
+        for ordinal in {0, *self._live} - set(self._kept):
+            self._story(ordinal).interrupted(self._live.get(ordinal), now)
+
+    def _story(self, ordinal: int) -> Story:
+        return self._stories.setdefault(ordinal, Story())
+
+    def _fail(self, failure: FailureView) -> None:
+        self._failures = [*self._failures[-(MOST_FAILURES - 1) :], failure]
+
+    def refresh_kept(self) -> None:
+        """Read what ended jobs have left in the register."""
+        kept = self.entry.records()
+        # A driver that finds that a job ended in an earlier run knows nothing more of it.
+        self._kept = {
+            ordinal: self._like(self._live[ordinal], record)
+            if not record.vertices and ordinal in self._live
+            else record
+            for ordinal, record in kept.items()
+        }
+        self._live = {ordinal: record for ordinal, record in self._live.items() if ordinal not in self._kept}
+
+    @staticmethod
+    def _like(before: JobRecord, last: JobRecord) -> JobRecord:
+        return replace(before, status=last.status, changes=(*before.changes, *last.changes), taken=last.taken)
+
+    def end(self, status: JobStatus, now: int) -> None:
+        """The program is over: jobs that have not said how they ended have ended with it."""
+        self.refresh_kept()
+        left = self._live or ({} if self._kept else {0: self._blank(0)})
+        for ordinal, record in left.items():
+            last = with_failures(self._story(ordinal).told(record), self._failures)
+            self.entry.keep(ordinal, entered(last, status, now))
+        for ordinal, record in self._kept.items():
+            # The driver that left it knew less: what earlier ones went through, and why they ended.
+            self.entry.keep(ordinal, with_failures(self._story(ordinal).told(record), self._failures))
+        self._live = {}
+        self.refresh_kept()
+        self.ended_at = now
+
+    def outline(self) -> None:
+        """The job has ended: hold no more of it than lists show. The rest is in the register."""
+        self._kept = {ordinal: outline(record) for ordinal, record in self._kept.items()}
+        self._outlined = True
+
+    # --- what is shown ---
+    def id_of(self, ordinal: int) -> str:
+        return job_id_of(self.job_id, ordinal)
+
+    def ordinals(self) -> list[int]:
+        return sorted({0, *self._kept, *self._live})
+
+    def records(self) -> list[JobRecord]:
+        """All jobs of the program. One that ended before it came to a job was none; its log is kept all the same."""
+        if self.ended_at is None:
+            self.look()
+        found = [self._shown(ordinal) for ordinal in self.ordinals()]
+        return [record for record in found if self.ended_at is None or not self._is_blank(record)]
+
+    def _is_blank(self, record: JobRecord) -> bool:
+        return not record.vertices and record.name == self.spec.program
+
+    def record(self, ordinal: int) -> JobRecord:
+        """One of the program's jobs, as it was a moment ago."""
+        if self.ended_at is None and ordinal not in self._kept:
+            self.look()
+        if self._outlined and ordinal in self._kept:
+            try:
+                return whole_record(self.entry.storage.url(), self.job_id, ordinal, self.ended_at or 0)
+            except (StorageError, CorruptEntry, FileNotFoundError):  # it is being forgotten
+                return self._kept[ordinal]
+        return self._shown(ordinal)
+
+    def _shown(self, ordinal: int) -> JobRecord:
+        record = self._kept.get(ordinal) or self._live.get(ordinal)
+        if record is None:
+            return self._blank(ordinal)
+        told = with_failures(self._story(ordinal).told(record), self._failures)
+        if ordinal in self._kept:
+            return told
+        if self.driver is None or not self.driver.is_alive() or not self.reached:
+            told = replace(told, status="RESTARTING", changes=self._story(ordinal).changes, deployed=None, slots=())
+        return self._cancelling(told, ordinal)
+
+    def is_live(self, ordinal: int) -> bool:
+        """Whether a driver has started the job, and can be given orders for it."""
+        return self.driver is not None and self.reached and ordinal in self._live
+
+    def is_over(self, ordinal: int) -> bool:
+        return self.ended_at is not None or self._has_ended(ordinal)
+
+    def _cancelling(self, record: JobRecord, ordinal: int) -> JobRecord:
+        if self.wanted.cancelled != ordinal or record.status not in ("RUNNING", "RESTARTING", "CREATED"):
+            return record
+        return entered(record, JobStatus.CANCELLING, int(time.time() * 1000))
+
+    def _blank(self, ordinal: int) -> JobRecord:
+        """A job of which its driver has not told yet."""
+        shown = JobRecord(
+            job_id=self.id_of(ordinal),
+            name=self._names.get(ordinal, self.spec.program),
+            batch=False,
+            status="RESTARTING" if self.number > 1 else "CREATED",
+            changes=self._story(ordinal).changes,
+            taken=int(time.time() * 1000),
+            failures=tuple(self._failures),
+        )
+        return self._cancelling(shown, ordinal)
+
+    # --- what is decided on ---
+    def facts(self) -> Facts:
+        """What can be seen now. Reading the register may raise StorageError."""
+        cancelled = self.wanted.cancelled
+        present = self.launching or (self.driver is not None and self.driver.is_alive())
+        quiet = time.monotonic() - self._heard
+        if present and (not self.runs or cancelled is not None or quiet > LISTEN_SECONDS):
+            self.look()
+        return Facts(
+            driver=Presence.ALIVE if present else Presence.UNSEEN if self.unseen else Presence.NONE,
+            outcome=self.outcome,
+            runs=self.runs,
+            cancel=cancelled is not None and not self._has_ended(cancelled),
+            revertible=self.revision.previous is not None,
+            silent=self._silent_millis(),
+        )
+
+    def _silent_millis(self) -> int:
+        """For how long the driver has not answered. One that is just starting may take its time."""
+        if self._unanswered is None:
+            return 0
+        patience = 0.0 if self._has_answered else START_SECONDS
+        return max(0, int(1000 * (time.monotonic() - self._unanswered - patience)))
+
+    def _has_ended(self, ordinal: int) -> bool:
+        record = self._live.get(ordinal)
+        return ordinal in self._kept or (record is not None and record.ended is not None)
+
+    def is_starting(self) -> bool:
+        """Whether the machine is busy with its start."""
+        return self.launching or (self.driver is not None and not self.runs and self.driver.is_alive())
+
+
+@lru_cache(MOST_HELD)
+def whole_record(url: str, job_id: str, ordinal: int, ended_at: int) -> JobRecord:
+    """A job that ended then, from its entry in the register; it does not change any more."""
+    return JobEntry(url, job_id).read(JobRecord, f"records/{ordinal}.json")
+
+
+def error_of(outcome: Outcome, job_id: str) -> PenstockError:
+    """What a program failed with before it came to a job, for a client that waits for it."""
+    said = f"{outcome.kind}: {outcome.message}" if outcome.kind else outcome.message
+    return PenstockError(f"{said} (`penstock logs {job_id}` shows more)")

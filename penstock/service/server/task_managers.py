@@ -1,0 +1,62 @@
+"""Task managers, as Flink calls what hosts slots: the places where the slots of running jobs are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.engine.job.job_record import JobRecord
+from penstock.service.reporters.usage import usage_by_place
+from penstock.service.rest.job_backend import TaskManagerRecord
+
+FREE = "-free"
+"""How the id of the task manager ends that stands for the cores of this machine that nobody uses."""
+_GONE = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED", "RESTARTING", "CREATED")
+
+
+def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[TaskManagerRecord]:
+    """One for each job on a local master, one for each place of a job on a cluster, and one for cores that are free."""
+    found = [manager for record in records if record.status not in _GONE for manager in _of(record, host)]
+    used = sum(manager.slots for manager in found if manager.host == host)
+    if used < cores:
+        found.append(TaskManagerRecord(f"{host}{FREE}", host, cores - used, cores - used, cores=cores))
+    return found
+
+
+def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
+    places = Counter(slot.place for slot in placed(record).slots)
+    usage = usage_by_place(placed(record).slots)
+    if not places and record.vertices:
+        places[_own(record)] = max(vertex.parallelism for vertex in record.vertices)
+    return [
+        TaskManagerRecord(
+            place,
+            host if place == _own(record) else place.rpartition(":")[0],
+            slots,
+            0,
+            {record.job_id: slots},
+            slots,
+            metrics=usage.get(place, {}),
+        )
+        for place, slots in sorted(places.items())
+    ]
+
+
+def placed(record: JobRecord) -> JobRecord:
+    """The record with slots that say which task manager they are in.
+
+    On a cluster that is an executor. On a local master it is the driver, and every job has one of its own.
+    """
+    if not _is_local(record):
+        return record
+    return replace(record, slots=tuple(replace(slot, place=_own(record)) for slot in record.slots))
+
+
+def _own(record: JobRecord) -> str:
+    return f"{record.job_id}-0"
+
+
+def _is_local(record: JobRecord) -> bool:
+    master = record.settings.master
+    return not master or (master.startswith("local") and not master.startswith("local-cluster"))

@@ -1,0 +1,1 @@
+"""BATCH jobs as ordinary Spark jobs."""

@@ -1,0 +1,129 @@
+"""A task of a BATCH job, in one of Spark's Python workers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from penstock.base.pickling import dumps
+from penstock.engine.batch.stage import Assignments, BatchStage, InputCut, Sent
+from penstock.engine.messages.commands_and_reports import Deployment
+from penstock.engine.observe.log_capture import captured
+from penstock.engine.operators.sinks.committing import Begun
+from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
+from penstock.spark.links.encryption import Identity
+from penstock.spark.links.links import Address, LinkLost, Tag, connect, receive, send
+from penstock.spark.links.side_links import LateSideLink
+from penstock.spark.slots.guests import as_guest
+from penstock.spark.slots.worker import GC_THRESHOLDS, move_in
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """What Spark sends to the executors for one stage; called with the number of a slot and the parcels that arrived
+    for it."""
+
+    stage: int
+    deployment: bytes
+    driver: Address
+    secret: bytes
+    identity: Identity | None
+
+    def __call__(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
+        try:
+            with as_guest():
+                yield from self._run(index, _told_apart(elements))
+        except RunLost as lost:
+            # Spark knows what to do with it.
+            raise lost.error from None
+        except InputCut:
+            # PySpark ends the iterator where an executor is lost, and knows why when it hears of an error.
+            raise
+        except OperatorFailed as failed:
+            self._tell(replace(failed.failure, stage=self.stage))
+        except USER_ERRORS as error:
+            self._tell(replace(failure_of(error, "the engine", "-", index), stage=self.stage))
+
+    def _run(self, index: int, elements: Iterator[Any]) -> Iterator[Sent]:
+        deployment: Deployment = pickle.loads(self.deployment)
+        move_in(deployment)
+        deployment.spill_folder = _spill_folder()
+        gc.set_threshold(*GC_THRESHOLDS)
+        assigned = self._assigned(index, elements) if self.stage == 0 else {}
+        links: list[socket.socket] = []
+        stage = BatchStage(index, deployment, self.stage, lambda begun: links.append(self._announced(begun)))
+        side = LateSideLink(index, self._connected)
+        with closing_all(links), captured(index, deployment, side.line):
+            try:
+                yield from stage.run((parcel for _, parcel in elements), assigned)
+            finally:
+                side.finish()
+
+    def _connected(self, hello: bytes) -> socket.socket:
+        driver = connect(self.driver, self.secret, self.identity)
+        send(driver, Tag(0, -1, self.stage), hello)
+        return driver
+
+    def _assigned(self, index: int, elements: Iterator[Any]) -> Assignments:
+        for _, assigned in elements:
+            return pickle.loads(assigned)  # type: ignore[no-any-return]
+        raise InputCut(f"slot {index} has not heard what it is to read")
+
+    def _announced(self, begun: list[Begun]) -> socket.socket:
+        """Wait until the driver has heard of it. One that is gone, or cancels the job, hears nothing more.
+
+        The link stays open as long as this task works on what its sinks have begun.
+        """
+        try:
+            driver = connect(self.driver, self.secret, self.identity)
+            send(driver, Tag(0, -1, self.stage), dumps(begun))
+            receive(driver)
+        except LinkLost as error:
+            raise RunLost(error) from error
+        return driver
+
+    def _tell(self, failure: Failure) -> NoReturn:
+        """Tell the driver, which cancels the job; until then this task stays, or Spark would run it again."""
+        try:
+            driver = connect(self.driver, self.secret, self.identity)
+            send(driver, Tag(0, -1, self.stage), pickle.dumps(failure))
+            receive(driver)
+        except LinkLost:
+            pass
+        raise RuntimeError(failure.describe())
+
+
+class RunLost(BaseException):
+    """This run of a task cannot read its input or cannot reach the driver; the program is not at fault."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+@contextmanager
+def closing_all(links: list[socket.socket]) -> Iterator[None]:
+    """Close what is in the list at the end."""
+    try:
+        yield
+    finally:
+        for link in links:
+            link.close()
+
+
+def _told_apart(elements: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from elements
+    except Exception as error:
+        raise RunLost(error) from error
+
+
+def _spill_folder() -> str | None:
+    """Where Spark has its own temporary files, if it says so."""
+    folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if os.path.isdir(folder)]
+    return folders[0] if folders else None

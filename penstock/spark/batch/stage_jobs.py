@@ -1,0 +1,122 @@
+"""The Spark job of a BATCH job: how it is started, cancelled and watched, apart from what its driver does with it.
+
+A driver knows only the two protocols. Below them is the implementation for a classic session, which has a SparkContext:
+a stage is a `mapPartitionsWithIndex` over an RDD, and an exchange is a `partitionBy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pyspark import InheritableThread, SparkContext
+
+from penstock.engine.batch.parcels import Parcel
+from penstock.spark.batch.batch_task import StageTask
+from penstock.spark.links.encryption import Identity
+from penstock.spark.links.links import Door
+from penstock.spark.slots.slot_tasks import reason
+
+
+class StageProgress(NamedTuple):
+    """Tasks of one stage."""
+
+    running: int
+    completed: int
+    tasks: int
+
+
+class StageJob(Protocol):
+    """One Spark job that runs all stages."""
+
+    @property
+    def parcels(self) -> list[Parcel] | None:
+        """Return what the stages send to the driver; None unless the job has run to its end."""
+
+    @property
+    def failure(self) -> str:
+        """Return why the job has failed; empty as long as it has not."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has neither succeeded nor failed."""
+
+    def start(self) -> None:
+        """Ask Spark for the job; returns at once."""
+
+    def stages(self) -> list[StageProgress]:
+        """Return how far each stage is, in their order, as far as Spark tells it."""
+
+    def cancel(self) -> None:
+        """Cancel it, as far as Spark knows of it by now. From any thread, and repeatedly."""
+
+
+class StageHost(Protocol):
+    """Spark, as far as BATCH jobs need it."""
+
+    @property
+    def on_network(self) -> bool:
+        """Whether tasks may be on other machines than the driver."""
+
+    def open_door(self, secret: bytes, identity: Identity | None) -> Door:
+        """Open the door through which tasks come to the driver."""
+
+    def stage_job(self, tasks: Sequence[StageTask], assigned: Sequence[bytes], name: str, group: str) -> StageJob:
+        """Prepare a job with a task per stage. `assigned`: by slot, what the first stage reads.
+
+        Spark shows it under this name; `group` is its alone.
+        """
+
+
+class RddStages:
+    """A job over an RDD."""
+
+    def __init__(
+        self, context: SparkContext, tasks: Sequence[StageTask], assigned: Sequence[bytes], name: str, group: str
+    ) -> None:
+        self.parcels: list[Parcel] | None = None
+        self.failure = ""
+        self._context = context
+        self._tasks = tasks
+        self._assigned = assigned
+        self._name = name
+        self._group = group
+        self._thread = InheritableThread(target=self._run, name="penstock batch", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._thread.is_alive())
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
+            self.parcels = self._lineage().collect()
+        except Exception as error:
+            self.failure = reason(str(error), self._context.pythonExec)
+
+    def _lineage(self) -> Any:
+        """The job as Spark sees it. What the last stage gives is for the driver."""
+        slots = len(self._assigned)
+        first, *others = self._tasks
+        stages: Any = self._context.parallelize(list(enumerate(self._assigned)), slots).mapPartitionsWithIndex(first)
+        for task in others:
+            stages = stages.partitionBy(slots, by_slot).mapPartitionsWithIndex(task)
+        return stages.values()
+
+    def stages(self) -> list[StageProgress]:
+        tracker = self._context.statusTracker()
+        jobs = [info for job in tracker.getJobIdsForGroup(self._group) if (info := tracker.getJobInfo(job)) is not None]
+        numbers = [stage for job in jobs for stage in sorted(job.stageIds)]
+        found = [info for stage in numbers if (info := tracker.getStageInfo(stage)) is not None]
+        return [StageProgress(info.numActiveTasks, info.numCompletedTasks, info.numTasks) for info in found]
+
+    def cancel(self) -> None:
+        self._context.cancelJobGroup(self._group)
+
+
+def by_slot(slot: int) -> int:
+    """The slot that a parcel goes to, as Spark's shuffle asks for it."""
+    return slot

@@ -1,0 +1,1 @@
+"""Spark DataFrames as sources and results of jobs."""

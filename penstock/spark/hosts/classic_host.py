@@ -1,0 +1,87 @@
+"""A SparkContext in this process, as attempts of streaming jobs and BATCH jobs see it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from pyspark import SparkContext
+
+from penstock.errors import ConfigurationError, SlotLost
+from penstock.spark.batch.batch_task import StageTask
+from penstock.spark.batch.stage_jobs import RddStages, StageJob
+from penstock.spark.links.encryption import Identity
+from penstock.spark.links.links import Door, Listener
+from penstock.spark.sessions.earlier_applications import application_of, end_application
+from penstock.spark.sessions.executors import give_up_executors
+from penstock.spark.sessions.obstacles import allocates_dynamically, capacity
+from penstock.spark.sessions.session import has_ended
+from penstock.spark.slots.slot_tasks import BarrierTasks, OrdinaryTasks, SlotTasks
+from penstock.spark.slots.worker import Invitation
+
+log = logging.getLogger("penstock.job")
+
+
+class ClassicHost:
+    """A SparkContext in this process."""
+
+    def __init__(self, context: SparkContext, renew: Callable[[], SparkContext] | None = None) -> None:
+        """`renew` starts another application in place of one that has ended; None if the session is the program's."""
+        self._context = context
+        self._renew = renew
+        self._is_dynamic = allocates_dynamically(context)
+
+    def prepare(self, unreachable: Collection[str], slots: int) -> None:
+        if has_ended(self._context):
+            self._replace()
+        elif unreachable and not is_local(self._context):
+            give_up_executors(self._context, unreachable, slots)
+
+    def _replace(self) -> None:
+        if self._renew is None:
+            raise ConfigurationError(
+                "the Spark application of this job has ended, and its session was created by the program, so that it "
+                "cannot be replaced. Start the program again, or let Penstock create the session (spark.master)"
+            )
+        log.warning("the Spark application of this job has ended, and another takes its place")
+        try:
+            self._context = self._renew()
+        except ConfigurationError as error:
+            raise SlotLost(f"the Spark application has ended, and no other could be started yet: {error}") from None
+
+    def application(self) -> bytes | None:
+        return application_of(self._context)
+
+    def end_application(self, described: bytes) -> None:
+        end_application(self._context, described)
+
+    @property
+    def on_network(self) -> bool:
+        return not is_local(self._context)
+
+    def capacity(self) -> int | None:
+        return None if self._is_dynamic else capacity(self._context)
+
+    def open_door(self, secret: bytes, identity: Identity | None) -> Door:
+        return door_of(self._context, secret, identity)
+
+    def tasks(self, invitation: Invitation, name: str, group: str) -> SlotTasks:
+        kind = OrdinaryTasks if self._is_dynamic else BarrierTasks
+        return kind(self._context, invitation, name, group)
+
+    def stage_job(self, tasks: Sequence[StageTask], assigned: Sequence[bytes], name: str, group: str) -> StageJob:
+        return RddStages(self._context, tasks, assigned, name, group)
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether driver and executors are one process on one machine."""
+    return context.master.startswith("local") and not context.master.startswith("local-cluster")
+
+
+def door_of(context: SparkContext, secret: bytes, identity: Identity | None) -> Door:
+    """Return the driver's address for executors: on the same machine by a path, else at the address that Spark uses."""
+    if is_local(context):
+        return Door(Listener(secret))
+    configuration = context.getConf()
+    bind = configuration.get("spark.driver.bindAddress", "") or ""
+    return Door(Listener(secret, configuration.get("spark.driver.host"), bind, identity))

@@ -1,0 +1,1 @@
+"""Sockets between the driver and the slots, and among the slots."""

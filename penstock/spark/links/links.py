@@ -1,0 +1,544 @@
+"""Sockets that carry whole messages between the driver and the slots of one attempt, and among the slots.
+
+Every connection begins with a handshake by which both sides show that they know the attempt's secret. A message is its
+length, three numbers that say what it belongs to (attempt, epoch, stage), and its body.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import select
+import selectors
+import socket
+import ssl
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from penstock.spark.links.encryption import Encrypted, Identity, encrypted, tunnel, wrap
+from penstock.spark.links.handshake import CHALLENGE_BYTES, PROOF_BYTES, REPLY_BYTES, Guest, Host
+
+HANDSHAKE_SECONDS = 10
+"""Seconds that a peer has, in all, to show that it knows the secret and to say who it is."""
+MOST_STRANGERS = 256
+"""Greatest number of open connections whose peers have not shown that yet."""
+_LOOK_SECONDS = 0.5
+"""Seconds between two looks of a door for strangers whose time is over, and for its own end."""
+LONGEST_BODY = 1 << 40
+_HEADER = struct.Struct("!Qqqq")
+_AT_ONCE = 1 << 20
+_BUFFER = 1 << 20
+_READ_AHEAD = 1 << 16
+_PROBES = 3
+"""Probes that an idle connection sends within the time after which a silent peer counts as lost."""
+_TCP_INFO = struct.Struct("=24xI28xI")
+"""Two figures of the kernel about a connection: unacknowledged segments, and milliseconds since the last answer."""
+UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+
+
+class LinkLost(Exception):
+    """The other side of a link is gone, or violates the protocol."""
+
+    def __init__(self, why: str, is_unreachable: bool = False, slot: int | None = None) -> None:
+        """`is_unreachable` tells whether the other host acknowledges nothing, and `slot` which slot is there."""
+        super().__init__(why)
+        self.is_unreachable = is_unreachable
+        self.slot = slot
+
+
+class Tag(NamedTuple):
+    """What a message belongs to."""
+
+    attempt: int
+    epoch: int
+    stage: int
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a process listens: a path for peers on the same machine, and a host and port, if any, for the others."""
+
+    machine: str
+    path: str
+    host: str = ""
+    port: int = 0
+
+
+def this_machine() -> str:
+    """A name that only processes with the same file system and kernel share."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as boot:
+        return f"{socket.gethostname()} {boot.read().strip()}"
+    return socket.gethostname()
+
+
+class Listener:
+    """Accepts connections from processes that know the secret."""
+
+    def __init__(
+        self, secret: bytes, host: str | None = None, bind: str = "", identity: Identity | None = None
+    ) -> None:
+        """`host` is this machine's name on the network; None if no other machine will connect.
+
+        With an identity, connections over the network are encrypted.
+        """
+        self._secret = secret
+        self._identity = identity
+        self._folder = tempfile.mkdtemp(prefix="penstock-link-", dir=_short_folder())
+        path = os.path.join(self._folder, "s")
+        local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        local.bind(path)
+        local.listen(128)
+        self._sockets = [local]
+        port = 0
+        if host is not None:
+            family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+            remote = socket.create_server((bind, 0), family=family, backlog=128)
+            port = remote.getsockname()[1]
+            self._sockets.append(remote)
+        self.address = Address(this_machine(), path, host or "", port)
+        for listening in self._sockets:
+            listening.setblocking(False)
+
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """The sockets on which connections arrive."""
+        return tuple(self._sockets)
+
+    def applicant(self, accepted: socket.socket) -> Applicant:
+        """Begin the handshake with whoever has connected."""
+        on_network = accepted.family != socket.AF_UNIX
+        return Applicant(accepted, self._secret, self._identity if on_network else None)
+
+    def close(self) -> None:
+        for listening in self._sockets:
+            listening.close()
+        with suppress(OSError):
+            os.unlink(self.address.path)
+            os.rmdir(self._folder)
+
+
+def _short_folder() -> str:
+    """Where sockets can lie: the system allows paths of about a hundred characters."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) < 60 or not os.access("/tmp", os.W_OK) else "/tmp"
+
+
+def connect(address: Address, secret: bytes, identity: Identity | None = None) -> socket.socket:
+    """A trusted connection, by path on the same machine and over the network otherwise. Raises LinkLost."""
+    made = _by_path(address) or _by_network(address, identity)
+    if not _shake_hands(made, secret):
+        raise LinkLost("the other side does not know the secret of this attempt")
+    return made
+
+
+def host_towards(address: Address) -> str:
+    """Return the address that this machine has on the network over which it reaches another one. Raises LinkLost."""
+    try:
+        [(family, kind, _, _, target), *_] = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)
+        with socket.socket(family, kind) as unused:
+            unused.connect(target)  # sends nothing: a datagram socket only looks up its route
+            return str(unused.getsockname()[0])
+    except OSError as error:
+        raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
+
+
+def _by_network(address: Address, identity: Identity | None) -> socket.socket:
+    try:
+        made = socket.create_connection((address.host, address.port), timeout=HANDSHAKE_SECONDS)
+        if identity is not None:
+            _tune(made)
+            return encrypted(made, identity, False, HANDSHAKE_SECONDS)
+    except OSError as error:
+        raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
+    made.settimeout(None)
+    return made
+
+
+def _by_path(address: Address) -> socket.socket | None:
+    if address.machine != this_machine() or not os.path.exists(address.path):
+        return None
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.connect(address.path)
+    except OSError as error:
+        made.close()
+        if address.port:
+            return None
+        raise LinkLost(f"nobody listens any more: {error}") from None
+    return made
+
+
+def _shake_hands(sock: socket.socket, secret: bytes) -> bool:
+    """Show the host that this process knows the secret. Return whether the host does; if not, close the connection."""
+    _tune(sock)
+    sock.settimeout(HANDSHAKE_SECONDS)
+    try:
+        guest = Guest(secret, _exactly(sock, CHALLENGE_BYTES))
+        sock.sendall(guest.reply)
+        if guest.trusts(_exactly(sock, PROOF_BYTES)):
+            sock.settimeout(None)
+            return True
+    except OSError:
+        pass  # a host that does not know the secret closes the connection
+    sock.close()
+    return False
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    """Return this many bytes of a blocking socket."""
+    got = b""
+    while len(got) < count:
+        said = sock.recv(count - len(got))
+        if not said:
+            raise ConnectionResetError("the connection was closed")
+        got += said
+    return got
+
+
+def _tune(sock: socket.socket) -> None:
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+
+
+def limit_silence(sock: socket.socket, seconds: float) -> None:
+    """Let the system end a connection whose other host acknowledges nothing for this long.
+
+    Without this, a host that disappears or cannot be reached is noticed only after the kernel's retransmissions, which
+    take about a quarter of an hour. A peer whose process is busy or stopped is not affected: its kernel acknowledges.
+    """
+    network = sock.network if isinstance(sock, Encrypted) else sock
+    if network.family == socket.AF_UNIX:
+        return
+    between = max(1, int(seconds / _PROBES))
+    options = {"TCP_KEEPIDLE": between, "TCP_KEEPINTVL": between, "TCP_KEEPCNT": _PROBES}
+    options["TCP_USER_TIMEOUT"] = max(1, int(seconds * 1000))
+    network.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        if hasattr(socket, name):
+            network.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def silence_of(sock: socket.socket) -> float:
+    """Return for how many seconds the other host has acknowledged nothing of what it was sent.
+
+    It is 0 if everything is acknowledged, or if the system does not tell.
+    """
+    network = sock.network if isinstance(sock, Encrypted) else sock
+    try:
+        told = network.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        unacknowledged, last_heard = _TCP_INFO.unpack(told)
+    except (OSError, AttributeError, struct.error):
+        return 0.0
+    return last_heard / 1000 if unacknowledged else 0.0
+
+
+def loss_of(error: OSError) -> LinkLost:
+    """Describe an error of a connection for people."""
+    if error.errno in UNREACHABLE:
+        return LinkLost(f"its host acknowledges nothing ({error.strerror})", is_unreachable=True)
+    return LinkLost(str(error))
+
+
+# --- whole messages ---
+def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
+    """Send a message on a blocking socket. Raises LinkLost."""
+    try:
+        sock.sendall(_HEADER.pack(len(body), *tag) + body if len(body) < _AT_ONCE else _HEADER.pack(len(body), *tag))
+        if len(body) >= _AT_ONCE:
+            sock.sendall(body)
+    except OSError as error:
+        raise loss_of(error) from None
+
+
+def framed(tag: Tag, body: bytes) -> bytes:
+    """A message as it travels."""
+    return _HEADER.pack(len(body), *tag) + body
+
+
+def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
+    """The next message of a blocking socket, and not a byte of the following one. Raises LinkLost."""
+    inlet = Inlet(sock, ahead=False)
+    inlet.read()
+    return inlet.message()
+
+
+class Inlet:
+    """Reads one message after the other from a socket: a small one with a single call, even if it arrived early."""
+
+    def __init__(self, sock: socket.socket, ahead: bool = True) -> None:
+        """With `ahead` it may read, and keep, the beginning of what follows a message."""
+        self.sock = sock
+        self._at_once = _READ_AHEAD if ahead else _HEADER.size
+        self._unparsed = b""
+        self._tag: Tag | None = None
+        self._body = bytearray()
+        self._got = 0
+
+    def read(self, flags: int = 0) -> bool:
+        """Take what comes until a message is complete, and return whether it is.
+
+        It is not if the socket does not block, or the flags say so. Raises LinkLost at the end of the connection.
+        """
+        while not self.is_complete():
+            try:
+                count = self._take(flags)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                raise loss_of(error) from None
+            if not count:
+                if isinstance(self.sock, Encrypted) and self.sock.error is not None:
+                    raise loss_of(self.sock.error)
+                middle = self._unparsed or self._tag is not None
+                raise LinkLost("cut off in the middle of a message" if middle else "the connection was closed")
+        return True
+
+    def _take(self, flags: int) -> int:
+        if self._tag is not None:
+            count = self.sock.recv_into(memoryview(self._body)[self._got :], 0, flags)
+            self._got += count
+            return count
+        said = self.sock.recv(self._at_once - len(self._unparsed), flags)
+        self._unparsed += said
+        return len(said)
+
+    def is_complete(self) -> bool:
+        """Whether a whole message is here already, so that nothing needs to come for it."""
+        if self._tag is None and len(self._unparsed) >= _HEADER.size:
+            self._begin_body()
+        return self._tag is not None and self._got == len(self._body)
+
+    def _begin_body(self) -> None:
+        length, *tag = _HEADER.unpack_from(self._unparsed)
+        if length > LONGEST_BODY:
+            raise LinkLost(f"a message of {length} bytes cannot be")
+        self._tag = Tag(*tag)
+        self._body = bytearray(length)
+        there = self._unparsed[_HEADER.size : _HEADER.size + length]
+        self._body[: len(there)] = there
+        self._got = len(there)
+        self._unparsed = self._unparsed[_HEADER.size + length :]
+
+    def message(self) -> tuple[Tag, bytearray]:
+        """The complete message; the next one begins."""
+        assert self._tag is not None
+        tag, body = self._tag, self._body
+        self._tag, self._body, self._got = None, bytearray(), 0
+        return tag, body
+
+
+class Outlet:
+    """The unsent rest of some messages; sends without waiting for the other side."""
+
+    def __init__(self, sock: socket.socket, tag: Tag, bodies: Iterable[bytes]) -> None:
+        self.sock = sock
+        self._parts: list[memoryview] = []
+        for body in bodies:
+            header = _HEADER.pack(len(body), *tag)
+            parts = [header + body] if len(body) < _READ_AHEAD else [header, body]
+            self._parts += map(memoryview, parts)
+
+    def write(self) -> bool:
+        """Send what the other side takes; whether that was all. Raises LinkLost."""
+        while self._parts:
+            try:
+                count = self.sock.sendmsg(self._parts, (), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                raise loss_of(error) from None
+            while self._parts and count >= len(self._parts[0]):
+                count -= len(self._parts.pop(0))
+            if self._parts and count:
+                self._parts[0] = self._parts[0][count:]
+        return True
+
+
+def closed(sockets: Iterable[socket.socket]) -> None:
+    """Close connections so that the other sides notice at once, even if another thread reads from them here."""
+    for sock in sockets:
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
+
+
+def has_news(sock: socket.socket) -> bool:
+    """Whether something has come from the other side that nobody has read: a message, or the end of the connection."""
+    news = select.poll()  # unlike select(), it takes descriptors of any number
+    news.register(sock, select.POLLIN)
+    return bool(news.poll(0))
+
+
+def say_farewell(sock: socket.socket) -> None:
+    """Close a connection at the end of this process, which must not keep back what was said last."""
+    if isinstance(sock, Encrypted):
+        sock.close_when_sent(HANDSHAKE_SECONDS)
+    else:
+        sock.close()
+
+
+class Applicant:
+    """A connection that has not shown yet that it may be here. It is read without waiting, and has a time limit."""
+
+    def __init__(self, sock: socket.socket, secret: bytes, identity: Identity | None) -> None:
+        """With an identity, the connection is encrypted first. Raises OSError."""
+        _tune(sock)
+        sock.setblocking(False)
+        self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+        self.sock = sock if identity is None else wrap(sock, identity, server=True)
+        self.hello = b""
+        """The first message, once it is there."""
+        self._host = Host(secret)
+        self._reply = b""
+        self._inlet: Inlet | None = None
+        self.advance: Callable[[], bool] = self._encrypt if identity is not None else self._prove
+        """Go on with what has arrived, and return whether `hello` is complete. Raises OSError or LinkLost."""
+        if identity is None:
+            sock.sendall(self._host.challenge)
+
+    def _encrypt(self) -> bool:
+        """A peer that has the certificate of the attempt is known: from here on it may cost a thread."""
+        assert isinstance(self.sock, ssl.SSLSocket)
+        try:
+            self.sock.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        self.sock = tunnel(self.sock)
+        self.sock.setblocking(False)
+        self.sock.sendall(self._host.challenge)
+        self.advance = self._prove
+        return False
+
+    def _prove(self) -> bool:
+        with suppress(BlockingIOError):
+            said = self.sock.recv(REPLY_BYTES - len(self._reply))
+            if not said:
+                raise LinkLost("the connection was closed")
+            self._reply += said
+        if len(self._reply) < REPLY_BYTES:
+            return False
+        proof = self._host.answer(self._reply)
+        if proof is None:
+            raise LinkLost("it does not know the secret of this attempt")
+        self.sock.sendall(proof)
+        self._inlet = Inlet(self.sock, ahead=False)
+        self.advance = self._introduce
+        return self._introduce()
+
+    def _introduce(self) -> bool:
+        assert self._inlet is not None
+        if not self._inlet.read():
+            return False
+        self.hello = bytes(self._inlet.message()[1])
+        self.sock.setblocking(True)
+        return True
+
+
+class Door:
+    """Accepts peers that know the secret and identify themselves. One thread serves all that have not done so yet."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._guests: queue.SimpleQueue[tuple[bytes, socket.socket]] = queue.SimpleQueue()
+        self._open = True
+        self._applicants: dict[socket.socket, Applicant] = {}
+        """Those that have not identified themselves, the oldest first."""
+        self._selector = selectors.DefaultSelector()
+        for listening in listener.sockets:
+            self._selector.register(listening, selectors.EVENT_READ)
+        threading.Thread(target=self._serve, name="penstock door", daemon=True).start()
+
+    @property
+    def address(self) -> Address:
+        return self._listener.address
+
+    def _serve(self) -> None:
+        while self._open:
+            try:
+                ready = [key.fileobj for key, _ in self._selector.select(_LOOK_SECONDS)]
+            except (OSError, ValueError):
+                break  # the listener is closed
+            for sock in ready:
+                assert isinstance(sock, socket.socket)
+                if sock in self._applicants:
+                    self._hear(sock)
+                else:
+                    self._accept(sock)
+            self._show_out()
+        for sock in list(self._applicants):
+            self._dismiss(sock)
+        self._selector.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Begin with a stranger. If there are very many, the one that has been here longest has to go."""
+        try:
+            accepted, _ = listening.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._applicants:
+                self._dismiss(next(iter(self._applicants)))
+            return
+        try:
+            applicant = self._listener.applicant(accepted)
+        except OSError:
+            accepted.close()
+            return
+        self._await(applicant)
+        if len(self._applicants) > MOST_STRANGERS:
+            self._dismiss(next(iter(self._applicants)))
+
+    def _await(self, applicant: Applicant) -> None:
+        self._applicants[applicant.sock] = applicant
+        self._selector.register(applicant.sock, selectors.EVENT_READ)
+
+    def _hear(self, sock: socket.socket) -> None:
+        applicant = self._applicants[sock]
+        try:
+            is_known = applicant.advance()
+        except (OSError, LinkLost):
+            self._dismiss(sock)
+            return
+        if is_known or applicant.sock is not sock:
+            self._forget(sock)
+        if is_known:
+            self._guests.put((applicant.hello, applicant.sock))
+        elif applicant.sock is not sock:
+            self._await(applicant)
+
+    def _show_out(self) -> None:
+        now = time.monotonic()
+        for sock in [sock for sock, one in self._applicants.items() if one.deadline <= now]:
+            self._dismiss(sock)
+
+    def _forget(self, sock: socket.socket) -> None:
+        del self._applicants[sock]
+        with suppress(OSError, KeyError, ValueError):
+            self._selector.unregister(sock)
+
+    def _dismiss(self, sock: socket.socket) -> None:
+        applicant = self._applicants[sock]
+        self._forget(sock)
+        sock.close()
+        applicant.sock.close()
+
+    def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
+        """What the next peer said, and its connection; None if none came in time."""
+        try:
+            return self._guests.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Accept no more peers; those that wait are turned away."""
+        self._open = False
+        self._listener.close()
+        while (guest := self.guest(0)) is not None:
+            guest[1].close()

@@ -1,0 +1,166 @@
+"""The links among the slots of an attempt, over which the output of a stage goes from every slot to every slot.
+
+With few slots, each sends to the others directly. With many, one slot is the hub: every other slot sends it one letter,
+which contains its small blobs, and gets one letter back. Large blobs are sent directly, and the letter announces them.
+So a quiet epoch, in which hardly any slot has something to send, takes two messages per slot instead of two per pair of
+slots.
+"""
+
+from __future__ import annotations
+
+import pickle
+import selectors
+import socket
+from collections.abc import Mapping, Sequence
+
+from penstock.spark.links.links import Inlet, LinkLost, Outlet, Tag
+
+FEW_SLOTS = 4
+"""Up to this many slots, every slot sends to every other directly."""
+MOST_RIDING = 1 << 12
+"""The bytes of a message that rides along in letters; a larger one is not worth a second way."""
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+Body = bytes | bytearray
+Letter = dict[int, Body | None]
+"""By slot, what it gets or what it sent, if anything; None stands for what goes directly."""
+
+
+def mesh_of(own: int, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> Mesh:
+    """The links of slot `own` to all others. The hosts of all slots, if there are several, are named in errors."""
+    if len(peers) < FEW_SLOTS:
+        return Mesh(peers, hosts)
+    return Hub(peers, hosts) if own == len(peers) else Spoke(peers, hosts)
+
+
+class Mesh:
+    """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
+
+    So two slots that send to each other do not block each other, and no slot can be more than one message ahead of a
+    slow one: at most one stage's output waits on each link. Once everything is sent, messages are awaited one after the
+    other: a slot that waits for all at once would be woken by each.
+    """
+
+    def __init__(self, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> None:
+        self._hosts = hosts
+        self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
+        self._at = -1
+        """The slot that is being talked to."""
+
+    def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        """Send every slot its message of a stage, and return the messages of the others by slot number. Raises
+        LinkLost."""
+        try:
+            return self._exchanged(tag, outgoing)
+        except LinkLost as error:
+            place = f" on {self._hosts[self._at]}" if self._hosts and self._hosts[self._at] else ""
+            raise LinkLost(f"the link to slot {self._at}{place}: {error}", error.is_unreachable, self._at) from None
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        self._send(tag, {peer: [outgoing[peer]] for peer in self._inlets})
+        return [self._next(peer, tag) for peer in self._inlets]
+
+    def _send(self, tag: Tag, messages: Mapping[int, Sequence[bytes]]) -> None:
+        unsent = {}
+        for peer, bodies in messages.items():
+            self._at = peer
+            outlet = Outlet(self._inlets[peer].sock, tag, bodies)
+            if not outlet.write():
+                unsent[peer] = outlet
+        if unsent:
+            self._send_and_read(unsent)
+
+    def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
+        """Until everything is sent, also read whatever arrives: the others may wait for that."""
+        with selectors.DefaultSelector() as selector:
+            for peer, inlet in self._inlets.items():
+                selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
+            while unsent:
+                for key, events in selector.select():
+                    self._at = peer = key.data
+                    inlet = self._inlets[peer]
+                    if events & _WRITE and unsent[peer].write():
+                        del unsent[peer]
+                    # One message from each is enough: no slot that waits for this one waits to send a second one.
+                    reads = key.events & _READ and not (events & _READ and inlet.read(socket.MSG_DONTWAIT))
+                    _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
+
+    def _next(self, peer: int, tag: Tag) -> bytearray:
+        """The next message of a slot, which must be one of this stage."""
+        self._at = peer
+        inlet = self._inlets[peer]
+        inlet.read()
+        found, body = inlet.message()
+        if found != tag:
+            raise LinkLost(f"it sent {found} instead of {tag}")
+        return body
+
+    def close(self) -> None:
+        for inlet in self._inlets.values():
+            inlet.sock.close()
+
+
+def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, events: int) -> None:
+    """Wait for these events on a socket, or for none any more."""
+    if events:
+        selector.modify(sock, events, peer)
+    else:
+        selector.unregister(sock)
+
+
+class _WithHub(Mesh):
+    """The links of a slot in a job with many slots.
+
+    The hub is the last slot: it gets the driver's commands last, so most letters have arrived when it looks for them,
+    and it has no operators whose parallelism is one.
+    """
+
+    def __init__(self, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> None:
+        super().__init__(peers, hosts)
+        self._hub = len(peers)
+
+    def _letter(self, outgoing: Sequence[bytes]) -> Letter:
+        """What this slot has for the others."""
+        has = {peer: body for peer in self._inlets if (body := outgoing[peer])}
+        return {peer: body if len(body) <= MOST_RIDING else None for peer, body in has.items()}
+
+    def _complete(self, letter: Letter, tag: Tag) -> list[Body]:
+        """The messages of all others, from a letter and from slots that send directly."""
+        given = ((peer, letter.get(peer, b"")) for peer in self._inlets)
+        return [self._next(peer, tag) if body is None else body for peer, body in given]
+
+
+class Spoke(_WithHub):
+    """The links of a slot that is not the hub."""
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        letter = self._letter(outgoing)
+        messages = {self._hub: [pickle.dumps(letter)]}
+        for peer, body in letter.items():
+            if body is None:
+                messages.setdefault(peer, []).append(outgoing[peer])
+        self._send(tag, messages)
+        return self._complete(pickle.loads(self._next(self._hub, tag)), tag)
+
+
+class Hub(_WithHub):
+    """The links of the hub. It sends nothing before it has the letters of all slots, so it never blocks their
+    sending."""
+
+    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        letters = self._sorted(tag, outgoing)
+        messages = {}
+        for peer in self._inlets:
+            direct = [outgoing[peer]] if letters[peer].get(self._hub, b"") is None else []
+            messages[peer] = [pickle.dumps(letters[peer]), *direct]
+        self._send(tag, messages)
+        return self._complete(letters[self._hub], tag)
+
+    def _sorted(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Letter]:
+        """The letters to all slots, out of those from all."""
+        letters: list[Letter] = [{} for _ in outgoing]
+        for peer, body in self._letter(outgoing).items():
+            letters[peer][self._hub] = body
+        for sender in reversed(self._inlets):
+            for peer, body in pickle.loads(self._next(sender, tag)).items():
+                letters[peer][sender] = body
+        return letters

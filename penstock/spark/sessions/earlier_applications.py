@@ -1,0 +1,57 @@
+"""The Spark application of a job's earlier driver, which may still hold the cores that the next one needs.
+
+A master of a standalone cluster learns only after minutes that the host of a driver has lost power. Until then the
+application of that driver keeps its cores, so the driver that follows it ends the application.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from penstock.spark.sessions.session import java_gateway, scala_context
+
+STANDALONE = "spark://"
+log = logging.getLogger("penstock.job")
+
+
+def application_of(context: SparkContext) -> bytes | None:
+    """Return what another driver needs to know to end this application; None if its manager sees itself who is gone."""
+    if not context.master.startswith(STANDALONE):
+        return None
+    return json.dumps({"master": context.master, "id": context.applicationId}).encode()
+
+
+def end_application(context: SparkContext, described: bytes) -> None:
+    """Ask the master of this application to end an earlier one. It does nothing if that was on another cluster."""
+    earlier = json.loads(described)
+    if earlier["master"] != context.master or earlier["id"] == context.applicationId:
+        return
+    for place in context.master.removeprefix(STANDALONE).split(","):
+        try:
+            _tell_master(context, place, earlier["id"])
+        except (Py4JError, OSError, ValueError) as error:
+            log.debug("application %s could not be ended at %s: %s", earlier["id"], place, error)
+        else:
+            log.info("application %s, of the driver before this one, was told to end", earlier["id"])
+
+
+def _tell_master(context: SparkContext, place: str, application: str) -> None:
+    """Send a master what an application itself sends at its end, over a connection for this alone."""
+    jvm = java_gateway().jvm
+    settings, manager = scala_context(context).conf(), jvm.org.apache.spark.SecurityManager
+    defaults = [getattr(manager, f"$lessinit$greater$default${number}")() for number in (2, 3)]
+    own = context.getConf().get("spark.driver.host", "localhost")
+    environment = jvm.org.apache.spark.rpc.RpcEnv
+    connection = environment.create("penstock", own, 0, settings, manager(settings, *defaults), True)
+    try:
+        host, _, port = place.rpartition(":")
+        address = jvm.org.apache.spark.rpc.RpcAddress(host, int(port))
+        message = jvm.org.apache.spark.deploy.DeployMessages.UnregisterApplication(application)
+        connection.setupEndpointRef(address, "Master").send(message)
+        connection.setupEndpointRef(address, "Master")  # it is answered after the message has arrived
+    finally:
+        connection.shutdown()

@@ -1,0 +1,306 @@
+"""The Spark session that hosts the slots: the user's own, unchanged, or one that is created here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.errors import ConfigurationError
+from penstock.spark.sessions.connect_session import (
+    SCHEME,
+    active_connect_session,
+    check_no_remote,
+    connect_session,
+    is_connect,
+)
+from penstock.spark.sessions.interpreters import use_own_interpreter
+from penstock.spark.sessions.jvm import approve_archive, is_submitted, launch, leave_before_jvm
+from penstock.spark.sessions.kubernetes import driver_settings, pod_client
+from penstock.spark.sessions.versions import check_spark
+
+_QUIET = {"spark.ui.enabled": "false"}
+"""Defaults of a session in a JVM that was started here. Under `spark-submit`, Spark's own hold."""
+_UNNAMED = "pyspark-shell"
+"""Name of an application in a JVM that was started here, if the user has set none."""
+_FOR_SLOTS = {
+    "spark.python.worker.faulthandler.enabled": "false",
+    "spark.cleaner.periodicGC.interval": "1min",
+    # Spark looks this often, instead of every 15 s, whether there are cores for all slots, and for as long in all.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "600",
+}
+_ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+log = logging.getLogger("penstock.job")
+
+SPARE_THREADS = 2
+"""Threads of a local session beyond one per slot: for `from_spark` and the state processor."""
+
+
+TASK_FAILURES = 4
+"""How often a task may fail in a local session before Spark gives up; on a cluster that is `spark.task.maxFailures`."""
+
+
+class _Made:
+    """The local session that Penstock created, if any: how many threads it has, and which jobs run in it."""
+
+    session: SparkSession | None = None
+    threads = 0
+    jobs: WeakSet[Any] = WeakSet()
+    all: WeakSet[SparkSession] = WeakSet()
+    """All sessions that were created here, also those on clusters."""
+    discarded: WeakSet[SparkSession] = WeakSet()
+    lock = threading.RLock()
+
+
+SERVER_SECONDS = 30.0
+"""Seconds that a Spark Connect server has to answer, unless a job waits a shorter time for its slots."""
+
+
+def session(
+    master: str,
+    app_name: str,
+    options: dict[str, str],
+    slots: int = 0,
+    keep: bool = False,
+    seconds: float = SERVER_SECONDS,
+) -> SparkSession:
+    """The active session, as it is, or a new one on `master`; a local one has threads for this many slots.
+
+    A local session that was created here and has too few threads for a job is replaced, unless another job runs in it
+    or it must be kept because of its DataFrames. A Spark Connect server has `seconds` to answer.
+    """
+    check_spark()
+    found = _session(master, app_name, options, slots, keep, seconds)
+    leave_before_jvm()
+    if not is_connect(found) and is_on_this_machine(found.sparkContext.master):
+        use_own_interpreter(found.sparkContext)
+    return found
+
+
+def _session(
+    master: str, app_name: str, options: dict[str, str], slots: int, keep: bool, seconds: float
+) -> SparkSession:
+    active = active_session()
+    if active is not None and (active is not _Made.session or slots <= _Made.threads or keep or _in_use()):
+        return active
+    if active is not None:
+        active.stop()
+    if master.startswith(SCHEME):
+        return connect_session(master, app_name, options, min(seconds, SERVER_SECONDS))
+    check_no_remote(master, options)
+    threads = _threads(master, slots)
+    created = _created(master if threads is None else f"local[{threads},{TASK_FAILURES}]", app_name, options)
+    _Made.all.add(created)
+    if threads is not None:
+        _Made.session, _Made.threads = created, threads
+    return created
+
+
+def is_own(one: SparkSession) -> bool:
+    """Whether Penstock has created a session, and may put another in its place."""
+    return one in _Made.all
+
+
+def has_ended(context: SparkContext) -> bool:
+    """Whether an application was ended by its cluster manager or by the program, or its JVM has died."""
+    try:
+        return context._jsc is None or bool(scala_context(context).isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def replaced(lost: SparkSession, create: Callable[[], SparkSession]) -> SparkSession:
+    """Return the session that takes the place of one that has ended: a new one, or what another job has created."""
+    with _Made.lock:
+        if lost not in _Made.discarded:
+            _Made.discarded.add(lost)
+            _discard(lost)
+        return create()
+
+
+def _discard(lost: SparkSession) -> None:
+    """Let PySpark forget a session, also if its JVM does not answer."""
+    for _ in range(2):  # a call that fails leaves a context half stopped, and the second one completes that
+        with suppress(Exception):
+            lost.sparkContext.stop()
+    try:
+        SparkContext._gateway.jvm.System.currentTimeMillis()
+    except (AttributeError, Py4JError, OSError):
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+def in_session(job: Any) -> None:
+    """A job, which has `is_running`, is about to run in the session."""
+    _Made.jobs.add(job)
+
+
+def _in_use() -> bool:
+    return any(job.is_running for job in list(_Made.jobs))
+
+
+def _threads(master: str, slots: int) -> int | None:
+    """How many threads a local session gets; None for a master that is not local."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    if found is None:
+        return None
+    asked = len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1] or 1)
+    return max(asked, slots) + SPARE_THREADS
+
+
+def enter_group(spark: SparkSession, group: str, name: str) -> None:
+    """Let what this thread asks Spark for belong to a group, which can be cancelled. Spark shows it under the name."""
+    if is_connect(spark):
+        spark.addTag(group)  # the tags of a client belong to its threads
+    else:
+        spark.sparkContext.setJobGroup(group, name, interruptOnCancel=False)
+
+
+def cancel_group(spark: SparkSession, group: str) -> None:
+    """Cancel what belongs to a group, as far as Spark knows of it by now. From any thread, and repeatedly."""
+    if is_connect(spark):
+        with suppress(Exception):  # a server that is gone, or has forgotten the session, runs nothing
+            spark.interruptTag(group)
+    else:
+        spark.sparkContext.cancelJobGroup(group)
+
+
+def java_gateway() -> Any:
+    """py4j's way into the driver's JVM; None if there is no session here, or Spark is behind Spark Connect."""
+    active = active_session()
+    return None if active is None or is_connect(active) else SparkContext._gateway
+
+
+def scala_context(context: SparkContext) -> Any:
+    """Spark's own context in the JVM, which tells more than the one of Python."""
+    return context._jsc.sc()
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Whether driver and executors are one process."""
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def current_settings() -> dict[str, str]:
+    """The settings of the running session, else those that `spark-submit` was given; empty without both."""
+    active = active_session()
+    if active is not None:
+        # A session of Spark Connect would have to ask its server, each time an environment is made.
+        return {} if is_connect(active) else dict(active.sparkContext.getConf().getAll())
+    if not is_submitted():
+        return {}
+    launch({})
+    return dict(SparkConf().getAll())
+
+
+def active_session() -> SparkSession | None:
+    """The session that is running in this process, whichever thread made it, classic or of Spark Connect."""
+    remote: SparkSession | None = active_connect_session()
+    if remote is not None:
+        return remote
+    found: SparkSession | None = SparkSession.getActiveSession()
+    if found is None:
+        found = SparkSession._instantiatedSession
+    if found is None or found.sparkContext._jsc is None:
+        return None
+    return found
+
+
+def _created(master: str, app_name: str, options: dict[str, str]) -> SparkSession:
+    if not is_submitted():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_package_root(), *_paths("PYTHONPATH")]))
+    launch({"spark.master": master, **options})
+    configuration = _configuration(master, app_name, options)
+    _warn_of_uploads(configuration)
+    builder: Any = SparkSession.builder.config(conf=configuration)
+    try:
+        created: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise ConfigurationError(
+            f"Spark could not be started with the master '{master}': {_said(error)}. {_advice(error, configuration)}"
+        ) from None
+    approve_archive()
+    python = created.sparkContext.getConf().get("spark.pyspark.python")
+    if python is not None:
+        created.sparkContext.pythonExec = python  # Spark itself reads the setting only under `spark-submit`
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    _restore_interrupt()
+    return created
+
+
+def _configuration(master: str, app_name: str, options: dict[str, str]) -> SparkConf:
+    """The settings of a new session: Penstock's defaults, replaced by the user's wherever the user has set anything.
+
+    The user's are those of `spark-submit`, of spark-defaults.conf and of the job, in this order.
+    """
+    configuration = SparkConf()
+    configuration.setMaster(master)
+    configuration.setAll(list(options.items()))
+    local = master.startswith("local")
+    defaults = {**_FOR_SLOTS, **(_ON_THIS_MACHINE if local else {}), **({} if is_submitted() else _QUIET)}
+    if not is_submitted():
+        defaults.update(driver_settings(master, dict(configuration.getAll()), pod_client()))
+    for name, value in defaults.items():
+        configuration.setIfMissing(name, value)
+    if configuration.get("spark.app.name", _UNNAMED) == _UNNAMED:
+        configuration.setAppName(app_name)
+    return configuration
+
+
+def _said(error: Exception) -> str:
+    """What Spark says in one line. It stops its context when no master answers, and then complains of that."""
+    text = str(error)
+    if "stopped SparkContext" in text or "All masters are unresponsive" in text:
+        return "it does not answer"
+    found = re.search(r"[\w.]+(?:Exception|Error): (.+)", text)
+    return found[1] if found else text.partition("\n")[0]
+
+
+def _advice(error: Exception, configuration: SparkConf) -> str:
+    queue = configuration.get("spark.yarn.queue", "default")
+    if re.search(rf"queue\W+(?:\S+\W+)?{re.escape(str(queue))}", str(error), re.IGNORECASE):
+        return f"The setting spark.yarn.queue is '{queue}': name a queue of the cluster that takes your applications"
+    return "Look whether the address is right, the cluster runs and the options for Spark are such as it knows"
+
+
+def _warn_of_uploads(configuration: SparkConf) -> None:
+    """Tell that every job uploads Spark's jars, which Spark tells only in a log that is off here."""
+    brought = any(configuration.get(name, "") for name in ("spark.yarn.jars", "spark.yarn.archive"))
+    if configuration.get("spark.master", "") == "yarn" and not brought and not is_submitted():
+        log.warning(
+            "neither spark.yarn.jars nor spark.yarn.archive is set, so Spark uploads all of its jars, some 460 MB, for "
+            "this application. Put them on HDFS once, and name them in spark.yarn.archive or spark.yarn.jars"
+        )
+
+
+def _restore_interrupt() -> None:
+    """pyspark makes Ctrl-C cancel every Spark job of the context; Penstock's own cancelling is more orderly."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _package_root() -> str:
+    import penstock
+
+    return os.path.dirname(os.path.dirname(os.path.abspath(penstock.__file__)))
+
+
+def _paths(variable: str) -> list[str]:
+    return [path for path in os.environ.get(variable, "").split(os.pathsep) if path]

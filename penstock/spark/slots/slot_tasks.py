@@ -1,0 +1,157 @@
+"""The tasks that become slots: how they are started, cancelled and watched, apart from what an attempt does with them.
+
+An attempt knows only the two protocols. Below them are the tasks of a classic session, which has a SparkContext:
+those of a job over an RDD. They are barrier tasks, which Spark starts all at once, unless
+dynamic allocation is on: Spark starts no barrier tasks with it, but adds executors for ordinary tasks that wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any, Protocol
+
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread, SparkContext
+
+from penstock.errors import ConfigurationError, SlotLost
+from penstock.spark.links.encryption import Identity
+from penstock.spark.links.links import Door
+from penstock.spark.sessions.interpreters import UNFIT, unfit_interpreter
+from penstock.spark.sessions.obstacles import resources
+from penstock.spark.slots.worker import Invitation
+
+STRAGGLER_SECONDS = 0.5
+"""Time that ordinary tasks get to end by themselves. One of them may be a second try that Spark has not started yet."""
+log = logging.getLogger("penstock.job")
+
+
+class SlotTasks(Protocol):
+    """The tasks of the slots of one attempt. Each stays until its slot ends."""
+
+    @property
+    def failure(self) -> str | None:
+        """Return why the tasks have ended; None as long as they run. From any thread."""
+
+    def start(self) -> None:
+        """Ask Spark for the tasks; returns at once. Called at most once."""
+
+    def obstacle(self, started: int) -> str:
+        """Describe what the tasks wait for when so many of them have started. Also asked before `start`."""
+
+    def end(self, seconds: float) -> None:
+        """Wait this long for the tasks to end by themselves, and cancel them then. From any thread, and repeatedly.
+
+        Has nothing to do if the tasks were never asked for.
+        """
+
+
+class SlotHost(Protocol):
+    """Spark, as far as attempts need it."""
+
+    @property
+    def on_network(self) -> bool:
+        """Whether slots may be on other machines than the driver."""
+
+    def capacity(self) -> int | None:
+        """Return how many tasks Spark can run at once at the moment; None if that is not known, or grows as needed."""
+
+    def prepare(self, unreachable: Collection[str], slots: int) -> None:
+        """Before an attempt: replace an application that has ended, and avoid hosts that could not be reached.
+
+        Raises SlotLost if the application cannot be replaced yet.
+        """
+
+    def application(self) -> bytes | None:
+        """Return what a later driver of the job has to know to free the cores of this one; None if nothing."""
+
+    def end_application(self, described: bytes) -> None:
+        """Free the cores that an earlier driver of the job, which is gone, may still hold."""
+
+    def open_door(self, secret: bytes, identity: Identity | None) -> Door:
+        """Open the door through which slots come to the driver."""
+
+    def tasks(self, invitation: Invitation, name: str, group: str) -> SlotTasks:
+        """Prepare the tasks of an attempt. Spark shows them under this name; `group` is theirs alone."""
+
+
+class BarrierTasks:
+    """Tasks of a barrier job: Spark starts all of them at once, and ends all of them when one fails."""
+
+    def __init__(self, context: SparkContext, invitation: Invitation, name: str, group: str) -> None:
+        self.failure: str | None = None
+        self._context = context
+        self._invitation = invitation
+        self._name = name
+        self._group = group
+        self._job = InheritableThread(target=self._run, name="penstock slots", daemon=True)
+
+    def start(self) -> None:
+        self._job.start()
+
+    def obstacle(self, started: int) -> str:
+        return resources(self._context, self._group).obstacle(self._invitation.slots, started)
+
+    def _run(self) -> None:
+        try:
+            self._context.setJobGroup(self._group, self._name, interruptOnCancel=False)
+            ended = self._partitions().mapPartitionsWithIndex(self._invitation).collect()
+        except Exception as error:
+            self.failure = reason(str(error), self._context.pythonExec)
+        else:
+            self.failure = "; ".join(ended) or "Spark has ended the job"
+
+    def _partitions(self) -> Any:
+        """One empty partition for every slot, as a barrier."""
+        return self._context.parallelize(range(self._invitation.slots), self._invitation.slots).barrier()
+
+    def end(self, seconds: float) -> None:
+        if self._job.ident is None:
+            return
+        self._job.join(seconds)
+        if self._job.is_alive():
+            with suppress(Py4JError, OSError):  # a JVM that is gone runs no tasks
+                self._context.cancelJobGroup(self._group)
+
+
+class OrdinaryTasks(BarrierTasks):
+    """Tasks that Spark starts one by one, as it gets cores for them, and tries again when one fails.
+
+    The driver brings the slots together, notices that one is lost, and cancels the others.
+    """
+
+    def start(self) -> None:
+        if self._context.getConf().get("spark.speculation", "false").lower() == "true":
+            log.warning(
+                "spark.speculation is true: Spark may start a second task for a slot, which holds a core and does "
+                "nothing. Set spark.speculation to false"
+            )
+        super().start()
+
+    def _partitions(self) -> Any:
+        return self._context.parallelize(range(self._invitation.slots), self._invitation.slots)
+
+    def end(self, seconds: float) -> None:
+        super().end(min(seconds, STRAGGLER_SECONDS))
+
+
+def loss(why: str) -> ConfigurationError | SlotLost:
+    """The error for slots that are lost; one that other slots would not change names what is to be changed."""
+    return ConfigurationError(why) if UNFIT in why else SlotLost(why)
+
+
+def reason(text: str, interpreter: str | None = None) -> str:
+    """What Spark says in one line, without its stack of frames. `interpreter` is the Python of the tasks."""
+    unfit = unfit_interpreter(text, interpreter)
+    if unfit is not None:
+        return unfit
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if "ExecutorLostFailure" in text:
+        return "an executor was lost, and its slots with it"
+    if "the process of slot" in text or "crashed" in text or "exited unexpectedly" in text or "EOFException" in text:
+        return "a slot's process died, and its state with it"
+    if "cancelled" in text:
+        return "the Spark job was cancelled"
+    telling = [line for line in lines if ("Error" in line or "Exception" in line) and not line.startswith("at ")]
+    return (telling or lines or ["Spark gave no reason"])[-1][:400]

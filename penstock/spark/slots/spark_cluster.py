@@ -1,0 +1,123 @@
+"""Slots on Spark. Each attempt of a job is one Spark job, whose tasks stay until its end; see `attempt`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from penstock.engine.job.cluster_protocol import Patience
+from penstock.engine.job.slot_queries import Asides
+from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
+from penstock.engine.observe.slot_questions import Question
+from penstock.engine.operators.sinks.committing import Begun
+from penstock.engine.queryable.slot_states import Findings, Lookup
+from penstock.errors import SlotLost
+from penstock.spark.sessions.session import in_session
+from penstock.spark.slots.attempt import Attempt
+from penstock.spark.slots.slot_tasks import SlotHost
+
+
+class SparkCluster:
+    """Hosts the slots of one job."""
+
+    def __init__(self, host: SlotHost, patience: Patience | None = None, encrypt: bool = False) -> None:
+        """With `encrypt`, links between machines are."""
+        in_session(self)
+        self._host = host
+        self._patience = patience or Patience()
+        self._encrypt = encrypt
+        self._attempt: Attempt | None = None
+        self._interrupted = False
+        self._released = False
+        self.on_wake: Callable[[bool], None] = _nobody
+        self.on_begun: Callable[[list[Begun]], None] = lambda begun: None
+        self.asides: Asides
+
+    def deploy(self, deployment: Deployment) -> list[Report]:
+        """Start the slots of an attempt, new ones each time, and open them."""
+        self._released = self._interrupted
+        unreachable = self._attempt.unreachable if self._attempt is not None else set()
+        self._end()
+        try:
+            self._host.prepare(unreachable, deployment.plan.slots)
+            self._attempt = Attempt(
+                self._host, deployment, self._patience, self._wake, lambda: self._interrupted, self._encrypt
+            )
+        except (Py4JError, OSError) as error:
+            raise SlotLost(f"Spark does not answer: {error}") from None
+        if self._interrupted:
+            self._end()
+        return self._live().deploy(deployment)
+
+    def run(self, command: Command) -> list[Report]:
+        return self._live().run(command, self.asides)
+
+    def nudge(self) -> None:
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.nudge()
+
+    def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
+        return self._live().look(lookups)
+
+    def look_and_run(
+        self, lookups: Mapping[int, Lookup], found: Callable[[list[Findings]], None], command: Command
+    ) -> list[Report]:
+        return self._live().look_and_run(lookups, found, command, self.asides)
+
+    def watch(self, question: Question) -> dict[int, Future[Any]]:
+        attempt = self._attempt
+        return {} if attempt is None else attempt.watch(question)
+
+    def stacks(self, seconds: float) -> Mapping[int, str]:
+        attempt = self._attempt
+        return {} if attempt is None else attempt.stacks(seconds)
+
+    def release(self) -> list[Report]:
+        self._released = True
+        if self._attempt is None:
+            return []
+        try:
+            return self._attempt.release()
+        finally:
+            self._end()
+
+    def application(self) -> bytes | None:
+        return self._host.application()
+
+    def end_application(self, described: bytes) -> None:
+        self._host.end_application(described)
+
+    def capacity(self) -> int | None:
+        """A session on this machine is replaced by one with more threads when a job needs them."""
+        return self._host.capacity() if self._host.on_network else None
+
+    def interrupt(self) -> None:
+        """Release the slots: they end by themselves when their links are closed, and Spark ends those that do not."""
+        self._interrupted = self._released = True
+        self._end()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether slots of this job are, or are about to be, there."""
+        return not self._released
+
+    def _live(self) -> Attempt:
+        if self._attempt is None:
+            raise SlotLost("the job was cancelled")
+        return self._attempt
+
+    def _end(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.end()
+
+    def _wake(self, lost: bool) -> None:
+        self.on_wake(lost)
+
+
+def _nobody(lost: bool) -> None:
+    """Stands for the job's driver until it listens."""

@@ -1,0 +1,371 @@
+"""A slot's process. Spark starts a task for every slot of an attempt, and the task forks the process of the slot.
+
+The task only waits for it, so that a Python worker that Spark reuses has run no code of earlier programs. The slot ends
+when the driver orders it, or by itself as soon as the driver or its own task is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+from pyspark import TaskContext
+
+from penstock import compat
+from penstock.engine.messages.commands_and_reports import Command, Deployment, Report
+from penstock.engine.messages.epoch_requests import Bell
+from penstock.engine.observe.log_capture import capture
+from penstock.engine.queryable.slot_states import Findings, Lookup
+from penstock.engine.records.failures import Failure, OperatorFailed, failure_of
+from penstock.engine.slot.slot import MACHINE, Slot
+from penstock.spark.links.encryption import Identity
+from penstock.spark.links.lifelines import Lifeline
+from penstock.spark.links.links import (
+    Address,
+    Door,
+    Inlet,
+    LinkLost,
+    Listener,
+    Tag,
+    connect,
+    host_towards,
+    limit_silence,
+    say_farewell,
+    send,
+    this_machine,
+)
+from penstock.spark.links.mesh import Mesh, mesh_of
+from penstock.spark.links.side_links import SideLink
+from penstock.spark.sessions import cached_files
+from penstock.spark.sessions.interpreters import Interpreter
+from penstock.spark.sessions.preloading import preload
+
+CONTROL, LIFELINE, SIDE = "control", "lifeline", "side"
+DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE = b"D", b"C", b"L", b"F", b"A", b"R"
+ASIDE_STAGE = -2
+"""In the tags of questions that are asked while an epoch runs, and of their answers."""
+PEER_SECONDS = 60
+SERVED = b"\x00"
+"""Byte that a slot sends to its task when it has its orders; no text begins with it."""
+LONGEST_REASON = 2000
+"""Bytes that a task reads of why its slot did not start; a pipe takes so many at once."""
+MOST_FILES = 1 << 16
+"""How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
+_PR_SET_PDEATHSIG = 1
+GC_THRESHOLDS = (50_000, 20, 50)
+"""State is many small objects that live long: Python's defaults would walk over them again and again."""
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """What a task needs to become a slot of an attempt."""
+
+    job_id: str
+    attempt: int
+    slots: int
+    secret: bytes
+    driver: Address
+    on_network: bool
+    """Whether slots and driver may be on several machines."""
+    silence: float
+    """After how many seconds without an answer the driver gives a slot up."""
+    identity: Identity | None = None
+    """With which links between machines are encrypted."""
+    preloaded: tuple[str, ...] = ()
+    """The modules to import before the slot is forked."""
+    interpreter: Interpreter = field(default_factory=Interpreter)
+    """The driver's, which slots must resemble."""
+
+    def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
+        """The task of slot `index`, as an RDD calls it."""
+        for _ in elements:
+            pass
+        return iter(self.host_slot(index))
+
+    def host_slot(self, index: int) -> list[str]:
+        """Be the task of slot `index`, from the start of the attempt to its end.
+
+        Returns how the slot ended, if not as it should.
+        """
+        self.interpreter.check_slot()
+        preload(self.preloaded)
+        return _hosted(self, index)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a slot says when it has connected to the driver."""
+
+    slot: int
+    kind: str
+    """Which of the slot's links this is: CONTROL, LIFELINE or SIDE."""
+    task: int
+    """Spark's id of the task; a task that Spark starts later has a higher one."""
+    process: int = field(default_factory=os.getpid)
+    address: Address | None = None
+    machine: str = field(default_factory=this_machine)
+
+
+def _hosted(invitation: Invitation, index: int) -> list[str]:
+    """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
+
+    Raises if it ended before it had its orders: the driver may not know it then, and Spark has to tell. Later its
+    links tell, and the task does not fail, since Spark would start a new Python process for the next attempt then.
+    """
+    watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
+    heard, said = os.pipe()  # over which the slot says that it has its orders
+    sys.stdout.flush()
+    sys.stderr.flush()
+    gc.freeze()  # the slot need not look through what the task has loaded
+    task = TaskIdentity(os.getppid(), _task_id())
+    process = os.fork()
+    if process == 0:
+        _become_slot(invitation, index, task, Pipes(watched, said))
+    gc.unfreeze()
+    os.close(watched)
+    os.close(said)
+    try:
+        _, status = os.waitpid(process, 0)
+        last_words = os.read(heard, LONGEST_REASON)
+    finally:
+        os.close(held)
+        os.close(heard)
+    code = os.waitstatus_to_exitcode(status)
+    ended = f"the process of slot {index} ended with {f'signal {-code}' if code < 0 else code}"
+    if last_words.startswith(SERVED):
+        return [ended] if code else []
+    raise RuntimeError(f"slot {index} did not start: {last_words.decode(errors='replace')}" if last_words else ended)
+
+
+def _task_id() -> int:
+    context = TaskContext.get()
+    return -1 if context is None else context.taskAttemptId()
+
+
+class TaskIdentity(NamedTuple):
+    """The place of a slot's task, and the identity of the task."""
+
+    executor: int
+    """The process that starts the Python processes of tasks; every executor has its own."""
+    id: int
+    """Spark's id of the task. No two tasks of an application have the same."""
+
+
+class Pipes(NamedTuple):
+    """A slot's ends of the pipes to its task."""
+
+    task: int
+    """Closes when the task ends."""
+    served: int
+    """For SERVED as soon as the slot has its orders, or else for the reason why it never had them."""
+
+
+def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> NoReturn:
+    """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
+    code = 1
+    try:
+        _close_all_but(pipes)
+        die_with_parent(signal.SIGKILL)  # others end through their lifeline, unless they are stopped or hang
+        _name_process(f"slot{index}-{invitation.job_id}")
+        SlotProcess(invitation, index, task, pipes).serve()
+        code = 0
+    except LinkLost as lost:
+        code = 0  # the driver or another slot is gone, and will be told as what it is
+        os.write(pipes.served, str(lost).encode()[:LONGEST_REASON])
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _close_all_but(kept: Pipes) -> None:
+    """The files of the task, apart from the standard streams."""
+    first, last = sorted(kept)
+    os.closerange(3, first)
+    os.closerange(first + 1, last)
+    os.closerange(last + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_FILES))
+
+
+def die_with_parent(number: signal.Signals) -> None:
+    """Get this signal when the parent process ends, where the system supports it."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def _name_process(name: str) -> None:
+    """Let `ps` and `top` tell slots apart, where the system can; it shows 15 characters."""
+    with suppress(OSError), open("/proc/self/comm", "w") as shown:
+        shown.write(name)
+
+
+class SlotProcess:
+    """Carries out the driver's commands: opens the slot, runs epochs, closes it."""
+
+    def __init__(self, invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> None:
+        host = host_towards(invitation.driver) if invitation.on_network else None
+        self._place = MACHINE if host is None else f"{host}:{task.executor}"
+        self._invitation = invitation
+        self._served = pipes.served
+        self._index = index
+        self._door = Door(Listener(invitation.secret, host, host or "", invitation.identity))
+        self._control = self._introduced(Hello(index, CONTROL, task.id, address=self._door.address))
+        self._lifeline = Lifeline(self._introduced(Hello(index, LIFELINE, task.id)), pipes.task, invitation.silence)
+        self._side = SideLink(self._introduced(Hello(index, SIDE, task.id)), index)
+        self._mesh = Mesh({})
+        self._slot: Slot | None = None
+        self._orders = Inlet(self._control)
+        self._next_order: tuple[Tag, bytearray] | None = None
+        """One that came before the last was carried out."""
+
+    def _introduced(self, hello: Hello) -> socket.socket:
+        made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
+        limit_silence(made, self._invitation.silence)
+        send(made, self._tag(), pickle.dumps(hello))
+        return made
+
+    def _tag(self, epoch: int = -1, stage: int = -1) -> Tag:
+        return Tag(self._invitation.attempt, epoch, stage)
+
+    def serve(self) -> None:
+        """Do what the driver says, until it says that this is the end."""
+        handlers: dict[bytes, Callable[[memoryview], Report | Findings]] = {
+            DEPLOY: self._deploy,
+            COMMAND: self._epoch,
+            LOOK: self._look,
+            LOOK_FIRST: self._look_first,
+            ASIDE: self._look,
+        }
+        while self._next_order is not None or self._orders.read():
+            tag, order = self._next_order or self._orders.message()
+            self._next_order = None
+            if tag.attempt != self._invitation.attempt:
+                raise LinkLost(f"an order of attempt {tag.attempt}")
+            kind, body = bytes(order[:1]), memoryview(order)[1:]
+            if kind == RELEASE:
+                released = self._release()
+                self._side.finish()
+                self._answer(released)
+                say_farewell(self._control)
+                return
+            self._answer(handlers[kind](body), tag.stage)
+
+    def _answer(self, report: Report | Findings, stage: int = -1) -> None:
+        send(self._control, self._tag(report.epoch, stage), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
+
+    def _answer_aside(self) -> None:
+        """Between two steps of an epoch: answer clients' questions, if some have come, and leave other orders."""
+        if self._next_order is not None:
+            return
+        with suppress(LinkLost):  # the end of the epoch is early enough for that
+            if self._orders.read(socket.MSG_DONTWAIT):
+                tag, order = self._orders.message()
+                if tag.stage == ASIDE_STAGE:
+                    assert self._slot is not None
+                    self._answer(self._slot.look_within(pickle.loads(memoryview(order)[1:])), ASIDE_STAGE)
+                else:
+                    self._next_order = tag, order
+
+    # --- the orders ---
+    def _deploy(self, body: memoryview) -> Report:
+        failure = None
+        try:
+            os.write(self._served, SERVED)
+            deployment, addresses = pickle.loads(body)
+            self._mesh = mesh_of(self._index, self._met(addresses), [address.host for address in addresses])
+            self._open(deployment)
+        except OperatorFailed as failed:
+            failure = failed.failure
+        except LinkLost as lost:
+            return Report(self._index, -1, os.getpid(), lost=str(lost))
+        except Exception as error:
+            failure = failure_of(error, "the engine", "-", self._index)
+        return self._report(failure)
+
+    def _open(self, deployment: Deployment) -> None:
+        move_in(deployment)
+        capture(self._index, deployment, self._side.line)
+        self._slot = Slot(self._index, deployment, Bell(self._lifeline.wake), place=self._place)
+        self._slot.between_steps = self._answer_aside
+        self._slot.open()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+
+    def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
+        """A link to every other slot: this slot connects to those before it, and those after it connect to this one."""
+        peers = {}
+        for peer in range(self._index):
+            peers[peer] = connect(addresses[peer], self._invitation.secret, self._invitation.identity)
+            send(peers[peer], self._tag(), str(self._index).encode())
+        while len(peers) < self._invitation.slots - 1:
+            guest = self._door.guest(PEER_SECONDS)
+            if guest is None:
+                raise LinkLost(f"only {len(peers)} of {self._invitation.slots - 1} other slots were met")
+            peers[int(guest[0])] = guest[1]
+        self._door.close()
+        for link in peers.values():
+            limit_silence(link, self._invitation.silence)
+        return peers
+
+    def _epoch(self, body: memoryview) -> Report:
+        command: Command = pickle.loads(body)
+        slot = self._slot
+        assert slot is not None
+        slot.begin(command)
+        arrived: list[bytes] = []
+        for stage in range(slot.plan.stages):
+            outgoing = slot.run_stage(stage, arrived)
+            if stage == slot.plan.stages - 1:
+                break
+            try:
+                others = self._mesh.exchange(self._tag(command.epoch, stage), outgoing)
+            except LinkLost as lost:
+                unreachable = lost.slot if lost.is_unreachable else None
+                return Report(self._index, command.epoch, os.getpid(), lost=str(lost), unreachable=unreachable)
+            arrived = [outgoing[self._index], *others]  # type: ignore[list-item]
+        return slot.report()
+
+    def _look(self, body: memoryview) -> Findings:
+        """Answer clients' questions; between two epochs, as all orders come one after the other."""
+        lookup: Lookup = pickle.loads(body)
+        assert self._slot is not None
+        return self._slot.look(lookup)
+
+    def _look_first(self, body: memoryview) -> Report:
+        """Clients have their answers before the epoch begins, and need not wait for its end."""
+        lookup, command = pickle.loads(body)
+        assert self._slot is not None
+        self._answer(self._slot.look(lookup))
+        return self._epoch(memoryview(command))
+
+    def _release(self) -> Report:
+        """Close the functions."""
+        failures = self._slot.release() if self._slot is not None else []
+        return self._report(failures[0] if failures else None)
+
+    def _report(self, failure: Failure | None) -> Report:
+        return Report(self._index, -1, os.getpid(), failure=failure)
+
+
+def move_in(deployment: Deployment) -> None:
+    """Let this process find the program's modules and files."""
+    if deployment.archive is not None:
+        sys.path[:0] = cached_files.unpacked(deployment.archive)
+    sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
+    if deployment.pyflink:
+        compat.install()
+    deployment.cached_files = cached_files.local(deployment.cached_files)
+    if deployment.working_directory is not None:
+        os.chdir(deployment.working_directory)

@@ -1,0 +1,86 @@
+"""How batches travel through DataFrames: the types that Spark has for ours, and the way there and back.
+
+Spark has no time of day and no NULL type, and its intervals count in other units: a TIME travels as microseconds, an
+interval of days as milliseconds, both BIGINT, and a column that is always NULL as BOOLEAN. Rows without any column have
+one that means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from penstock.spark.sql.refusal import Untranslatable
+from penstock.table.operators.base.query_batches import made
+
+_NAMES: dict[pa.DataType, str] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
+}
+
+
+def carried(kind: pa.DataType) -> pa.DataType:
+    """The type in which a column travels."""
+    if pa.types.is_time64(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.bool_() if pa.types.is_null(kind) else kind
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The name that Spark has for the type of a column that travels."""
+    name = _NAMES.get(kind)
+    if name is not None:
+        return name
+    if pa.types.is_decimal128(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_map(kind):
+        return f"MAP<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind) and kind.num_fields and len({field.name for field in kind}) == kind.num_fields:
+        return f"STRUCT<{','.join(f'{quoted(field.name)}:{spark_type(field.type)}' for field in kind)}>"
+    raise Untranslatable(f"Spark has no type for a column of Arrow's {kind}")
+
+
+def quoted(name: str) -> str:
+    """A name as a word of Spark's SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def declared(names: Sequence[str], schema: pa.Schema) -> str:
+    """The columns of a DataFrame that carries batches of a schema, under other names."""
+    kinds = [spark_type(carried(field.type)) for field in schema] or ["BOOLEAN"]
+    return ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+
+
+def to_carry(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """One of our batches as it travels."""
+    arrays = [_packed(column) for column in batch.columns] or [pa.nulls(batch.num_rows, pa.bool_())]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def _packed(column: pa.Array) -> pa.Array:
+    aim = carried(column.type)
+    return column if aim == column.type else column.cast(aim)
+
+
+def arrived(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """What has travelled, in its own form again."""
+    return made([_unpacked(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count)
+
+
+def _unpacked(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
+    return column if column.type == kind else column.cast(kind)

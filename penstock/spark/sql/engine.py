@@ -1,0 +1,197 @@
+"""Makes DataFrames of the optimised plans of queries, jobs of DataFrames, and sources for INSERTs."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from penstock import compat
+from penstock.common.job import JobID
+from penstock.common.types import Row, make_row
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.job.driver_parts import job_failed
+from penstock.engine.job.job_handle import JobHandle
+from penstock.engine.messages.commands_and_reports import Deployment
+from penstock.engine.operators.sources.source_operator import SourceOperator
+from penstock.errors import JobFailed
+from penstock.graph.plan import Node, Plan
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.service.launch import submission
+from penstock.spark.batch.frame_job import FrameJob
+from penstock.spark.frames.shared_frames import SharedFrames
+from penstock.spark.frames.staged_frames import StagedFrame
+from penstock.spark.sessions.cached_files import shipped
+from penstock.spark.sessions.session import session
+from penstock.spark.sessions.sql_session import (
+    REFUSALS,
+    check_translation,
+    is_on_one_machine,
+    physical_plan,
+    query_session,
+)
+from penstock.spark.sql.batch_transport import arrived, carried, quoted
+from penstock.spark.sql.leaves import LEAVES
+from penstock.spark.sql.query_tasks import Surroundings, failure_in
+from penstock.spark.sql.refusal import Untranslatable
+from penstock.spark.sql.relation_frames import Frame, FrameBuilder, frame_of, with_natives
+from penstock.spark.sql.relations import NATIVES
+from penstock.spark.sql.sharing import common
+from penstock.table.builders.builder import Options
+from penstock.table.builders.physical import Physical
+from penstock.table.builders.planner import builders
+from penstock.table.logical.nodes import Columns, Relation, Sort
+from penstock.table.options.job_options import STAGING
+from penstock.table.physical.physical_nodes import Calc
+from penstock.table.types.arrow_forms import arrow_schema, values_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_SAID = 2000
+"""Spark tells of an error with the stacks of two languages; so much of it is passed on."""
+log = logging.getLogger("penstock.table")
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A query as a DataFrame."""
+
+    engine: SparkEngine
+    relation: Relation
+    frame: Frame
+
+    def explained(self) -> str:
+        """How Spark runs it."""
+        return physical_plan(self.frame.data)
+
+    def named(self) -> DataFrame:
+        """The DataFrame under the names of the query."""
+        pairs = zip(self.frame.names, self.relation.names(), strict=False)
+        return self.frame.data.selectExpr(*(f"{own} AS {quoted(name)}" for own, name in pairs))
+
+
+class SparkEngine:
+    """Runs BATCH queries of an environment on Spark SQL: one, or those of a statement set."""
+
+    def __init__(self, env: StreamExecutionEnvironment, config: Options) -> None:
+        self._env = env
+        self._config = config
+
+    # --- translation ---
+    @cached_property
+    def _builder(self) -> FrameBuilder:
+        """Relations that several queries share become one DataFrame."""
+        settings = self._env._settings
+        settings.prepare_process()
+        spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark_settings())
+        kinds = with_natives({**LEAVES, **NATIVES}, builders())
+        queries = query_session(spark)
+        return FrameBuilder(self._env, self._config, queries, kinds, self._surroundings(queries))
+
+    def translated(self, relation: Relation, staged: bool) -> Translated:
+        """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL.
+
+        `staged`: whether its rows go through files, on their way into a sink.
+        """
+        if staged:
+            self._check_files(relation, self._builder.session)
+        try:
+            frame = frame_of(self._builder.build(relation).stream)
+            check_translation(frame.data)
+            return Translated(self, relation, frame)
+        except REFUSALS as error:
+            said = str(error).splitlines()[0]
+            log.warning("Spark refuses a query as it was translated: %s", said)
+            raise Untranslatable(f"Spark refuses it as it was translated: {said}") from error
+
+    def _surroundings(self, spark: SparkSession) -> Surroundings:
+        settings, dependencies, given = self._env._settings, self._env._dependencies, submission.defaults()
+        archive = given.archive
+        deployment = Deployment(
+            "",
+            Plan([Node(0, "query", "query", "source", None, 1, 1)], [], True),
+            {},
+            {},
+            search_path=[*dependencies.search_path(), *(folder for folder in sys.path if folder)],
+            pyflink=compat.is_installed(),
+            cached_files=shipped(spark, dict(dependencies.cached)),
+            archive=None if archive is None else shipped(spark, {"program": archive})["program"],
+            working_directory=dependencies.working_directory(),
+        )
+        parameters = dict(settings.config.get_global_job_parameters())
+        return Surroundings(pickle.dumps(deployment), int(time.time() * 1000), parameters)
+
+    # --- results ---
+    def collected(self, query: Translated, name: str) -> SparkRows:
+        """Run a query as a job. Its rows are there when it has ended."""
+        job_id = JobID()
+        job = FrameJob(job_id.hex, name, query.frame.data, _explained)
+        return SparkRows(submission.started(JobHandle(job_id, job, None)), job, query.relation.columns)
+
+    # --- for sinks ---
+    def shared(self, queries: Sequence[Translated]) -> SharedFrames:
+        """What several queries are made of, so that it is computed once."""
+        parts = common([query.relation for query in queries])
+        frames = [frame_of(self._builder.build(part).stream) for part in parts]
+        return SharedFrames([frame.data for frame in frames if not frame.of_files], len(queries))
+
+    def source(self, query: Translated, shared: SharedFrames) -> Physical:
+        """A stream of the rows of a query, for the sinks of a BATCH job: Spark puts them into files, exactly once."""
+        columns = query.relation.columns
+        frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
+        folder = self._config.get(STAGING, "") or None
+        staged = StagedFrame(frame, shared, folder, arrow_schema(columns), _is_ordered(query.relation))
+        node = Transformation("Spark SQL", SourceOperator(staged), kind="source")
+        return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
+
+    def _check_files(self, relation: Relation, spark: SparkSession) -> None:
+        """Refuse rows that cannot be put into files, or files that cannot be reached."""
+        schema = arrow_schema(relation.columns)
+        if not relation.columns or any(carried(field.type) != field.type for field in schema):
+            raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
+        if not self._config.get(STAGING, "") and not is_on_one_machine(spark):
+            raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
+
+
+def _is_ordered(relation: Relation) -> bool:
+    """Whether the rows of a query have an order."""
+    return isinstance(relation, Sort) or (isinstance(relation, Calc) and _is_ordered(relation.input))
+
+
+def _explained(error: Exception) -> BaseException:
+    """What an error of Spark means: the failure of one of our operators, or what Spark says itself."""
+    failure = failure_in(str(error))
+    return job_failed(failure) if failure is not None else JobFailed(f"Spark failed: {str(error).strip()[:MOST_SAID]}")
+
+
+class SparkRows:
+    """The rows of a query that runs as a job."""
+
+    def __init__(self, handle: JobHandle, job: FrameJob, columns: Columns) -> None:
+        self.handle = handle
+        self._job = job
+        self._columns = columns
+
+    def __iter__(self) -> Iterator[Row]:
+        self.handle.result()
+        table, schema = self._job.table, arrow_schema(self._columns)
+        assert table is not None
+        names = tuple(column.name for column in self._columns)
+        for batch in table.to_batches():
+            whole = arrived(batch.columns[: len(schema)], schema, batch.num_rows)
+            columns = [
+                values_of(array, column.type) for array, column in zip(whole.columns, self._columns, strict=True)
+            ]
+            values = zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+            yield from (make_row(names, row) for row in values)
+
+    def close(self) -> None:
+        self.handle.cancel()

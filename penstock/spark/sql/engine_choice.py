@@ -1,0 +1,22 @@
+"""Whether the BATCH queries of an environment run on Spark SQL."""
+
+from __future__ import annotations
+
+from penstock.service.launch import submission
+from penstock.table.builders.builder import Options
+from penstock.table.options.job_options import ENGINE
+
+
+def reason_against(config: Options, collects: bool) -> str | None:
+    """Why no query runs on Spark SQL; None if those do that can be translated.
+
+    `collects`: whether its rows come to this process. Such a query is a job without a plan of operators.
+    """
+    if config.get(ENGINE, "spark") == "penstock":
+        return f"'{ENGINE}' is 'penstock'"
+    given = submission.defaults()
+    if given.cluster is not submission.spark_cluster or given.plans_only:
+        return "the job does not run on Spark"
+    if collects and given.before_start is not None:
+        return "a server keeps a record of the job, and only a job of operators has one"
+    return None

@@ -1,0 +1,228 @@
+"""A relation as a DataFrame, and the builder that makes DataFrames of relations instead of streams.
+
+The columns of a DataFrame have names of their own, since those of a query may repeat: they are found by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.engine.job.deploying import pickled
+from penstock.engine.operators.operator import Operator
+from penstock.spark.sessions import sql_session
+from penstock.spark.sql.batch_transport import carried, declared, spark_type, to_carry
+from penstock.spark.sql.query_tasks import NOBODY, OperatorTask, Surroundings, inputs_of
+from penstock.spark.sql.refusal import Untranslatable
+from penstock.table.builders.builder import Build, Builder, Options
+from penstock.table.builders.physical import Physical
+from penstock.table.logical.nodes import Relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TAG = "of_input"
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A DataFrame and the names of its columns: one for each column of the relation, and one that means nothing if
+    there are none."""
+
+    data: DataFrame
+    names: tuple[str, ...]
+    of_files: bool = False
+    """Whether Spark does nothing for it but read files, which it does best for each use anew."""
+
+    def select(self, texts: Sequence[str]) -> Frame:
+        """What expressions over its columns come to."""
+        names = new_names(len(texts))
+        written = list(texts) or ["CAST(NULL AS BOOLEAN)"]
+        named = [f"{text} AS {name}" for text, name in zip(written, names, strict=True)]
+        return Frame(self.data.selectExpr(*named), names)
+
+    def where(self, text: str) -> Frame:
+        return Frame(self.data.filter(text), self.names)
+
+
+def new_names(width: int) -> tuple[str, ...]:
+    """Names that no other DataFrame has, so that two can be joined."""
+    number = next(_numbers)
+    return tuple(f"c{number}_{index}" for index in range(max(1, width)))
+
+
+class FrameStream(DataStream):
+    """Stands where a builder expects the stream of a relation."""
+
+    def __init__(self, environment: StreamExecutionEnvironment, frame: Frame, schema: pa.Schema) -> None:
+        super().__init__(environment, [])
+        self.frame = frame
+        self.schema = schema
+
+    def union(self, *streams: DataStream) -> DataStream:
+        data = self.frame.data
+        for stream in streams:
+            data = data.union(frame_of(stream).data)
+        return FrameStream(self._environment, Frame(data, self.frame.names), self.schema)
+
+
+def frame_of(stream: DataStream) -> Frame:
+    assert isinstance(stream, FrameStream)
+    return stream.frame
+
+
+Native = Callable[["FrameBuilder", Any], "Physical | None"]
+"""Makes a DataFrame of a relation in Spark's own words; None if it has none."""
+
+
+class FrameBuilder(Builder):
+    """Builds DataFrames: in Spark's words where there are some, otherwise with our own operators."""
+
+    @property
+    def is_parallel(self) -> bool:
+        """Spark decides over how many tasks rows are spread."""
+        return True
+
+    def __init__(
+        self,
+        env: StreamExecutionEnvironment,
+        config: Options,
+        session: SparkSession,
+        kinds: dict[type, Build],
+        surroundings: Surroundings,
+    ) -> None:
+        super().__init__(env, config, True, kinds)
+        self.session = session
+        self.surroundings = surroundings
+
+    def made(self, relation: Relation, frame: Frame, label: str, *inputs: Physical) -> Physical:
+        """A relation as a DataFrame."""
+        physical = Physical(DataStream(self.env, []), relation.columns, False, label, inputs)
+        physical.stream = FrameStream(self.env, frame, physical.schema)
+        return physical
+
+    def frame(self, relation: Relation) -> tuple[Physical, Frame]:
+        """A relation that others are built upon."""
+        physical = self.build(relation)
+        return physical, frame_of(physical.stream)
+
+    # --- our operators ---
+    def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
+        return self.mapped([input], frame_of(input.stream).data, relation, name, operator)
+
+    def keyed(
+        self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
+    ) -> DataStream:
+        frame = frame_of(input.stream)
+        if keys:
+            data = frame.data.repartition(*(frame.names[key] for key in keys))
+            return self.mapped([input], data, relation, name, operator)
+        data = self._tagged([input.stream], [()])
+        return self.mapped([input], data, relation, name, operator, True)
+
+    def two_inputs(
+        self,
+        inputs: tuple[Physical, Physical],
+        keys: tuple[Sequence[int], Sequence[int]],
+        relation: Relation,
+        name: str,
+        operator: Operator,
+    ) -> DataStream:
+        left, right = inputs[0].stream, inputs[1].stream
+        assert isinstance(right, FrameStream)
+        apart = FrameStream(self.env, right.frame.select(right.frame.names), right.schema)
+        return self.mapped(inputs, self._tagged([left, apart], keys), relation, name, operator, True)
+
+    def _tagged(self, streams: Sequence[DataStream], keys: Sequence[Sequence[int]]) -> DataFrame:
+        """The rows of several DataFrames below each other, by key: the columns of each, and which one it was.
+
+        Without keys they are in one partition, with one row more: Spark runs no task for a DataFrame without rows, and
+        some operators have something to say even then.
+        """
+        columns = [(at, *typed) for at, stream in enumerate(streams) for typed in _typed(stream)]
+        parts = []
+        for number, stream in enumerate(streams):
+            frame = frame_of(stream)
+            at = [f"{frame.names[key]} AS key_{place}" for place, key in enumerate(keys[number])]
+            parts.append(frame.data.selectExpr(*_padded(columns, number), *at))
+        if keys[0]:
+            names = [f"key_{place}" for place in range(len(keys[0]))]
+            return _stacked(parts).repartition(*names).drop(*names)
+        parts.append(self.session.range(1).selectExpr(*_padded(columns, NOBODY)))
+        return _stacked(parts).repartition(1)
+
+    def mapped(
+        self,
+        inputs: Sequence[Physical],
+        data: DataFrame,
+        relation: Relation,
+        name: str,
+        operator: Operator,
+        tagged: bool = False,
+    ) -> DataStream:
+        """What an operator makes of the rows of each partition."""
+        schema = getattr(operator, "schema", None)
+        if not isinstance(schema, pa.Schema) or operator.batch_keys():
+            raise Untranslatable(f"{name} needs its input sorted by key")
+        names, uid = new_names(len(schema)), self.uid(relation, name)
+        schemas = [input.stream.schema for input in inputs if isinstance(input.stream, FrameStream)]
+        task = OperatorTask(
+            pickled(operator, name, uid), name, uid, inputs_of(schemas), tagged, names, self.surroundings
+        )
+        made = sql_session.mapped(data, task, declared(names, schema))
+        return FrameStream(self.env, Frame(made, names), schema)
+
+    def of_batch(self, batch: pa.RecordBatch) -> Frame:
+        """A batch that the program holds."""
+        names = new_names(batch.num_columns)
+        table = pa.Table.from_batches([to_carry(batch, names)])
+        data = sql_session.frame_of_table(self.session, table, declared(names, batch.schema))
+        return Frame(data if batch.num_rows > MOST_TOGETHER else data.coalesce(1), names)
+
+
+def _typed(stream: DataStream) -> list[tuple[str, str]]:
+    """The columns of a DataFrame with Spark's names for their types."""
+    assert isinstance(stream, FrameStream)
+    kinds = [spark_type(carried(field.type)) for field in stream.schema] or ["BOOLEAN"]
+    return list(zip(stream.frame.names, kinds, strict=True))
+
+
+def _padded(columns: Sequence[tuple[int, str, str]], number: int) -> list[str]:
+    """The columns of all inputs, NULL for those of others, and the number of this one behind them."""
+    own = [name if at == number else f"CAST(NULL AS {kind}) AS {name}" for at, name, kind in columns]
+    return [*own, f"CAST({number} AS INT) AS {TAG}"]
+
+
+def _stacked(parts: Sequence[DataFrame]) -> DataFrame:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.union(part)
+    return whole
+
+
+MOST_TOGETHER = 10_000
+"""So many rows of a program stay together, in their order; more are spread over the cluster."""
+
+
+def with_natives(natives: dict[type, Native], kinds: dict[type, Build]) -> dict[type, Build]:
+    """Builders that try Spark's words first."""
+
+    def first(native: Native, otherwise: Build | None) -> Build:
+        def build(builder: Any, relation: Any) -> Physical:
+            made = native(builder, relation)
+            if made is not None:
+                return made
+            if otherwise is None:
+                raise Untranslatable(f"{type(relation).__name__} has no form in Spark SQL")
+            return otherwise(builder, relation)
+
+        return build
+
+    return {**kinds, **{kind: first(native, kinds.get(kind)) for kind, native in natives.items()}}

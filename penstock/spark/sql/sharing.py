@@ -1,0 +1,57 @@
+"""What the queries of a statement set have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.table.builders.builder import shared_key
+from penstock.table.logical.nodes import Relation, Values, walk_plan
+
+
+def common(queries: Sequence[Relation]) -> list[Relation]:
+    """The relations that several queries are made of and that would be computed more than once, inner ones first.
+
+    What lies below one of them, and nowhere else, is not among them: it is computed once with it.
+    """
+    found = _Uses()
+    for number, query in enumerate(queries):
+        found.follow(query, ("query", number), number)
+    return [relation for key, relation in found.relations.items() if found.is_common(key)]
+
+
+class _Uses:
+    """Which relation is used where. Relations that are equal are one."""
+
+    def __init__(self) -> None:
+        self.relations: dict[Any, Relation] = {}
+        self._used_by: dict[Any, set[Any]] = {}
+        self._queries: dict[Any, set[int]] = {}
+
+    def follow(self, relation: Relation, user: Any, query: int) -> None:
+        """Note that something uses a relation, and what that is made of."""
+        key = shared_key(relation)
+        self._used_by.setdefault(key, set()).add(user)
+        queries = self._queries.setdefault(key, set())
+        if query not in queries:
+            queries.add(query)
+            for place, part in enumerate(relation.inputs()):
+                self.follow(part, (key, place), query)
+        self.relations.setdefault(key, relation)
+
+    def is_common(self, key: Any) -> bool:
+        """Rows that a statement contains cost nothing."""
+        several = len(self._queries[key]) > 1 and len(self._used_by[key]) > 1
+        return several and not isinstance(self.relations[key], Values)
+
+
+def sharing(queries: Sequence[Relation], one: int) -> set[int]:
+    """The numbers of the queries that have something in common with one of them, at first or second hand."""
+    parts = [{shared_key(part) for part in walk_plan(query) if not isinstance(part, Values)} for query in queries]
+    found, grown = {one}, True
+    while grown:
+        known = set().union(*(parts[number] for number in found))
+        more = {number for number, own in enumerate(parts) if own & known}
+        grown = not more <= found
+        found |= more
+    return found

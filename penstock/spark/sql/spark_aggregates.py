@@ -1,0 +1,127 @@
+"""Aggregates and OVER windows in Spark's words, as far as Spark means the same by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.spark.sql.spark_expressions import FLOATS, is_same, type_name
+from penstock.table.functions.typing.coercion import INTEGERS
+from penstock.table.logical.rex import AggregateCall, OverSpec, SortKey
+from penstock.table.operators.base.sorting import nulls_first
+from penstock.table.types import data_types as t
+
+ADDED_DIGITS = 10
+"""So many more digits than its argument has Spark's sum of a DECIMAL; with them it cannot overflow unnoticed."""
+RANKS = {"ROW_NUMBER": "row_number()", "RANK": "rank()", "DENSE_RANK": "dense_rank()"}
+
+Around = Callable[[str], str]
+"""Completes the call of an aggregate, with what it ranges over."""
+
+
+def aggregate_text(call: AggregateCall, names: Sequence[str], types: Sequence[t.DataType]) -> str | None:
+    """An aggregate of groups over columns of these names and types; None if Spark's is another."""
+    if call.udf is not None or call.order or call.ignore_nulls is not None or call.literals:
+        return None
+    if call.distinct and not all(is_same(types[index]) for index in call.args):
+        return None
+    kept = "" if call.filter is None else f" FILTER (WHERE {names[call.filter]})"
+    return _text(call, [names[index] for index in call.args], types, lambda made: made + kept)
+
+
+def _text(call: AggregateCall, args: list[str], types: Sequence[t.DataType], around: Around) -> str | None:
+    distinct = "DISTINCT " if call.distinct else ""
+    if call.function == "COUNT":
+        return around(f"count({distinct}{', '.join(args) or '1'})")
+    make = _OF_ONE.get(call.function)
+    if make is None or len(args) != 1:
+        return None
+    return make(call, distinct + args[0], types[call.args[0]], around)
+
+
+def _sum(call: AggregateCall, arg: str, kind: t.DataType, around: Around) -> str | None:
+    exact = isinstance(kind, t.DecimalType) and kind.precision + ADDED_DIGITS <= 38
+    if not exact and not isinstance(kind, (*INTEGERS, *FLOATS)):
+        return None
+    return f"CAST({around(f'sum({arg})')} AS {type_name(call.type)})"
+
+
+def _sum_or_zero(call: AggregateCall, arg: str, kind: t.DataType, around: Around) -> str | None:
+    found = _sum(call, arg, kind, around)
+    return None if found is None else f"coalesce({found}, CAST(0 AS {type_name(call.type)}))"
+
+
+def _average(call: AggregateCall, arg: str, kind: t.DataType, around: Around) -> str | None:
+    if isinstance(kind, INTEGERS):
+        return f"CAST({around(f'sum({arg})')} div {around(f'count({arg})')} AS {type_name(call.type)})"
+    if isinstance(kind, FLOATS):
+        return f"CAST({around(f'avg({arg})')} AS {type_name(call.type)})"
+    return None
+
+
+def _extreme(call: AggregateCall, arg: str, kind: t.DataType, around: Around) -> str | None:
+    name, arg = call.function.lower(), arg.removeprefix("DISTINCT ")
+    if isinstance(kind, FLOATS):
+        # NaN is no extreme, unless there is nothing else; for Spark it is the largest number.
+        number = around(f"{name}(CASE WHEN isnan({arg}) THEN NULL ELSE {arg} END)")
+        return f"coalesce({number}, {around(f'{name}({arg})')})"
+    return around(f"{name}({arg})") if is_same(kind) else None
+
+
+_OF_ONE: dict[str, Callable[[AggregateCall, str, t.DataType, Around], str | None]] = {
+    "SUM": _sum,
+    "$SUM0": _sum_or_zero,
+    "SUM0": _sum_or_zero,
+    "AVG": _average,
+    "MIN": _extreme,
+    "MAX": _extreme,
+}
+
+
+# --- OVER ---
+def over_texts(window: OverSpec, names: Sequence[str], types: Sequence[t.DataType]) -> list[str] | None:
+    """The calls of an OVER window; None if Spark has no words for one of them."""
+    sorts = [types[key.index] for key in window.order]
+    if not all(is_same(types[index]) for index in window.partition) or not all(map(is_same, sorts)):
+        return None
+    found = [_over_text(window, call, names, types) for call in window.calls]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
+def _over_text(window: OverSpec, call: AggregateCall, names: Sequence[str], types: Sequence[t.DataType]) -> str | None:
+    if call.udf is not None or call.distinct or call.filter is not None or call.literals or call.order:
+        return None
+    by = f"PARTITION BY {', '.join(names[index] for index in window.partition)} " if window.partition else ""
+    order = f"ORDER BY {', '.join(sorted_by(key, names) for key in window.order)}" if window.order else ""
+    if call.function in RANKS:
+        return f"CAST({RANKS[call.function]} OVER ({by}{order}) AS BIGINT)" if order else None
+    frame = _frame(window)
+    if frame is None or call.ignore_nulls is not None:
+        return None
+    over = f" OVER ({by}{order}{frame})"
+    return _text(call, [names[index] for index in call.args], types, lambda made: made + over)
+
+
+def sorted_by(key: SortKey, names: Sequence[str]) -> str:
+    """A column to sort by."""
+    nulls = "FIRST" if nulls_first(key) else "LAST"
+    return f"{names[key.index]} {'DESC' if key.descending else 'ASC'} NULLS {nulls}"
+
+
+def _frame(window: OverSpec) -> str | None:
+    frame = window.frame
+    if not window.order:
+        whole = frame.start is None and (frame.end is None or (frame.end == 0 and not frame.rows))
+        return "" if whole else None
+    if not frame.rows and any(bound for bound in (frame.start, frame.end)):
+        return None  # a distance in values, which depends on the type of what is sorted by
+    start, end = _bound(frame.start, "PRECEDING"), _bound(frame.end, "FOLLOWING")
+    return f" {'ROWS' if frame.rows else 'RANGE'} BETWEEN {start} AND {end}"
+
+
+def _bound(bound: int | None, open_end: str) -> str:
+    if bound is None:
+        return f"UNBOUNDED {open_end}"
+    if bound == 0:
+        return "CURRENT ROW"
+    return f"{abs(bound)} {'PRECEDING' if bound < 0 else 'FOLLOWING'}"

@@ -1,0 +1,53 @@
+"""TUMBLE, HOP and CUMULATE in Spark's words: a row comes once for each of its windows."""
+
+from __future__ import annotations
+
+from penstock.spark.sql.relation_frames import Frame, FrameBuilder
+from penstock.table.builders.builder import label_of
+from penstock.table.builders.physical import Physical
+from penstock.table.logical.nodes import PROCTIME, WindowTable
+from penstock.table.types import data_types as t
+
+MOST_WINDOWS = 64
+"""A row with more windows than these is left to our own operator: the text would be long."""
+
+
+def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | None:
+    column = relation.input.columns[relation.time]
+    bounds = bounds_texts(relation, "at_ms")
+    made_types = [made.type for made in relation.columns[len(relation.input.columns) :]]
+    timed = all(isinstance(kind, t.TimestampType) for kind in (column.type, *made_types))
+    if not bounds or not timed or column.time == PROCTIME:
+        return None
+    input, frame = builder.frame(relation.input)
+    own, time = frame.names[: len(relation.input.columns)], frame.names[relation.time]
+    # The session is in UTC: there a moment has the same number as a TIMESTAMP that looks like it.
+    data = frame.data.filter(f"{time} IS NOT NULL").selectExpr(*own, f"unix_millis(CAST({time} AS TIMESTAMP)) AS at_ms")
+    windows = ", ".join(f"struct({start} AS first_ms, {end} AS last_ms)" for start, end in bounds)
+    data = data.selectExpr(*own, "at_ms", f"inline(array({windows}))").filter("last_ms > at_ms")
+    moments = [f"CAST(timestamp_millis({text}) AS TIMESTAMP_NTZ)" for text in ("first_ms", "last_ms", "last_ms - 1L")]
+    made = Frame(data, ()).select([*own, *moments])
+    return builder.made(relation, made, label_of(relation, "WindowTableFunction"), input)
+
+
+def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:
+    """Start and end of the windows that a time may belong to; one whose end is not after the time is none of them.
+
+    Empty for windows that have no such form.
+    """
+    size, slide = relation.size, relation.slide
+    if relation.kind == "TUMBLE":
+        start = _floor(time, size, relation.offset)
+        return [(start, f"{start} + {size}L")]
+    if relation.kind == "HOP" and -(-size // slide) <= MOST_WINDOWS:
+        last = _floor(time, slide, relation.offset)
+        starts = [f"{last} - {number * slide}L" for number in range(-(-size // slide) - 1, -1, -1)]
+        return [(start, f"{start} + {size}L") for start in starts]
+    if relation.kind == "CUMULATE" and -(-size // slide) <= MOST_WINDOWS:
+        start = _floor(time, size, relation.offset)
+        return [(start, f"{start} + {min(number * slide, size)}L") for number in range(1, -(-size // slide) + 1)]
+    return []
+
+
+def _floor(time: str, by: int, offset: int) -> str:
+    return f"{time} - pmod({time} - {offset}L, {by}L)"

@@ -1,0 +1,315 @@
+"""Reads the state of a checkpoint or savepoint: what there is, and as a DataFrame or plain Python what it holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import chain
+from typing import Any
+
+from penstock.engine.checkpoint.store import read_snapshot
+from penstock.engine.savepoints.contents import (
+    entries,
+    find,
+    form_of,
+    layout_of,
+    slots_of,
+    split_address,
+    states_of,
+    whole_value,
+)
+from penstock.engine.state.snapshot_file import Kind, Name, SlotSnapshot
+from penstock.engine.state.state_schema import Schema, schema_text
+from penstock.spark.state_processor.state_sessions import session_of
+from penstock.spark.state_processor.state_tasks import Outfit, collected
+
+log = logging.getLogger("penstock.state")
+
+_LONG: Schema = {"type": "LONG"}
+_MASTER_VARIABLE = "PENSTOCK_MASTER"
+Triples = Iterator[tuple[Any, Any, Any]]
+"""(key, namespace, value)"""
+
+
+@dataclass(frozen=True)
+class StateInfo:
+    """A state of an operator, as the metadata describes it."""
+
+    name: str
+    kind: str
+    """'keyed', 'timers', 'list', 'union' or 'broadcast'."""
+    window: bool
+    """Whether it belongs to a key and a window, and not to a key alone."""
+    type: str
+    """Such as 'map<STRING, LONG>'; 'pickled' stands for what was not declared."""
+    ttl: bool
+
+
+@dataclass(frozen=True)
+class OperatorInfo:
+    """An operator, as the metadata describes it."""
+
+    uid: str
+    name: str
+    parallelism: int
+    max_parallelism: int
+    states: list[StateInfo] = field(default_factory=list)
+
+
+class SavepointReader:
+    """A checkpoint or savepoint to look into. It is never changed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.metadata = read_snapshot(path)
+
+    @classmethod
+    def read(cls, path: str) -> SavepointReader:
+        """Open a snapshot by its folder, or by the metadata file in it."""
+        return cls(path)
+
+    # --- what there is ---
+    def operators(self) -> list[OperatorInfo]:
+        """Every operator with its states. Nothing but the metadata is read, and no user code runs."""
+        return [
+            OperatorInfo(uid, shape.name, shape.parallelism, shape.max_parallelism, self._states(uid))
+            for uid, shape in self.metadata.shapes.items()
+        ]
+
+    def _states(self, uid: str) -> list[StateInfo]:
+        return [
+            StateInfo(name.name, name.kind.value, name.scope == "window", _type_text(name, schema), _expires(schema))
+            for name, schema in states_of(self.metadata, uid).items()
+        ]
+
+    def describe(self) -> str:
+        """The operators and their states as a table."""
+        metadata = self.metadata
+        kind = "savepoint" if metadata.savepoint else "checkpoint"
+        slots = f"{len(metadata.slots)} slot{'s' if len(metadata.slots) > 1 else ''}"
+        title = f"{kind} {metadata.number} of job '{metadata.job_name}', {slots}"
+        return "\n".join([title, *_aligned([_HEADINGS, *(row for info in self.operators() for row in _rows(info))])])
+
+    # --- what it holds ---
+    def read_state(self, uid: str, name: str, spark: Any = None, window: bool = False, kind: str | None = None) -> Any:
+        """A state as a DataFrame. Each slot's files are read by a task of their own.
+
+        Columns are key, namespace and value for keyed state, with map_key for the entries of maps and last_access for
+        what expires; element for list and union state; key and value for broadcast state; time, key and namespace for
+        timers. `kind` is needed only where states of several kinds have the name.
+        """
+        found, schema = self._found(uid, name, window, kind)
+        of_map = found.kind is Kind.KEYED and schema.get("kind") == "map"
+        view = (_map_view if of_map else _VIEWS[found.kind])(found, schema)
+        return _frame(spark or _session(), view, self._slots(found), f"state '{name}' of operator '{uid}'")
+
+    def read_python(self, uid: str, name: str, window: bool = False, kind: str | None = None) -> Triples:
+        """A state as (key, namespace, value), read here without Spark, in no particular order.
+
+        A value is the whole list or dict of a key, without times of access. Timers come as (key, namespace, time),
+        broadcast state as (key, None, value), list and union state as (None, None, element).
+        """
+        found, schema = self._found(uid, name, window, kind)
+        read = _PYTHON[found.kind]
+        return chain.from_iterable(read(slot, found, schema) for slot in self._slots(found))
+
+    def _found(self, uid: str, name: str, window: bool, kind: str | None) -> tuple[Name, Schema]:
+        found = find(self.metadata, uid, name, window, kind)
+        return found, states_of(self.metadata, uid)[found]
+
+    def _slots(self, name: Name) -> list[SlotSnapshot]:
+        """The slots to read. Every slot that has a broadcast map has the same copy."""
+        slots = slots_of(self.metadata, name.uid)
+        return [slot for slot in slots if name in slot.schemas][:1] if name.kind is Kind.BROADCAST else slots
+
+
+# --- descriptions ---
+_HEADINGS = ("uid", "name", "parallelism", "state", "kind", "of", "type")
+
+
+def _rows(info: OperatorInfo) -> Iterator[tuple[str, ...]]:
+    first = info.uid, info.name, f"{info.parallelism} of {info.max_parallelism}"
+    for cells in map(_cells, info.states) if info.states else [("-",) * 4]:
+        yield (*first, *cells)
+        first = "", "", ""
+
+
+def _cells(state: StateInfo) -> tuple[str, ...]:
+    owner = {"keyed": "key", "timers": "key"}.get(state.kind, "subtask")
+    return state.name, state.kind, "key, window" if state.window else owner, state.type
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _type_text(name: Name, schema: Schema) -> str:
+    if "kind" in schema:
+        return schema_text(schema)
+    return "timer" if name.kind is Kind.TIMERS else "unknown"
+
+
+def _expires(schema: Schema) -> bool:
+    return bool(schema.get("ttl", False))
+
+
+# --- plain Python ---
+def _keyed_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
+    layout, form = layout_of(name, schema), form_of(schema)
+    for address, stored in entries(slot, name):
+        yield (*split_address(layout, address), form.bare(stored))
+
+
+def _timer_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
+    for (time, key, namespace), _ in entries(slot, name):
+        yield key, namespace, time
+
+
+def _item_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
+    for element in whole_value(slot, name) or ():
+        yield None, None, element
+
+
+def _broadcast_triples(slot: SlotSnapshot, name: Name, schema: Schema) -> Triples:
+    for key, value in (whole_value(slot, name) or {}).items():
+        yield key, None, value
+
+
+_PYTHON: dict[Kind, Callable[[SlotSnapshot, Name, Schema], Triples]] = {
+    Kind.KEYED: _keyed_triples,
+    Kind.TIMERS: _timer_triples,
+    Kind.LIST: _item_triples,
+    Kind.UNION: _item_triples,
+    Kind.BROADCAST: _broadcast_triples,
+}
+
+
+# --- as rows ---
+Rows = Iterator[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class View:
+    """A state as a table: the columns with their declared types, None where there is none, and how rows are read."""
+
+    columns: dict[str, Schema | None]
+    rows: Callable[[SlotSnapshot], Rows]
+
+
+def _keyed_view(name: Name, schema: Schema) -> View:
+    value = schema.get("value")
+    if schema.get("kind") == "list":
+        value = {"type": "LIST", "element": value}
+    columns = {"key": None, "namespace": None, "value": value}
+    if _expires(schema):
+        columns["last_access"] = {"type": "LIST", "element": _LONG} if schema["kind"] == "list" else _LONG
+    return View(columns, partial(_keyed_rows, name, schema))
+
+
+def _keyed_rows(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
+    layout, form, expires = layout_of(name, schema), form_of(schema), _expires(schema)
+    for address, stored in entries(slot, name):
+        row = (*split_address(layout, address), form.bare(stored))
+        yield (*row, form.last_access(stored)) if expires else row
+
+
+def _map_view(name: Name, schema: Schema) -> View:
+    columns = {"key": None, "namespace": None, "map_key": schema["key"], "value": schema["value"]}
+    if _expires(schema):
+        columns["last_access"] = _LONG
+    return View(columns, partial(_map_rows, name, schema))
+
+
+def _map_rows(name: Name, schema: Schema, slot: SlotSnapshot) -> Rows:
+    layout, form, expires = layout_of(name, schema), form_of(schema), _expires(schema)
+    for address, stored in entries(slot, name):
+        owner, times = split_address(layout, address), form.last_access(stored)
+        for map_key, value in form.bare(stored).items():
+            yield (*owner, map_key, value, times[map_key]) if expires else (*owner, map_key, value)
+
+
+def _timer_view(name: Name, schema: Schema) -> View:
+    return View({"time": _LONG, "key": None, "namespace": None}, partial(_timer_rows, name))
+
+
+def _timer_rows(name: Name, slot: SlotSnapshot) -> Rows:
+    return (address for address, _ in entries(slot, name))
+
+
+def _item_view(name: Name, schema: Schema) -> View:
+    return View({"element": schema.get("value")}, partial(_item_rows, name))
+
+
+def _item_rows(name: Name, slot: SlotSnapshot) -> Rows:
+    return ((element,) for element in whole_value(slot, name) or ())
+
+
+def _broadcast_view(name: Name, schema: Schema) -> View:
+    return View({"key": schema.get("key"), "value": schema.get("value")}, partial(_broadcast_rows, name))
+
+
+def _broadcast_rows(name: Name, slot: SlotSnapshot) -> Rows:
+    return iter((whole_value(slot, name) or {}).items())
+
+
+_VIEWS: dict[Kind, Callable[[Name, Schema], View]] = {
+    Kind.KEYED: _keyed_view,
+    Kind.TIMERS: _timer_view,
+    Kind.LIST: _item_view,
+    Kind.UNION: _item_view,
+    Kind.BROADCAST: _broadcast_view,
+}
+
+
+# --- on Spark ---
+def _session() -> Any:
+    """The running session, else a new one where PENSTOCK_MASTER says."""
+    from penstock.spark.sessions.session import active_session, session
+
+    active = active_session()
+    if active is not None:
+        return active
+    return session(os.environ.get(_MASTER_VARIABLE) or "local[*]", "Penstock state processor", {})
+
+
+def _frame(spark: Any, view: View, slots: list[SlotSnapshot], what: str) -> Any:
+    """Reads twice: first to find types that fit all values, then the values."""
+    from pyspark.sql.types import StructType
+
+    from penstock.spark.state_processor.state_columns import column
+
+    outfit, seen = Outfit.of_this_process(), session_of(spark)
+    cells = reduce(_all_merged, collected(seen, slots, outfit, partial(_learned, view)), _declared(view))
+    columns = [column(name, cell) for name, cell in zip(view.columns, cells, strict=True)]
+    for field_, cell in zip(columns, cells, strict=True):
+        if cell.shows_repr():
+            log.warning("%s: no Spark type fits all of column '%s', which shows reprs as text", what, field_.name)
+    return seen.frame(slots, partial(_plain_rows, outfit, view, cells), StructType(columns))
+
+
+def _declared(view: View) -> list[Any]:
+    from penstock.spark.state_processor.state_columns import declared
+
+    return [declared(described) for described in view.columns.values()]
+
+
+def _learned(view: View, slot: SlotSnapshot) -> list[Any]:
+    """What the values of one slot teach about the columns."""
+    cells = _declared(view)
+    for row in view.rows(slot):
+        cells = [cell.learned(value) for cell, value in zip(cells, row, strict=True)]
+    return cells
+
+
+def _all_merged(some: list[Any], others: list[Any]) -> list[Any]:
+    return [one.merged(other) for one, other in zip(some, others, strict=True)]
+
+
+def _plain_rows(outfit: Outfit, view: View, cells: list[Any], slot: SlotSnapshot) -> Rows:
+    outfit.put_on()
+    for row in view.rows(slot):
+        yield tuple(cell.plain(value) for cell, value in zip(cells, row, strict=True))

@@ -1,0 +1,454 @@
+"""Writes savepoints: new ones from rows, and changed copies of others.
+
+A slot of a savepoint is a series of files, and each state is in one of them. States that come from a DataFrame get
+files of their own, written by the tasks that have their rows; everything else of a slot is in its last file.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from penstock.api.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from penstock.base import pickling
+from penstock.base.storage import Storage
+from penstock.engine.checkpoint.metadata import Metadata
+from penstock.engine.checkpoint.store import read_snapshot, write_savepoint
+from penstock.engine.savepoints.contents import (
+    BY_KEY,
+    entries,
+    find_among,
+    layout_of,
+    raw_pages,
+    require_operator,
+    states_of,
+    whole_value,
+)
+from penstock.engine.savepoints.savepoint_rows import KeyedRows, KeyOf, Part, fitted, from_spark
+from penstock.engine.savepoints.transform import Function, Transform
+from penstock.engine.snapshots.restore import split_evenly
+from penstock.engine.state.key_groups import UPPER_BOUND_MAX_PARALLELISM, key_group, shortened, subtask_for_group
+from penstock.engine.state.snapshot_file import (
+    FileRef,
+    Kind,
+    Name,
+    Shape,
+    SlotSnapshot,
+    SnapshotFile,
+    State,
+    write_file,
+)
+from penstock.engine.state.state_schema import Schema, schema_of
+from penstock.engine.state.tables import Layout, Page, pages
+from penstock.engine.state.ttl import ttl_of
+from penstock.errors import InvalidParallelism, PenstockError, ProgramError, StorageError, UnsupportedKey
+from penstock.spark.state_processor.state_sessions import session_of
+from penstock.spark.state_processor.state_tasks import Outfit, collected, without_errors
+
+_INLINE = 20 * 1024
+_LISTS = (Kind.LIST, Kind.UNION)
+
+
+@dataclass
+class _Ready:
+    """A new state, as the pages that each slot gets."""
+
+    schema: Schema
+    slots: list[list[Page]]
+
+
+@dataclass
+class _Frame:
+    """A new keyed state whose rows are in a DataFrame."""
+
+    schema: Schema
+    rows: KeyedRows
+    frame: Any
+
+
+class SavepointWriter:
+    """A savepoint in the making. Nothing is written before `write`; every other method returns the writer."""
+
+    def __init__(self, base: Metadata | None, new_operators: Shape) -> None:
+        self._base = base
+        self._new_operators = new_operators
+        self._shapes: dict[str, Shape] = {} if base is None else dict(base.shapes)
+        self._enumerators: dict[str, bytes] = {} if base is None else dict(base.enumerators)
+        self._removed: set[str] = set()
+        self._dropped: set[Name] = set()
+        self._transforms: dict[Name, list[Transform]] = {}
+        self._added: dict[Name, _Ready | _Frame] = {}
+        self._now = int(time.time() * 1000)
+
+    @classmethod
+    def new(cls, max_parallelism: int = 128, parallelism: int = 1) -> SavepointWriter:
+        """A new savepoint. Its operators are spread over this many slots; a program may start with any other number."""
+        return cls(None, _checked_shape(parallelism, max_parallelism))
+
+    @classmethod
+    def from_existing(cls, path: str, max_parallelism: int = 128) -> SavepointWriter:
+        """A changed copy of a checkpoint or savepoint. The max parallelism is for operators that are added to it."""
+        base = read_snapshot(path)
+        return cls(base, _checked_shape(min(max(len(base.slots), 1), max_parallelism), max_parallelism))
+
+    # --- new states ---
+    def with_keyed_state(
+        self, uid: str, descriptor: StateDescriptor, rows: Any, key: KeyOf = "key", window: bool = False
+    ) -> SavepointWriter:
+        """Add a keyed state, or replace it, with what a DataFrame or an iterable of rows holds.
+
+        Rows have the columns key, value and, for state of windows, namespace. For maps a row is one entry, with a
+        map_key, or without it the whole map; for lists it is the whole list. For state that expires, last_access is
+        the time in milliseconds, else now. `key` names another column, several that make up a tuple, or is a function
+        of the row. Rows that are no DataFrame may also be (key, value) or (key, namespace, value).
+        """
+        _require(descriptor, StateDescriptor, "keyed state")
+        name = Name(_checked(uid), Kind.KEYED, descriptor.get_name(), "window" if window else "")
+        made = KeyedRows(uid, descriptor, key, self._layout(name), self._now)
+        schema = {"layout": made.layout.value, **schema_of(descriptor)}
+        if _is_frame(rows):
+            _check_frame(rows, made)
+            return self._add(name, _Frame(schema, made, rows))
+        shape = self._shape(uid)
+        parts: list[list[Part]] = [[] for _ in range(shape.parallelism)]
+        for part in map(made.part, rows):
+            parts[_slot_of(part, made.layout, shape)].append(part)
+        return self._add(name, _Ready(schema, [list(pages(made.gathered(share))) for share in parts]))
+
+    def _layout(self, name: Name) -> Layout:
+        """As it was if the state exists, since the state of panes need not be in the scope of windows."""
+        schema = self._there(name.uid).get(name, {}) if name.uid in self._shapes else {}
+        return layout_of(name, schema)
+
+    def with_list_state(
+        self, uid: str, descriptor: ListStateDescriptor, rows: Any, union: bool = False
+    ) -> SavepointWriter:
+        """Add the list state of an operator, or replace it: any elements, or a DataFrame with the column element.
+
+        Elements are dealt out to the slots in order and evenly. They pass through this process.
+        """
+        _require_unstamped(_require(descriptor, ListStateDescriptor, "list state"))
+        where = f"state '{descriptor.get_name()}' of operator '{_checked(uid)}'"
+        found = [row[0] for row in _local_rows(rows, ["element"], where)] if _is_frame(rows) else rows
+        items = [fitted(from_spark(item), descriptor.elem_type_info, where) for item in found]
+        if any(item is None for item in items):
+            raise ProgramError(f"{where} cannot hold None")
+        kind = Kind.UNION if union else Kind.LIST
+        for other in _LISTS:
+            self._drop(Name(uid, other, descriptor.get_name()))
+        shares = split_evenly([items], self._shape(uid).parallelism)
+        ready = _Ready(schema_of(descriptor), [[pickling.dumps(share)] for share in shares])
+        return self._add(Name(uid, kind, descriptor.get_name()), ready)
+
+    def with_broadcast_state(self, uid: str, descriptor: MapStateDescriptor, rows: Any) -> SavepointWriter:
+        """Add the broadcast state of an operator, or replace it: a dict, pairs, or a DataFrame with key and value."""
+        _require_unstamped(_require(descriptor, MapStateDescriptor, "broadcast state"))
+        where = f"state '{descriptor.get_name()}' of operator '{_checked(uid)}'"
+        pairs = _local_rows(rows, ["key", "value"], where) if _is_frame(rows) else _pairs(rows, where)
+        held = fitted(from_spark(dict(pairs)), descriptor.type_info, where)
+        copies = [[pickling.dumps(held)]] * self._shape(uid).parallelism
+        return self._add(Name(uid, Kind.BROADCAST, descriptor.get_name()), _Ready(schema_of(descriptor), copies))
+
+    def _shape(self, uid: str) -> Shape:
+        return self._shapes.get(uid) or self._new_operators._replace(name=uid)
+
+    def _add(self, name: Name, added: _Ready | _Frame) -> SavepointWriter:
+        self._drop(name)
+        self._shapes.setdefault(name.uid, self._shape(name.uid))
+        self._added[name] = added
+        return self
+
+    # --- changes ---
+    def remove_operator(self, uid: str) -> SavepointWriter:
+        """Leave out everything of an operator."""
+        require_operator(self._shapes, uid)
+        for name in [name for name in self._added if name.uid == uid]:
+            del self._added[name]
+        self._removed.add(uid)
+        self._enumerators.pop(uid, None)
+        del self._shapes[uid]
+        return self
+
+    def remove_state(self, uid: str, name: str, window: bool = False, kind: str | None = None) -> SavepointWriter:
+        """Leave out one state of an operator."""
+        self._drop(self._find(uid, name, window, kind))
+        return self
+
+    def transform_state(
+        self,
+        uid: str,
+        name: str,
+        function: Function,
+        window: bool = False,
+        kind: str | None = None,
+        descriptor: StateDescriptor | None = None,
+    ) -> SavepointWriter:
+        """Put every value of a state through a function of key, namespace and value. Returning None drops the entry.
+
+        A value is what `SavepointReader.read_python` gives. A descriptor says what the new values are, where that is
+        no longer what was declared; it must have the same name.
+        """
+        found = self._find(uid, name, window, kind)
+        if found in self._added:
+            raise ProgramError(f"state '{name}' of operator '{uid}' is written anew: change its rows instead")
+        if found.kind is Kind.TIMERS:
+            raise ProgramError(f"'{name}' of operator '{uid}' are timers: they can be removed, but not transformed")
+        if descriptor is not None and descriptor.get_name() != name:
+            raise ProgramError(f"the descriptor is of state '{descriptor.get_name()}', and '{name}' is transformed")
+        before = self._there(uid)[found]
+        self._transforms.setdefault(found, []).append(Transform(found, before, function, descriptor, self._now))
+        return self
+
+    def _find(self, uid: str, name: str, window: bool, kind: str | None) -> Name:
+        require_operator(self._shapes, uid)
+        return find_among(self._there(uid), uid, name, window, kind)
+
+    def _there(self, uid: str) -> dict[Name, Schema]:
+        """The states of an operator as it is to be written."""
+        copied = states_of(self._base, uid) if self._base is not None and uid in self._base.shapes else {}
+        added = {name: added.schema for name, added in self._added.items() if name.uid == uid}
+        return {**self._changed(copied), **added}
+
+    def _changed(self, copied: dict[Name, Schema]) -> dict[Name, Schema]:
+        """The schemas of states that are copied, after what is done to them."""
+        kept = {n: schema for n, schema in copied.items() if n.uid not in self._removed and n not in self._dropped}
+        return {n: self._transforms[n][-1].after if n in self._transforms else schema for n, schema in kept.items()}
+
+    def _drop(self, name: Name) -> None:
+        self._dropped.add(name)
+        self._added.pop(name, None)
+        self._transforms.pop(name, None)
+
+    # --- writing ---
+    def write(self, path: str, spark: Any = None) -> str:
+        """Write the savepoint and return its URL. With a Spark session every slot is written by a task of its own."""
+        storage = Storage(path.rstrip("/"))
+        if not self._shapes:
+            raise ProgramError("there is nothing to write: add a state first")
+        if storage.exists(""):
+            raise StorageError(f"'{path}' exists already: a savepoint is written into a new folder")
+        frames = {name: added for name, added in self._added.items() if isinstance(added, _Frame)}
+        spark = spark or next((added.frame.sparkSession for added in frames.values()), None)
+        try:
+            return self._write(storage, frames, spark)
+        except BaseException:
+            _delete_all(storage, set())
+            raise
+
+    def _write(self, storage: Storage, frames: dict[Name, _Frame], spark: Any) -> str:
+        folder = storage.url()
+        series: list[list[FileRef]] = [[] for _ in range(max(s.parallelism for s in self._shapes.values()))]
+        for name, added in frames.items():
+            for slot, file in _write_frame(name, added, self._shapes[name.uid], folder):
+                series[slot].append(file)
+        tasks = [self._task(index) for index in range(len(series))]
+        write = partial(_write_slot, self._copy(), folder)
+        if spark is None:
+            written = list(map(write, tasks))
+        else:
+            written = collected(session_of(spark), tasks, Outfit.of_this_process(), write)
+        slots = [SlotSnapshot([*series[i], file], self._schemas(i)) for i, file in enumerate(written)]
+        metadata = self._metadata(slots)
+        _delete_all(storage, metadata.files())  # what tasks wrote that were tried again
+        write_savepoint(metadata, folder)
+        return folder
+
+    def _task(self, index: int) -> _SlotTask:
+        base = self._base.slots[index] if self._base is not None and index < len(self._base.slots) else None
+        ready = {name: added for name, added in self._added.items() if isinstance(added, _Ready)}
+        mine = {name: added.slots[index] for name, added in ready.items() if index < len(added.slots)}
+        return _SlotTask(index, base, mine)
+
+    def _copy(self) -> _Copy:
+        return _Copy(frozenset(self._removed), frozenset(self._dropped), dict(self._transforms))
+
+    def _schemas(self, index: int) -> dict[Name, Schema]:
+        """What is known of the types of a slot's states."""
+        base = self._base.slots[index].schemas if self._base is not None and index < len(self._base.slots) else {}
+        here = {name: added for name, added in self._added.items() if index < self._shapes[name.uid].parallelism}
+        return {**self._changed(base), **{name: added.schema for name, added in here.items()}}
+
+    def _metadata(self, slots: list[SlotSnapshot]) -> Metadata:
+        base = self._base or Metadata(0, self._now, "", "state processor", {}, [])
+        return replace(
+            base,
+            timestamp=self._now,
+            shapes=self._shapes,
+            slots=slots,
+            fingerprint="",
+            savepoint=True,
+            enumerators=self._enumerators,
+        )
+
+
+# --- one slot ---
+@dataclass(frozen=True)
+class _SlotTask:
+    """What one slot of the new savepoint gets."""
+
+    index: int
+    base: SlotSnapshot | None
+    added: dict[Name, list[Page]]
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """What of a slot is copied, and how it changes."""
+
+    removed: frozenset[str]
+    dropped: frozenset[Name]
+    transforms: dict[Name, list[Transform]]
+
+    def states(self, slot: SlotSnapshot) -> Iterator[State]:
+        for name in _names(slot):
+            if name.uid not in self.removed and name not in self.dropped:
+                yield State(name, self._pages(slot, name, self.transforms.get(name, [])))
+
+    @staticmethod
+    def _pages(slot: SlotSnapshot, name: Name, transforms: list[Transform]) -> Iterable[Page]:
+        """As they are where that is possible: then nothing is unpickled."""
+        whole = name.kind not in BY_KEY
+        if not transforms and (whole or len(slot.files) == 1):
+            return raw_pages(slot, name)
+        if whole:
+            value = whole_value(slot, name)
+            for transform in transforms:
+                value = transform.whole(value)
+            return [pickling.dumps(value)]
+        feed = entries(slot, name)
+        for transform in transforms:
+            feed = transform.entries(feed)
+        return pages(feed)
+
+
+def _names(slot: SlotSnapshot) -> list[Name]:
+    """The states of a slot: by key from every file of the series, the others from the newest."""
+    names: dict[Name, None] = {}
+    for ref in slot.files:
+        with SnapshotFile(ref) as file:
+            found = file.sections if ref is slot.files[-1] else [n for n in file.sections if n.kind in BY_KEY]
+            names.update(dict.fromkeys(found))
+    return list(names)
+
+
+def _write_slot(copy: _Copy, folder: str, task: _SlotTask) -> FileRef:
+    copied = copy.states(task.base) if task.base is not None else ()
+    added = [State(name, made) for name, made in task.added.items()]
+    return _write_states(folder, task.index, (*copied, *added))
+
+
+def _write_states(folder: str, slot: int, states: Iterable[State]) -> FileRef:
+    return write_file(f"{folder}/slot-{slot}-{uuid4().hex[:8]}", states, compress=False, inline_below=_INLINE)
+
+
+def _delete_all(storage: Storage, needed: set[str]) -> None:
+    for name in storage.names():
+        if storage.url(name) not in needed:
+            storage.delete(name)
+    storage.delete_empty_folder("")
+
+
+# --- rows of a DataFrame ---
+def _write_frame(name: Name, added: _Frame, shape: Shape, folder: str) -> list[tuple[int, FileRef]]:
+    """Bring the rows to the slots that own their keys, and let each write a file."""
+    outfit, rows = Outfit.of_this_process(), added.rows
+    address = partial(_addressed, outfit, rows, shape)
+    write = partial(_write_parts, outfit, rows, name, folder)
+    session = session_of(added.frame.sparkSession)
+    return without_errors(session.regroup(added.frame, address, write, shape.parallelism))
+
+
+def _addressed(
+    outfit: Outfit, rows: KeyedRows, shape: Shape, records: Iterable[Any]
+) -> Iterator[tuple[int, Part | PenstockError]]:
+    """Rows with their slots. An error travels as if it were one, to be raised where it can be seen."""
+    outfit.put_on()
+    try:
+        for part in map(rows.part, records):
+            yield _slot_of(part, rows.layout, shape), part
+    except PenstockError as error:
+        yield 0, error
+
+
+def _write_parts(
+    outfit: Outfit, rows: KeyedRows, name: Name, folder: str, slot: int, pairs: Iterable[tuple[int, Any]]
+) -> Iterator[tuple[int, FileRef] | PenstockError]:
+    outfit.put_on()
+    try:
+        made = pages(rows.gathered(_raised(part) for _, part in pairs))
+        yield slot, _write_states(folder, slot, [State(name, made)])
+    except PenstockError as error:
+        yield error
+
+
+def _raised(part: Any) -> Part:
+    if isinstance(part, PenstockError):
+        raise part
+    return part  # type: ignore[no-any-return]
+
+
+def _slot_of(part: Part, layout: Layout, shape: Shape) -> int:
+    group = key_group(layout.key_of(part.address), shape.max_parallelism)
+    return subtask_for_group(group, shape.max_parallelism, shape.parallelism)
+
+
+# --- arguments ---
+def _is_frame(rows: Any) -> bool:
+    sql = sys.modules.get("pyspark.sql")  # without it nobody can have a DataFrame
+    return sql is not None and isinstance(rows, sql.DataFrame)
+
+
+def _check_frame(frame: Any, rows: KeyedRows) -> None:
+    rows.check(frame.columns)
+    for column in rows.key_columns():
+        kind = frame.schema[column].dataType.typeName()
+        if kind in ("array", "map"):
+            raise UnsupportedKey(f"column '{column}' is of type {kind} and cannot be a key")
+
+
+def _local_rows(frame: Any, columns: list[str], where: str) -> Iterator[Any]:
+    if set(frame.columns) != set(columns):
+        raise ProgramError(
+            f"{where}: rows need the columns {', '.join(columns)}; these have {', '.join(frame.columns) or 'none'}"
+        )
+    return (tuple(map(from_spark, row)) for row in frame.select(*columns).toLocalIterator())
+
+
+def _pairs(rows: Any, where: str) -> Iterator[tuple[Any, Any]]:
+    for row in rows.items() if isinstance(rows, Mapping) else rows:
+        if isinstance(row, Mapping) and row.keys() == {"key", "value"}:
+            yield row["key"], row["value"]
+        elif isinstance(row, tuple | list) and len(row) == 2:
+            yield row[0], row[1]
+        else:
+            raise ProgramError(f"{where}: a row is (key, value) or a dict of these, and not {shortened(row)}")
+
+
+def _checked_shape(parallelism: int, max_parallelism: int) -> Shape:
+    if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+        raise InvalidParallelism(f"max parallelism is 1 to {UPPER_BOUND_MAX_PARALLELISM}, not {max_parallelism}")
+    if not 1 <= parallelism <= max_parallelism:
+        raise InvalidParallelism(f"parallelism is 1 to the max parallelism {max_parallelism}, not {parallelism}")
+    return Shape(parallelism, max_parallelism)
+
+
+def _checked(uid: str) -> str:
+    if not isinstance(uid, str) or not uid:
+        raise ProgramError(f"the uid of an operator is a string that is not empty, not {shortened(uid)}")
+    return uid
+
+
+def _require(descriptor: Any, expected: type, what: str) -> Any:
+    if not isinstance(descriptor, expected):
+        raise ProgramError(f"{what} needs a {expected.__name__}, not {shortened(descriptor)}")
+    return descriptor
+
+
+def _require_unstamped(descriptor: StateDescriptor) -> None:
+    if ttl_of(descriptor) is not None:
+        raise ProgramError(f"state '{descriptor.get_name()}' cannot have a time to live: only keyed state can")

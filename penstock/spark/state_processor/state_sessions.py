@@ -1,0 +1,164 @@
+"""A session as the state processor uses it: with RDDs, or over Spark Connect with DataFrames of pickled values."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from penstock.base.pickling import dumps
+from penstock.spark.sessions.connect_session import check_stages, is_connect
+
+COLUMN = "value BINARY"
+MOST_TOGETHER = 1024
+"""Most values in a batch on their way out of a task."""
+Function = Callable[[Any], Any]
+
+
+class Session(Protocol):
+    """A Spark session, as far as savepoints need it. Functions run in tasks."""
+
+    def map(self, items: Sequence[Any], function: Function) -> list[Any]:
+        """Return what the function makes of each item, in their order. Every item has a task of its own."""
+
+    def frame(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
+        """Return a DataFrame of the rows that the function makes of the items."""
+
+    def regroup(
+        self,
+        frame: Any,
+        address: Callable[[Iterable[Any]], Iterable[tuple[int, Any]]],
+        write: Callable[[int, Iterable[tuple[int, Any]]], Iterable[Any]],
+        slots: int,
+    ) -> list[Any]:
+        """Bring what `address` makes of the rows of a DataFrame to slots, and return what `write` makes of it there."""
+
+
+def session_of(spark: Any) -> Session:
+    """Return the session, as the state processor sees it."""
+    return ConnectSession(spark) if is_connect(spark) else ClassicSession(spark)
+
+
+class ClassicSession:
+    """A session with a SparkContext."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def _shares(self, items: Sequence[Any]) -> Any:
+        return self._spark.sparkContext.parallelize(items, max(len(items), 1))
+
+    def map(self, items: Sequence[Any], function: Function) -> list[Any]:
+        return list(self._shares(items).map(function).collect())
+
+    def frame(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
+        return self._spark.createDataFrame(self._shares(items).flatMap(function), schema, verifySchema=False)
+
+    def regroup(
+        self,
+        frame: Any,
+        address: Callable[[Iterable[Any]], Iterable[tuple[int, Any]]],
+        write: Callable[[int, Iterable[tuple[int, Any]]], Iterable[Any]],
+        slots: int,
+    ) -> list[Any]:
+        owned = frame.rdd.mapPartitions(address).partitionBy(slots, itself)
+        return list(owned.mapPartitionsWithIndex(write).collect())
+
+
+class ConnectSession:
+    """A session of Spark Connect."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def _shares(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]]) -> Any:
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+            return packed(made for number in numbers for made in function(items[number]))
+
+        return self._spark.range(0, len(items), 1, max(len(items), 1)).mapInArrow(run, COLUMN)
+
+    def map(self, items: Sequence[Any], function: Function) -> list[Any]:
+        return [pickle.loads(row.value) for row in self._shares(items, lambda item: [function(item)]).collect()]
+
+    def frame(self, items: Sequence[Any], function: Callable[[Any], Iterable[Any]], schema: Any) -> Any:
+        """A plain function makes rows of what was pickled, so that Spark converts them as it does those of an RDD."""
+        from pyspark.sql.functions import udf
+
+        row = udf(from_pickle, schema, useArrow=False)
+        return self._shares(items, function).select(row("value").alias("row")).select("row.*")
+
+    def regroup(
+        self,
+        frame: Any,
+        address: Callable[[Iterable[Any]], Iterable[tuple[int, Any]]],
+        write: Callable[[int, Iterable[tuple[int, Any]]], Iterable[Any]],
+        slots: int,
+    ) -> list[Any]:
+        from pyspark.sql.functions import struct, udf
+
+        check_stages(self._spark, "the state processor")
+
+        def addressed(batches: Iterator[Any]) -> Iterator[Any]:
+            return packed_for_slots(address(unpacked(batches, 0)))
+
+        def written(batches: Iterator[Any]) -> Iterator[Any]:
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None
+            slot = context.partitionId()
+            return packed(write(slot, ((slot, value) for value in unpacked(batches, 1))))
+
+        row = udf(to_pickle, "BINARY", useArrow=False)
+        rows = frame.select(row(struct("*")).alias("value")).mapInArrow(addressed, f"slot INT, {COLUMN}")
+        found = rows.repartitionById(slots, "slot").mapInArrow(written, COLUMN).collect()
+        return [pickle.loads(row.value) for row in found]
+
+
+def itself(slot: int) -> int:
+    """The slot that a pair goes to, as Spark's shuffle asks for it."""
+    return slot
+
+
+def from_pickle(value: bytes) -> Any:
+    """Return a value that another task has pickled. Spark wants a plain function."""
+    return pickle.loads(value)
+
+
+def to_pickle(value: Any) -> bytes:
+    """Return the bytes of a row."""
+    return pickle.dumps(value)
+
+
+def unpacked(batches: Iterator[Any], column: int) -> Iterator[Any]:
+    """Yield the values in a column of batches."""
+    for batch in batches:
+        for value in batch.column(column):
+            yield pickle.loads(value.as_buffer())
+
+
+def together(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield lists of values, each as long as a batch may be."""
+    left = iter(values)
+    while some := list(islice(left, MOST_TOGETHER)):
+        yield some
+
+
+def packed(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches of values."""
+    import pyarrow
+
+    for some in together(values):
+        yield pyarrow.RecordBatch.from_pydict({"value": pyarrow.array(map(dumps, some), pyarrow.binary())})
+
+
+def packed_for_slots(pairs: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+    """Yield batches of values with the slots that they go to."""
+    import pyarrow
+
+    for some in together(pairs):
+        slots = pyarrow.array([slot for slot, _ in some], pyarrow.int32())
+        values = pyarrow.array([dumps(value) for _, value in some], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_pydict({"slot": slots, "value": values})

@@ -1,0 +1,73 @@
+"""What a Spark task needs of the driver's process to handle its objects: module paths, classes of the main script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cloudpickle
+
+from penstock import compat
+from penstock.base.main_classes import adopt_all_classes
+from penstock.base.pickling import dumps_by_value
+from penstock.errors import PenstockError
+from penstock.spark.state_processor.state_sessions import Session
+
+
+@dataclass(frozen=True)
+class Outfit:
+    """Travels with a task, and is put on before anything is unpickled."""
+
+    search_path: tuple[str, ...]
+    classes: tuple[bytes, ...]
+    """Classes at the top level of the main script, pickled by value."""
+    pyflink: bool
+    """Whether `import pyflink` finds Penstock."""
+
+    @classmethod
+    def of_this_process(cls) -> Outfit:
+        main = vars(sys.modules["__main__"]).values()
+        own = [value for value in main if isinstance(value, type) and value.__module__ == "__main__"]
+        pickled = [made for made in map(_pickled, own) if made is not None]
+        return cls(tuple(folder for folder in sys.path if folder), tuple(pickled), compat.is_installed())
+
+    def put_on(self) -> None:
+        """Make modules and classes known to this process."""
+        sys.path.extend(folder for folder in self.search_path if folder not in sys.path)
+        if self.pyflink:
+            compat.install()
+        for made in self.classes:
+            cloudpickle.loads(made)
+        adopt_all_classes()
+
+
+def _pickled(value: type) -> bytes | None:
+    """None for a class that cannot be sent; the state may well hold none of it."""
+    try:
+        return dumps_by_value(value)
+    except Exception:
+        return None
+
+
+def collected(session: Session, items: Sequence[Any], outfit: Outfit, function: Callable[[Any], Any]) -> list[Any]:
+    """Apply a function to every item, in tasks. An error of Penstock's own comes back as what it is."""
+    return without_errors(session.map(items, partial(_attempted, outfit, function)))
+
+
+def without_errors(results: list[Any]) -> list[Any]:
+    """Results of tasks, if no error is among them."""
+    for result in results:
+        if isinstance(result, PenstockError):
+            raise result
+    return results
+
+
+def _attempted(outfit: Outfit, function: Callable[[Any], Any], share: Any) -> Any:
+    outfit.put_on()
+    try:
+        return function(share)
+    except PenstockError as error:
+        return error

@@ -1,0 +1,1 @@
+"""The builders of the Table API: tables, grouped tables, results."""

@@ -1,0 +1,121 @@
+"""TableConfig: the options of a table environment."""
+
+from __future__ import annotations
+
+import datetime
+from typing import overload
+
+from penstock.base.arguments import check_arguments
+from penstock.common.configuration import Configuration, parse_duration
+from penstock.errors import ValidationException
+from penstock.service.launch.effective_options import effective_options
+from penstock.service.launch.execution_settings import EnvironmentSettings
+from penstock.table.environment_settings import RUNTIME_MODE
+from penstock.table.options.job_options import check
+from penstock.table.sql_dialect import SqlDialect
+
+__all__ = ["TableConfig"]
+
+ZONE, TTL, DIALECT = "table.local-time-zone", "table.exec.state.ttl", "table.sql-dialect"
+
+
+@check_arguments
+class TableConfig:
+    """Options by name. What is set here is for the queries of one environment.
+
+    An option that is not set here has the value that it has in the stream environment below.
+
+    >>> config = TableConfig()
+    >>> config.set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "")
+    '1 h'
+    """
+
+    def __init__(self, configuration: Configuration | None = None, below: EnvironmentSettings | None = None) -> None:
+        self._configuration = configuration or Configuration()
+        self._below = below
+
+    @staticmethod
+    def get_default() -> TableConfig:
+        return TableConfig()
+
+    @overload
+    def get(self, key: str, default_value: str) -> str: ...
+
+    @overload
+    def get(self, key: str, default_value: None) -> str | None: ...
+
+    def get(self, key: str, default_value: str | None) -> str | None:
+        held = self._configuration
+        if self._below is not None and not held.contains_key(key):
+            held = effective_options(self._below)
+        return held.get_string(key, "") or default_value
+
+    def set(self, key: str, value: str | int | float | bool) -> TableConfig:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        check(key, text)
+        if key == RUNTIME_MODE:
+            _check_mode(text)
+        self._configuration.set_string(key, text)
+        return self
+
+    def reset(self, key: str) -> TableConfig:
+        """Take an option back."""
+        self._configuration.remove_config(key)
+        return self
+
+    def to_map(self) -> dict[str, str]:
+        return self._configuration.to_dict()
+
+    def effective_map(self) -> dict[str, str]:
+        """The options in force: those of the stream environment, and before them those that are set here."""
+        below = {} if self._below is None else effective_options(self._below).to_dict()
+        return {**below, **self.to_map()}
+
+    def is_batch(self) -> bool:
+        """Return whether queries run in BATCH mode."""
+        return _check_mode(self.get(RUNTIME_MODE, "STREAMING")) == "BATCH"
+
+    def add_configuration(self, configuration: Configuration) -> None:
+        self._configuration.add_all(configuration)
+
+    def get_configuration(self) -> Configuration:
+        return self._configuration
+
+    def get_local_timezone(self) -> str:
+        return self.get(ZONE, "UTC")
+
+    def set_local_timezone(self, timezone_id: str) -> None:
+        self.set(ZONE, timezone_id)
+
+    def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
+        """How long a state that nobody touched is kept; `table.exec.state.ttl`."""
+        self.set(TTL, f"{duration // datetime.timedelta(milliseconds=1)} ms")
+
+    def get_idle_state_retention(self) -> datetime.timedelta:
+        return datetime.timedelta(milliseconds=parse_duration(self.get(TTL, "0 ms")))
+
+    def get_sql_dialect(self) -> SqlDialect:
+        return SqlDialect[self.get(DIALECT, "DEFAULT").upper()]
+
+    def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
+        self.set(DIALECT, sql_dialect.name)
+
+    def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
+        """Accepted for PyFlink's programs: no code is generated here."""
+        self.set("table.generated-code.max-length", max_generated_code_length)
+
+    def get_max_generated_code_length(self) -> int:
+        return int(self.get("table.generated-code.max-length", "4000"))
+
+    def set_python_executable(self, python_exec: str) -> None:
+        self.set("python.executable", python_exec)
+
+    def get_python_executable(self) -> str:
+        return self.get("python.executable", "")
+
+
+def _check_mode(text: str) -> str:
+    mode = text.strip().upper()
+    if mode not in {"STREAMING", "BATCH"}:
+        raise ValidationException(f"tables: '{RUNTIME_MODE}' is streaming or batch, not '{text}'")
+    return mode

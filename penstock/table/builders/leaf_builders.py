@@ -1,0 +1,164 @@
+"""Builders of leaves, Calcs, unions and watermarks."""
+
+from __future__ import annotations
+
+from penstock.datastream.data_stream import DataStream
+from penstock.engine.operators.sources.source_operator import SourceOperator
+from penstock.errors import TableException
+from penstock.graph.transformations import StreamRef, Transformation
+from penstock.table import connectors
+from penstock.table.builders.builder import Build, Builder, label_of
+from penstock.table.builders.physical import Physical
+from penstock.table.logical.nodes import Relation, Scan, SetOperation, StreamScan, Values, Watermark, walk_plan
+from penstock.table.logical.rex import Literal
+from penstock.table.operators.io.calc import Calc as CalcOperator
+from penstock.table.operators.io.changes import Renamed, WithKinds
+from penstock.table.operators.io.moving_filter import MovingFilter
+from penstock.table.operators.io.normalise import ChangelogNormalize
+from penstock.table.operators.io.row_conversions import BatchesSource, FromValues, values_batch
+from penstock.table.operators.window.watermark import WatermarkOperator
+from penstock.table.options.job_options import CDC_DUPLICATES
+from penstock.table.physical.physical_nodes import Calc
+from penstock.table.rules.calcs import is_repeatable
+from penstock.table.rules.upsert_keys import smallest_key
+from penstock.table.types.arrow_forms import arrow_schema
+
+
+def values(builder: Builder, relation: Values) -> Physical:
+    rows = [tuple(_plain(value) for value in row) for row in relation.rows]
+    source = BatchesSource(values_batch(relation.columns, rows))
+    node = Transformation("Values", SourceOperator(source), kind="source", non_parallel=True)
+    node.uid = builder.uid(relation, "Values")
+    stream = DataStream(builder.env, [StreamRef(node)])
+    return Physical(stream, relation.columns, False, label_of(relation, "Values"))
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Literal) else value
+
+
+def stream_scan(builder: Builder, relation: StreamScan) -> Physical:
+    if builder.batch and relation.changelog:
+        raise TableException(
+            "Querying a table in batch mode is currently only possible for INSERT-only table sources. But the source "
+            f"for table '{relation.name}' produces other changelog messages than just INSERT."
+        )
+    operator = FromValues(relation.columns, relation.metadata, relation.changelog)
+    key = normalised_key(builder, relation, relation.primary_key, relation.name)
+    operator.key, operator.versions = relation.primary_key, relation.every_version or key != relation.upsert_key
+    source = Physical(relation.stream, relation.columns, False)
+    stream = builder.then(source, relation, "Table From Stream", operator)
+    label = label_of(relation, "DataStreamScan")
+    physical = Physical(stream, relation.columns, relation.changelog, label, (), key)
+    return normalised(builder, relation, physical)
+
+
+def normalised_key(
+    builder: Builder, relation: Scan | StreamScan, key: tuple[int, ...], name: str
+) -> tuple[int, ...] | None:
+    """The key by which a source is normalised: of upserts, and where it may send a change several times."""
+    wanted = builder.config.get(CDC_DUPLICATES, "false").strip().lower() == "true"
+    if relation.upsert_key is not None or not relation.changelog or builder.batch or not wanted:
+        return relation.upsert_key
+    if not key:
+        raise TableException(
+            f"'{CDC_DUPLICATES}' is enabled, which requires that changelog sources define a PRIMARY KEY, and table "
+            f"'{name}' has none"
+        )
+    return key
+
+
+def normalised(builder: Builder, relation: Relation, input: Physical) -> Physical:
+    """A source of upserts as a changelog that also says what rows were before."""
+    if input.upsert_key is None or not input.changelog:
+        return input
+    changelog = not builder.batch
+    schema = arrow_schema(input.columns, changelog)
+    operator = ChangelogNormalize(input.upsert_key, schema, builder.ttl)
+    operator.every_version = any(getattr(part, "every_version", False) for part in walk_plan(relation))
+    stream = builder.keyed(input, input.upsert_key, relation, "Changelog Normalize", operator)
+    label = f"ChangelogNormalize(key={list(input.upsert_key)})"
+    return Physical(stream, input.columns, changelog, label, (input,), input.upsert_key)
+
+
+def calc(builder: Builder, relation: Calc) -> Physical:
+    input, condition = builder.build(relation.input), relation.condition
+    key = smallest_key(relation.input) if input.changelog else None
+    if key is not None and condition is not None and not is_repeatable(condition):
+        input, condition = _filtered_by_key(builder, relation, input, key), None
+    schema = arrow_schema(relation.columns, input.changelog)
+    operator = CalcOperator(relation.exprs, condition, schema, input.changelog)
+    operator.zone = builder.zone
+    stream = builder.then(input, relation, "Calc", operator)
+    return Physical(stream, relation.columns, input.changelog, label_of(relation, "Calc"), (input,))
+
+
+def _filtered_by_key(builder: Builder, relation: Calc, input: Physical, key: tuple[int, ...]) -> Physical:
+    """The changes of rows for which a condition is TRUE when they come, although it may have another value later."""
+    assert relation.condition is not None
+    operator = MovingFilter(relation.condition, input.schema)
+    operator.zone = builder.zone
+    stream = builder.then(input, relation, "Moving Filter", operator)
+    operator.upsert_keys = ()  # these are upserts: a key may go that never came
+    label = f"MovingFilter(where=[{relation.condition}])"
+    marked = Physical(stream, input.columns, True, label, (input,), key)
+    return normalised(builder, relation, marked)
+
+
+def union_all(builder: Builder, relation: SetOperation) -> Physical:
+    parts = [builder.build(part) for part in relation.parts]
+    changelog = any(part.changelog for part in parts)
+    named = [_renamed(builder, part, relation) for part in parts]
+    streams = [as_changelog(builder, part, relation) if changelog else part for part in named]
+    whole = streams[0].stream.union(*(part.stream for part in streams[1:]))
+    return Physical(whole, relation.columns, changelog, label_of(relation, "Union"), tuple(parts))
+
+
+def _renamed(builder: Builder, input: Physical, relation: Relation) -> Physical:
+    """A part of a union under the names of the whole."""
+    schema = arrow_schema(relation.columns, input.changelog)
+    if schema.equals(input.schema):
+        return input
+    stream = builder.then(input, relation, "Renamed", Renamed(schema))
+    return Physical(stream, relation.columns, input.changelog, input.label, input.inputs, input.upsert_key)
+
+
+def as_changelog(builder: Builder, input: Physical, relation: Relation) -> Physical:
+    """The same rows with kinds."""
+    if input.changelog:
+        return input
+    operator = WithKinds(arrow_schema(input.columns, True))
+    stream = builder.then(input, relation, "With Kinds", operator)
+    return Physical(stream, input.columns, True, input.label, input.inputs, input.upsert_key)
+
+
+def watermark(builder: Builder, relation: Watermark) -> Physical:
+    input = builder.build(relation.input)
+    stream = input.stream
+    if relation.expr is None:
+        _check_source_watermark(relation.input)
+    else:
+        interval = builder.duration("pipeline.auto-watermark-interval")
+        schema = arrow_schema(relation.columns, input.changelog)
+        operator = WatermarkOperator(schema, relation.rowtime, relation.expr, interval, builder.zone)
+        operator.idle_timeout = builder.duration("table.exec.source.idle-timeout") or None
+        stream = builder.then(input, relation, "Watermark", operator)
+    label = label_of(relation, "WatermarkAssigner")
+    return Physical(stream, relation.columns, input.changelog, label, (input,), input.upsert_key)
+
+
+def _check_source_watermark(relation: Relation) -> None:
+    """Refuse SOURCE_WATERMARK() for a connector without watermarks. Streams have watermarks of their own."""
+    for below in relation.inputs():
+        _check_source_watermark(below)
+    if isinstance(relation, Scan):
+        path, options = ".".join(relation.path), relation.table.options
+        if connectors.connector(path, options).sends_watermarks:
+            return
+        raise TableException(
+            f"table {path} declares SOURCE_WATERMARK(), and the connector '{options.get('connector')}' sends no "
+            "watermarks of its own: write an expression, such as WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
+        )
+
+
+BUILDERS: dict[type, Build] = {Values: values, StreamScan: stream_scan, Calc: calc, Watermark: watermark}

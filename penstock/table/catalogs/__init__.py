@@ -1,0 +1,1 @@
+"""Catalogs and what they hold: tables, views, functions, models, schemas."""

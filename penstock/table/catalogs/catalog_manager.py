@@ -1,0 +1,253 @@
+"""All catalogs of an environment, with what is temporary: finds a table, a view or a function by its path."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from penstock.common.configuration import Configuration
+from penstock.errors import ValidationException
+from penstock.table.catalogs.memory_catalog import (
+    Catalog,
+    CatalogBaseTable,
+    CatalogDescriptor,
+    CatalogFunction,
+    ObjectPath,
+)
+from penstock.util.exceptions import CatalogException, TableAlreadyExistException, TableNotExistException
+
+Path = tuple[str, str, str]
+"""Catalog, database, name."""
+
+
+class Catalogs:
+    """Catalogs by name, one of which is current, as is one of its databases."""
+
+    def __init__(self, catalog: str, database: str) -> None:
+        self._catalogs: dict[str, Catalog] = {catalog: Catalog(database)}
+        self._described: dict[str, CatalogDescriptor] = {}
+        """The options and the comment of CREATE CATALOG."""
+        self.current, self.database = catalog, database
+        self.temporary: dict[Path, CatalogBaseTable] = {}
+        """Tables and views that hide those of the catalogs."""
+        self._temporary_functions: dict[Path, CatalogFunction] = {}
+        self._system_functions: dict[str, CatalogFunction] = {}
+
+    # --- catalogs and databases ---
+    def names(self) -> list[str]:
+        return sorted(self._catalogs)
+
+    def register(
+        self,
+        name: str,
+        catalog: Catalog,
+        ignore_if_exists: bool = False,
+        descriptor: CatalogDescriptor | None = None,
+    ) -> None:
+        if name not in self._catalogs:
+            self._catalogs[name] = catalog
+            if descriptor is not None:
+                self._described[name] = descriptor
+        elif not ignore_if_exists:
+            raise CatalogException(f"there is a catalog {name} already")
+
+    def drop(self, name: str, ignore_if_not_exists: bool = False) -> None:
+        if name == self.current:
+            raise CatalogException(f"catalog {name} is in use; USE another CATALOG first")
+        if name not in self._catalogs and not ignore_if_not_exists:
+            raise self._no_catalog(name)
+        self._catalogs.pop(name, None)
+        self._described.pop(name, None)
+
+    def descriptor(self, name: str) -> CatalogDescriptor:
+        """The options and the comment of a catalog."""
+        default = self.catalog(name).get_default_database()
+        if name in self._described:
+            return self._described[name]
+        options = {"type": "generic_in_memory", "default-database": default}
+        return CatalogDescriptor(name, Configuration.from_dict(options))
+
+    def describe(self, descriptor: CatalogDescriptor) -> None:
+        """Change the options and the comment of a catalog. Its databases stay."""
+        self.catalog(descriptor.catalog_name)
+        self._described[descriptor.catalog_name] = descriptor
+
+    def get(self, name: str) -> Catalog | None:
+        return self._catalogs.get(name)
+
+    def catalog(self, name: str | None = None) -> Catalog:
+        """A catalog by its name; the current one without."""
+        found = self._catalogs.get(name or self.current)
+        if found is None:
+            raise self._no_catalog(name or self.current)
+        return found
+
+    def use(self, name: str) -> None:
+        self.database = self.catalog(name).get_default_database()
+        self.current = name
+
+    def use_database(self, path: tuple[str, ...]) -> None:
+        catalog, database = (self.current, path[0]) if len(path) == 1 else path
+        self.catalog(catalog).get_database(database)
+        self.current, self.database = catalog, database
+
+    def _no_catalog(self, name: str) -> CatalogException:
+        return CatalogException(f"there is no catalog {name}; there are: {', '.join(self._catalogs)}")
+
+    # --- paths ---
+    def qualified(self, path: tuple[str, ...]) -> Path:
+        """A path with catalog and database."""
+        match path:
+            case (name,):
+                return self.current, self.database, name
+            case (database, name):
+                return self.current, database, name
+            case (catalog, database, name):
+                return catalog, database, name
+        raise ValidationException(f"{'.'.join(path)} is no path: it is written [[catalog.]database.]name")
+
+    # --- tables ---
+    def find(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable] | None:
+        """A table or view, the temporary one first; None if there is none."""
+        whole = self.qualified(path)
+        temporary = self.temporary.get(whole)
+        if temporary is not None:
+            return whole, temporary
+        catalog = self._catalogs.get(whole[0])
+        inside = ObjectPath(whole[1], whole[2])
+        if catalog is not None and catalog.table_exists(inside):
+            return whole, catalog.get_table(inside)
+        return None
+
+    def get_table(self, path: tuple[str, ...]) -> tuple[Path, CatalogBaseTable]:
+        found = self.find(path)
+        if found is None:
+            raise TableNotExistException(f"there is no table or view {'.'.join(path)}{self.suggestion(path[-1])}")
+        return found
+
+    def suggestion(self, name: str) -> str:
+        close = get_close_matches(name, self.table_names(), 1)
+        return f"; did you mean {close[0]}?" if close else ""
+
+    def create(
+        self, path: tuple[str, ...], table: CatalogBaseTable, temporary: bool = False, ignore_if_exists: bool = False
+    ) -> None:
+        whole = self.qualified(path)
+        if not temporary:
+            self.catalog(whole[0]).create_table(ObjectPath(whole[1], whole[2]), table, ignore_if_exists)
+        elif whole not in self.temporary:
+            self.temporary[whole] = table
+        elif not ignore_if_exists:
+            raise TableAlreadyExistException(f"there is a temporary table or view {'.'.join(whole)} already")
+
+    def drop_table(
+        self, path: tuple[str, ...], view: bool, temporary: bool = False, ignore_if_not_exists: bool = False
+    ) -> bool:
+        """Drop a table or a view; whether there was one."""
+        whole, what = self.qualified(path), "view" if view else "table"
+        hidden = self.temporary.get(whole)
+        if temporary:
+            if hidden is not None and hidden.is_view is view:
+                del self.temporary[whole]
+                return True
+            return self._missing(what, path, ignore_if_not_exists)
+        if hidden is not None and hidden.is_view is view:
+            raise ValidationException(f"there is a temporary {what} {'.'.join(path)}; drop it first: DROP TEMPORARY")
+        catalog, inside = self.catalog(whole[0]), ObjectPath(whole[1], whole[2])
+        if not catalog.table_exists(inside) or catalog.get_table(inside).is_view is not view:
+            return self._missing(what, path, ignore_if_not_exists)
+        catalog.drop_table(inside)
+        return True
+
+    @staticmethod
+    def _missing(what: str, path: tuple[str, ...], ignore: bool) -> bool:
+        if ignore:
+            return False
+        raise TableNotExistException(f"there is no {what} {'.'.join(path)}")
+
+    def table_names(self, catalog: str | None = None, database: str | None = None, views: bool = False) -> list[str]:
+        """Names of tables and views, or of views alone, of a database."""
+        catalog, database = catalog or self.current, database or self.database
+        here = self.catalog(catalog)
+        names = set(here.list_views(database) if views else here.list_tables(database))
+        names |= {
+            path[2]
+            for path, table in self.temporary.items()
+            if path[:2] == (catalog, database) and (table.is_view or not views)
+        }
+        return sorted(names)
+
+    def is_temporary(self, whole: Path) -> bool:
+        return whole in self.temporary
+
+    def temporary_names(self, views: bool) -> list[str]:
+        """Temporary tables, or views, of the current database."""
+        here = (self.current, self.database)
+        return sorted(path[2] for path, table in self.temporary.items() if path[:2] == here and table.is_view is views)
+
+    # --- functions ---
+    def function(self, path: tuple[str, ...]) -> Any:
+        """A function of the user; None if there is none. Names are the same in any case."""
+        own = self.system_function(path[0]) if len(path) == 1 else None
+        found = self.catalog_function(path) if own is None else None
+        return own if found is None else found.function
+
+    def catalog_function(self, path: tuple[str, ...]) -> CatalogFunction | None:
+        """The entry of a function that belongs to a database; None if there is none."""
+        catalog, database, name = self.qualified(path)
+        temporary = self._temporary_functions.get((catalog, database, name.lower()))
+        if temporary is not None:
+            return temporary
+        found, inside = self._catalogs.get(catalog), ObjectPath(database, name)
+        return found.get_function(inside) if found is not None and found.function_exists(inside) else None
+
+    def system_function(self, name: str) -> Any:
+        """A function of the user that belongs to no database; None if there is none."""
+        found = self._system_functions.get(name.lower())
+        return None if found is None else found.function
+
+    def is_temporary_function(self, path: tuple[str, ...]) -> bool:
+        """Return whether a function of the user belongs to this environment alone."""
+        catalog, database, name = self.qualified(path)
+        whole = (catalog, database, name.lower())
+        return whole in self._temporary_functions or (len(path) == 1 and path[0].lower() in self._system_functions)
+
+    def create_function(
+        self, path: tuple[str, ...], function: CatalogFunction, kind: str = "", ignore_if_exists: bool = False
+    ) -> None:
+        """`kind` is "temporary", "system" or nothing."""
+        catalog, database, name = self.qualified(path)
+        if kind == "system":
+            if name.lower() in self._system_functions and not ignore_if_exists:
+                raise ValidationException(f"there is a temporary system function {name} already")
+            self._system_functions.setdefault(name.lower(), function)
+        elif kind == "temporary":
+            whole = (catalog, database, name.lower())
+            if whole in self._temporary_functions and not ignore_if_exists:
+                raise ValidationException(f"there is a temporary function {name} already")
+            self._temporary_functions.setdefault(whole, function)
+        else:
+            self.catalog(catalog).create_function(ObjectPath(database, name), function, ignore_if_exists)
+
+    def drop_function(self, path: tuple[str, ...], kind: str = "", ignore_if_not_exists: bool = False) -> bool:
+        """Drop a function; whether there was one."""
+        catalog, database, name = self.qualified(path)
+        if kind == "system":
+            gone = self._system_functions.pop(name.lower(), None) is not None
+        elif kind == "temporary":
+            gone = self._temporary_functions.pop((catalog, database, name.lower()), None) is not None
+        else:
+            inside = ObjectPath(database, name)
+            gone = self.catalog(catalog).function_exists(inside)
+            if gone:
+                self.catalog(catalog).drop_function(inside)
+        if not gone and not ignore_if_not_exists:
+            raise ValidationException(f"there is no {f'{kind} ' if kind else ''}function {'.'.join(path)}")
+        return gone
+
+    def function_names(self, catalog: str | None = None, database: str | None = None) -> list[str]:
+        """Names of the users' functions in a database, the current one unless another is given, and in none."""
+        here = (catalog or self.current, database or self.database)
+        own = self.catalog(here[0]).list_functions(here[1])
+        temporary = {path[2] for path in self._temporary_functions if path[:2] == here}
+        return sorted([*{*own, *temporary}, *self._system_functions])

@@ -1,0 +1,87 @@
+"""Modules: where functions that belong to no catalog come from. The functions of SQL are the module core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import ValidationException
+
+__all__ = ["Module", "ModuleEntry", "Modules"]
+
+CORE = "core"
+
+
+class Module:
+    """A set of functions. The only one with functions in it is `Module.core()`; those of Java do not exist here."""
+
+    @staticmethod
+    def core() -> Module:
+        """The functions of SQL."""
+        return _CORE
+
+
+_CORE = Module()
+
+
+@dataclass(frozen=True)
+class ModuleEntry:
+    """A module by its name, and whether it is used."""
+
+    _name: str
+    _used: bool
+
+    def name(self) -> str:
+        return self._name
+
+    def used(self) -> bool:
+        return self._used
+
+
+class Modules:
+    """The modules of an environment, and which of them are used."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Module] = {CORE: _CORE}
+        self._used: list[str] = [CORE]
+
+    def names(self) -> list[str]:
+        """The modules that are used, in their order."""
+        return list(self._used)
+
+    def entries(self) -> list[ModuleEntry]:
+        """All modules that are loaded, those that are used first."""
+        others = [name for name in self._loaded if name not in self._used]
+        return [*(ModuleEntry(name, True) for name in self._used), *(ModuleEntry(name, False) for name in others)]
+
+    def has_core(self) -> bool:
+        """Return whether the functions of SQL can be called."""
+        return any(self._loaded[name] is _CORE for name in self._used)
+
+    def load(self, name: str, module: Module) -> None:
+        """Load a module and use it as the last one."""
+        if not isinstance(module, Module):
+            raise TypeError(f"load_module: module {name} is a Module, not {module!r}")
+        if name in self._loaded:
+            raise ValidationException(f"A module with name '{name}' already exists")
+        self._loaded[name] = module
+        self._used.append(name)
+
+    def unload(self, name: str) -> None:
+        """Forget a module."""
+        self._check(name)
+        del self._loaded[name]
+        self._used = [one for one in self._used if one != name]
+
+    def use(self, names: Sequence[str]) -> None:
+        """Use these modules alone, in this order."""
+        for name in names:
+            self._check(name)
+            if names.count(name) > 1:
+                raise ValidationException(f"Module '{name}' appears more than once")
+        self._used = list(names)
+
+    def _check(self, name: str) -> None:
+        if name not in self._loaded:
+            known = ", ".join(self._loaded)
+            raise ValidationException(f"No module with name '{name}' exists; loaded are: {known}")

@@ -1,0 +1,506 @@
+"""Catalogs: databases with their tables, views and functions, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.base.arguments import check_arguments
+from penstock.common.configuration import Configuration
+from penstock.errors import ValidationException
+from penstock.table.catalogs.catalog_parts import CatalogModel, CatalogPartition, CatalogPartitionSpec, Described
+from penstock.table.catalogs.resolved_columns import (
+    Column,
+    ComputedColumn,
+    Constraint,
+    MetadataColumn,
+    PhysicalColumn,
+    UniqueConstraint,
+    WatermarkSpec,
+)
+from penstock.table.catalogs.resolved_schema import ResolvedSchema, TableSchema
+from penstock.table.catalogs.table_declaration import Schema
+from penstock.table.logical.nodes import Relation
+from penstock.util.exceptions import (
+    DatabaseAlreadyExistException,
+    DatabaseNotEmptyException,
+    DatabaseNotExistException,
+    FunctionAlreadyExistException,
+    FunctionNotExistException,
+    ModelAlreadyExistException,
+    ModelNotExistException,
+    PartitionAlreadyExistsException,
+    PartitionNotExistException,
+    PartitionSpecInvalidException,
+    TableAlreadyExistException,
+    TableNotExistException,
+    TableNotPartitionedException,
+)
+
+__all__ = [
+    "Catalog",
+    "CatalogBaseTable",
+    "CatalogDatabase",
+    "CatalogDescriptor",
+    "CatalogFunction",
+    "CatalogModel",
+    "CatalogPartition",
+    "CatalogPartitionSpec",
+    "Column",
+    "ComputedColumn",
+    "Constraint",
+    "GenericInMemoryCatalog",
+    "MetadataColumn",
+    "ObjectIdentifier",
+    "ObjectPath",
+    "PhysicalColumn",
+    "ResolvedSchema",
+    "UniqueConstraint",
+    "WatermarkSpec",
+]
+
+
+@check_arguments
+@dataclass(frozen=True, order=True)
+class ObjectPath:
+    """A table or function within a catalog."""
+
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def from_string(full_name: str) -> ObjectPath:
+        database, dot, name = full_name.partition(".")
+        if not dot or not database or not name:
+            raise ValueError(f"a path is written database.name, not {full_name!r}")
+        return ObjectPath(database, name)
+
+    def get_database_name(self) -> str:
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        return self.object_name
+
+    def get_full_name(self) -> str:
+        return f"{self.database_name}.{self.object_name}"
+
+    def __str__(self) -> str:
+        return self.get_full_name()
+
+
+@check_arguments
+@dataclass(frozen=True)
+class ObjectIdentifier:
+    """A table or function with its catalog."""
+
+    catalog_name: str
+    database_name: str
+    object_name: str
+
+    @staticmethod
+    def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
+        return ObjectIdentifier(catalog_name, database_name, object_name)
+
+    def get_catalog_name(self) -> str:
+        return self.catalog_name
+
+    def get_database_name(self) -> str:
+        return self.database_name
+
+    def get_object_name(self) -> str:
+        return self.object_name
+
+    def to_list(self) -> list[str]:
+        return [self.catalog_name, self.database_name, self.object_name]
+
+    def to_object_path(self) -> ObjectPath:
+        return ObjectPath(self.database_name, self.object_name)
+
+    def as_summary_string(self) -> str:
+        return ".".join(self.to_list())
+
+    def as_serializable_string(self) -> str:
+        return ".".join(f"`{part}`" for part in self.to_list())
+
+    __str__ = as_summary_string
+
+
+@check_arguments
+@dataclass(frozen=True)
+class CatalogBaseTable:
+    """A table with a connector, or a view with its query."""
+
+    schema: Schema
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_keys: tuple[str, ...] = ()
+    comment: str | None = None
+    query: str | None = None
+    """Of a view: its text."""
+    relation: Relation | None = field(default=None, compare=False)
+    """Of a view: its plan."""
+
+    @staticmethod
+    def create_table(
+        schema: Schema | TableSchema,
+        partition_keys: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> CatalogBaseTable:
+        return CatalogBaseTable(_schema(schema), dict(properties or {}), tuple(partition_keys), comment)
+
+    @staticmethod
+    def create_view(
+        original_query: str,
+        expanded_query: str,
+        schema: Schema | TableSchema,
+        properties: Mapping[str, str],
+        comment: str | None = None,
+    ) -> CatalogBaseTable:
+        return CatalogBaseTable(_schema(schema), dict(properties), (), comment, query=expanded_query)
+
+    @property
+    def is_view(self) -> bool:
+        return self.query is not None or self.relation is not None
+
+    def get_options(self) -> dict[str, str]:
+        return dict(self.options)
+
+    def get_unresolved_schema(self) -> Schema:
+        return self.schema
+
+    def get_comment(self) -> str | None:
+        return self.comment
+
+    def get_description(self) -> str | None:
+        return self.comment
+
+    def get_detailed_description(self) -> str | None:
+        return self.comment
+
+    def copy(self) -> CatalogBaseTable:
+        return replace(self)
+
+
+def _schema(given: Schema | TableSchema) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    return Schema.new_builder().from_fields(given.get_field_names(), given.get_field_data_types()).build()
+
+
+@check_arguments
+@dataclass(frozen=True)
+class CatalogFunction:
+    """A function: the object itself, or the name of a Python object, `module.name`."""
+
+    class_name: str
+    language: str = "PYTHON"
+    function: Any = field(default=None, compare=False)
+
+    @staticmethod
+    def create_instance(class_name: str, function_language: str = "PYTHON") -> CatalogFunction:
+        return CatalogFunction(class_name, function_language)
+
+    def get_class_name(self) -> str:
+        return self.class_name
+
+    def get_function_language(self) -> str:
+        return self.language
+
+
+@check_arguments
+@dataclass
+class CatalogDatabase(Described):
+    """A database: a name space with properties."""
+
+    properties: dict[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    tables: dict[str, CatalogBaseTable] = field(default_factory=dict)
+    functions: dict[str, CatalogFunction] = field(default_factory=dict)
+    partitions: dict[str, dict[CatalogPartitionSpec, CatalogPartition]] = field(default_factory=dict)
+    """The partitions of each table, by the table's name."""
+    models: dict[str, CatalogModel] = field(default_factory=dict)
+
+    @staticmethod
+    def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
+        return CatalogDatabase(dict(properties), comment)
+
+    def copy(self) -> CatalogDatabase:
+        return replace(self, properties=dict(self.properties))
+
+
+@check_arguments
+@dataclass(frozen=True)
+class CatalogDescriptor:
+    """What CREATE CATALOG says, in Python."""
+
+    catalog_name: str
+    configuration: Configuration
+    comment: str | None = None
+
+    @staticmethod
+    def of(catalog_name: str, configuration: Configuration, comment: str | None = None) -> CatalogDescriptor:
+        return CatalogDescriptor(catalog_name, configuration, comment)
+
+
+@check_arguments
+class Catalog:
+    """Databases by name. This one keeps everything in memory; subclasses may look elsewhere."""
+
+    def __init__(self, default_database: str = "default") -> None:
+        self._default = default_database
+        self._databases: dict[str, CatalogDatabase] = {default_database: CatalogDatabase()}
+
+    # --- databases ---
+    def get_default_database(self) -> str:
+        return self._default
+
+    def list_databases(self) -> list[str]:
+        return sorted(self._databases)
+
+    def database_exists(self, database_name: str) -> bool:
+        return database_name in self._databases
+
+    def get_database(self, database_name: str) -> CatalogDatabase:
+        database = self._databases.get(database_name)
+        if database is None:
+            known = ", ".join(self._databases)
+            raise DatabaseNotExistException(f"there is no database {database_name}; there are: {known}")
+        return database
+
+    def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool = False) -> None:
+        if name not in self._databases:
+            self._databases[name] = database.copy()
+        elif not ignore_if_exists:
+            raise DatabaseAlreadyExistException(f"there is a database {name} already")
+
+    def drop_database(self, name: str, ignore_if_exists: bool = False, cascade: bool = False) -> None:
+        if name not in self._databases and ignore_if_exists:
+            return
+        database = self.get_database(name)
+        if (database.tables or database.functions) and not cascade:
+            held = ", ".join([*database.tables, *database.functions])
+            raise DatabaseNotEmptyException(f"database {name} is not empty: {held}; drop it with CASCADE")
+        del self._databases[name]
+
+    def alter_database(self, name: str, new_database: CatalogDatabase, ignore_if_not_exists: bool = False) -> None:
+        if name not in self._databases and ignore_if_not_exists:
+            return
+        database = self.get_database(name)
+        database.properties, database.comment = dict(new_database.properties), new_database.comment
+
+    # --- tables and views ---
+    def list_tables(self, database_name: str) -> list[str]:
+        """The names of tables and views."""
+        return sorted(self.get_database(database_name).tables)
+
+    def list_views(self, database_name: str) -> list[str]:
+        return sorted(name for name, table in self.get_database(database_name).tables.items() if table.is_view)
+
+    def table_exists(self, table_path: ObjectPath) -> bool:
+        database = self._databases.get(table_path.database_name)
+        return database is not None and table_path.object_name in database.tables
+
+    def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
+        database = self._databases.get(table_path.database_name)
+        table = None if database is None else database.tables.get(table_path.object_name)
+        if table is None:
+            raise TableNotExistException(f"there is no table {table_path}")
+        return table
+
+    def create_table(self, table_path: ObjectPath, table: CatalogBaseTable, ignore_if_exists: bool = False) -> None:
+        tables = self.get_database(table_path.database_name).tables
+        if table_path.object_name not in tables:
+            tables[table_path.object_name] = table
+        elif not ignore_if_exists:
+            raise TableAlreadyExistException(f"there is a table or view {table_path} already")
+
+    def drop_table(self, table_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
+        if self.table_exists(table_path):
+            database = self.get_database(table_path.database_name)
+            del database.tables[table_path.object_name]
+            database.partitions.pop(table_path.object_name, None)
+        elif not ignore_if_not_exists:
+            raise TableNotExistException(f"there is no table {table_path}")
+
+    def rename_table(self, table_path: ObjectPath, new_table_name: str, ignore_if_not_exists: bool = False) -> None:
+        if not self.table_exists(table_path) and ignore_if_not_exists:
+            return
+        table = self.get_table(table_path)
+        self.create_table(ObjectPath(table_path.database_name, new_table_name), table)
+        self.drop_table(table_path)
+
+    def alter_table(
+        self, table_path: ObjectPath, new_table: CatalogBaseTable, ignore_if_not_exists: bool = False
+    ) -> None:
+        if not self.table_exists(table_path) and ignore_if_not_exists:
+            return
+        self.get_table(table_path)
+        self.get_database(table_path.database_name).tables[table_path.object_name] = new_table
+
+    # --- functions ---
+    def list_functions(self, database_name: str) -> list[str]:
+        return sorted(self.get_database(database_name).functions)
+
+    def function_exists(self, function_path: ObjectPath) -> bool:
+        database = self._databases.get(function_path.database_name)
+        return database is not None and function_path.object_name.lower() in database.functions
+
+    def get_function(self, function_path: ObjectPath) -> CatalogFunction:
+        database = self._databases.get(function_path.database_name)
+        found = None if database is None else database.functions.get(function_path.object_name.lower())
+        if found is None:
+            raise FunctionNotExistException(f"there is no function {function_path}")
+        return found
+
+    def create_function(
+        self, function_path: ObjectPath, function: CatalogFunction, ignore_if_exists: bool = False
+    ) -> None:
+        functions, name = self.get_database(function_path.database_name).functions, function_path.object_name.lower()
+        if name not in functions:
+            functions[name] = function
+        elif not ignore_if_exists:
+            raise FunctionAlreadyExistException(f"there is a function {function_path} already")
+
+    def alter_function(
+        self, function_path: ObjectPath, new_function: CatalogFunction, ignore_if_not_exists: bool = False
+    ) -> None:
+        if not self.function_exists(function_path) and ignore_if_not_exists:
+            return
+        self.get_function(function_path)
+        name = function_path.object_name.lower()
+        self.get_database(function_path.database_name).functions[name] = new_function
+
+    def drop_function(self, function_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
+        if self.function_exists(function_path):
+            del self.get_database(function_path.database_name).functions[function_path.object_name.lower()]
+        elif not ignore_if_not_exists:
+            raise FunctionNotExistException(f"there is no function {function_path}")
+
+    def list_materialized_tables(self, database_name: str) -> list[str]:
+        """None: there are no materialized tables."""
+        self.get_database(database_name)
+        return []
+
+    # --- partitions ---
+    def list_partitions(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
+    ) -> list[CatalogPartitionSpec]:
+        """The partitions of a table; with a spec those that have its values."""
+        wanted = {} if partition_spec is None else partition_spec.get_partition_spec()
+        self._check_partitions(table_path, wanted)
+        return [spec for spec in self._partitions(table_path) if wanted.items() <= spec.get_partition_spec().items()]
+
+    def get_partition(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> CatalogPartition:
+        found = self._partitions(table_path).get(partition_spec)
+        if found is None:
+            raise PartitionNotExistException(f"the table {table_path} has no partition {partition_spec}")
+        return found
+
+    def partition_exists(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> bool:
+        return partition_spec in self._partitions(table_path)
+
+    def create_partition(
+        self,
+        table_path: ObjectPath,
+        partition_spec: CatalogPartitionSpec,
+        partition: CatalogPartition,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        keys = self._check_partitions(table_path, partition_spec.get_partition_spec())
+        if set(keys) != set(partition_spec.get_partition_spec()):
+            raise PartitionSpecInvalidException(
+                f"{partition_spec} does not have a value for every column that {table_path} is partitioned by: {keys}"
+            )
+        if not self.partition_exists(table_path, partition_spec):
+            self._partitions(table_path)[partition_spec] = partition
+        elif not ignore_if_exists:
+            raise PartitionAlreadyExistsException(f"the table {table_path} has a partition {partition_spec} already")
+
+    def drop_partition(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec, ignore_if_not_exists: bool = False
+    ) -> None:
+        if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
+            self.get_partition(table_path, partition_spec)
+            del self._partitions(table_path)[partition_spec]
+
+    def alter_partition(
+        self,
+        table_path: ObjectPath,
+        partition_spec: CatalogPartitionSpec,
+        new_partition: CatalogPartition,
+        ignore_if_not_exists: bool = False,
+    ) -> None:
+        if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
+            self.get_partition(table_path, partition_spec)
+            self._partitions(table_path)[partition_spec] = new_partition
+
+    def _partitions(self, table_path: ObjectPath) -> dict[CatalogPartitionSpec, CatalogPartition]:
+        if not self.table_exists(table_path):
+            return {}
+        database = self.get_database(table_path.database_name)
+        return database.partitions.setdefault(table_path.object_name, {})
+
+    def _check_partitions(self, table_path: ObjectPath, given: Mapping[str, str]) -> list[str]:
+        """The columns that a table is partitioned by; refuses a spec with others."""
+        keys = list(self.get_table(table_path).partition_keys)
+        if not keys:
+            raise TableNotPartitionedException(f"the table {table_path} is not partitioned")
+        unknown = given.keys() - set(keys)
+        if unknown:
+            raise PartitionSpecInvalidException(
+                f"the table {table_path} is not partitioned by {', '.join(sorted(unknown))}, but by {', '.join(keys)}"
+            )
+        return keys
+
+    # --- models ---
+    def list_models(self, database_name: str) -> list[str]:
+        return sorted(self.get_database(database_name).models)
+
+    def model_exists(self, model_path: ObjectPath) -> bool:
+        database = self._databases.get(model_path.database_name)
+        return database is not None and model_path.object_name in database.models
+
+    def get_model(self, model_path: ObjectPath) -> CatalogModel:
+        if not self.model_exists(model_path):
+            raise ModelNotExistException(f"there is no model {model_path}")
+        return self.get_database(model_path.database_name).models[model_path.object_name]
+
+    def create_model(self, model_path: ObjectPath, model: CatalogModel, ignore_if_exists: bool = False) -> None:
+        models = self.get_database(model_path.database_name).models
+        if model_path.object_name not in models:
+            models[model_path.object_name] = model
+        elif not ignore_if_exists:
+            raise ModelAlreadyExistException(f"there is a model {model_path} already")
+
+    def drop_model(self, model_path: ObjectPath, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.get_model(model_path)
+            del self.get_database(model_path.database_name).models[model_path.object_name]
+
+    def rename_model(self, model_path: ObjectPath, new_model_name: str, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.create_model(ObjectPath(model_path.database_name, new_model_name), self.get_model(model_path))
+            self.drop_model(model_path)
+
+    def alter_model(self, model_path: ObjectPath, new_model: CatalogModel, ignore_if_not_exists: bool = False) -> None:
+        if self.model_exists(model_path) or not ignore_if_not_exists:
+            self.get_model(model_path)
+            self.get_database(model_path.database_name).models[model_path.object_name] = new_model
+
+
+class GenericInMemoryCatalog(Catalog):
+    """A catalog in memory, by the name that CREATE CATALOG with 'type' = 'generic_in_memory' makes."""
+
+
+def catalog_of(options: dict[str, str]) -> Catalog:
+    """A catalog by the options of CREATE CATALOG."""
+    kind = options.get("type", "")
+    unknown = options.keys() - {"type", "default-database"}
+    if unknown:
+        raise ValidationException(
+            f"a catalog has the options 'type' and 'default-database', and not {', '.join(map(repr, sorted(unknown)))}"
+        )
+    if kind != "generic_in_memory":
+        raise ValidationException(f"a catalog has the type 'generic_in_memory', not '{kind}'")
+    return Catalog(options.get("default-database", "default"))

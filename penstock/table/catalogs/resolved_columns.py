@@ -1,0 +1,212 @@
+"""The columns of a resolved schema: those that are stored, computed, or metadata of the connector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Self
+
+from penstock.table.types.data_types import DataType
+
+__all__ = [
+    "Column",
+    "ComputedColumn",
+    "Constraint",
+    "MetadataColumn",
+    "PhysicalColumn",
+    "UniqueConstraint",
+    "WatermarkSpec",
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with its type."""
+
+    name: str
+    data_type: DataType
+    comment: str | None = None
+    time: str | None = None
+    """ROWTIME or PROCTIME, if it is the time of the rows."""
+
+    @staticmethod
+    def physical(name: str, data_type: DataType) -> PhysicalColumn:
+        """A column that is stored."""
+        return PhysicalColumn(name, data_type)
+
+    @staticmethod
+    def computed(name: str, resolved_expression: Any, data_type: DataType | None = None) -> ComputedColumn:
+        """A column that is computed from others of the row."""
+        kind = data_type if data_type is not None else resolved_expression.get_output_data_type()
+        return ComputedColumn(name, kind, expression=resolved_expression)
+
+    @staticmethod
+    def metadata(name: str, data_type: DataType, metadata_key: str | None, is_virtual: bool) -> MetadataColumn:
+        """A column with something that the connector knows of a record."""
+        return MetadataColumn(name, data_type, key=metadata_key, virtual=is_virtual)
+
+    def with_comment(self, comment: str | None) -> Self:
+        return replace(self, comment=comment)
+
+    def copy(self, new_type: DataType) -> Self:
+        """The same column with another type."""
+        return replace(self, data_type=new_type)
+
+    def rename(self, new_name: str) -> Self:
+        return replace(self, name=new_name)
+
+    def is_physical(self) -> bool:
+        """Return whether the column is part of the record."""
+        return False
+
+    def is_persisted(self) -> bool:
+        """Return whether the column is written."""
+        return False
+
+    def get_name(self) -> str:
+        return self.name
+
+    def get_data_type(self) -> DataType:
+        return self.data_type
+
+    def get_comment(self) -> str | None:
+        return self.comment
+
+    def explain_extras(self) -> str | None:
+        """The column's expression or metadata key; None if the column is stored."""
+        return None
+
+    def as_summary_string(self) -> str:
+        return f"`{self.name}` {self.summary()}"
+
+    def summary(self) -> str:
+        """All but the name."""
+        parts = (self.data_type.as_sql(), f"*{self.time}*" if self.time else None, self.explain_extras())
+        return " ".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        return self.as_summary_string()
+
+
+@dataclass(frozen=True)
+class PhysicalColumn(Column):
+    """A column that is stored."""
+
+    def is_physical(self) -> bool:
+        return True
+
+    def is_persisted(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class ComputedColumn(Column):
+    """A column that is computed from others of the row."""
+
+    expression: Any = None
+
+    def get_expression(self) -> Any:
+        return self.expression
+
+    def explain_extras(self) -> str | None:
+        return f"AS {self.expression}"
+
+
+@dataclass(frozen=True)
+class MetadataColumn(Column):
+    """A column with something that the connector knows of a record, such as the offset."""
+
+    key: str | None = None
+    virtual: bool = False
+
+    def is_virtual(self) -> bool:
+        return self.virtual
+
+    def is_persisted(self) -> bool:
+        return not self.virtual
+
+    def get_metadata_key(self) -> str | None:
+        return self.key
+
+    def explain_extras(self) -> str | None:
+        origin = f" FROM '{self.key}'" if self.key and self.key != self.name else ""
+        return f"METADATA{origin}{' VIRTUAL' if self.virtual else ''}"
+
+
+@dataclass(frozen=True)
+class WatermarkSpec:
+    """A column that is event time, with its type and the expression of its watermark."""
+
+    rowtime_attribute: str
+    watermark_expression: Any
+    data_type: DataType | None = None
+
+    @staticmethod
+    def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
+        return WatermarkSpec(rowtime_attribute, watermark_expression)
+
+    def get_rowtime_attribute(self) -> str:
+        return self.rowtime_attribute
+
+    def get_watermark_expression(self) -> Any:
+        return self.watermark_expression
+
+    def as_summary_string(self) -> str:
+        return f"WATERMARK FOR `{self.rowtime_attribute}`: {self.summary()}"
+
+    def summary(self) -> str:
+        """All but the name of the column."""
+        kind = "" if self.data_type is None else f"{self.data_type.as_sql()} "
+        return f"{kind}AS {self.watermark_expression}"
+
+    __str__ = as_summary_string
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Something that holds for all rows of a table."""
+
+    class ConstraintType(Enum):
+        """Kinds of constraints."""
+
+        PRIMARY_KEY = 0
+        UNIQUE_KEY = 1
+
+    name: str
+
+    def get_name(self) -> str:
+        return self.name
+
+    def is_enforced(self) -> bool:
+        """Constraints are believed, not checked."""
+        return False
+
+    def get_type(self) -> Constraint.ConstraintType:
+        return Constraint.ConstraintType.PRIMARY_KEY
+
+    def as_summary_string(self) -> str:
+        """The constraint as SQL writes it."""
+        raise NotImplementedError(f"{type(self).__name__}: a constraint has a method as_summary_string")
+
+
+@dataclass(frozen=True)
+class UniqueConstraint(Constraint):
+    """The columns that tell the rows of a table apart."""
+
+    columns: tuple[str, ...] = ()
+
+    @staticmethod
+    def primary_key(name: str, columns: list[str]) -> UniqueConstraint:
+        return UniqueConstraint(name, tuple(columns))
+
+    def get_columns(self) -> list[str]:
+        return list(self.columns)
+
+    def get_type_string(self) -> str:
+        return "PRIMARY KEY"
+
+    def as_summary_string(self) -> str:
+        names = ", ".join(f"`{name}`" for name in self.columns)
+        return f"CONSTRAINT `{self.name}` {self.get_type_string()} ({names}) NOT ENFORCED"
+
+    __str__ = as_summary_string

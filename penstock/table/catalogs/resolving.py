@@ -1,0 +1,106 @@
+"""A table as it is declared becomes a relation: what the connector brings, computed columns, and the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import ValidationException
+from penstock.table.catalogs.memory_catalog import CatalogBaseTable
+from penstock.table.catalogs.table_declaration import Schema, SchemaColumn, SchemaWatermark
+from penstock.table.logical.building import project, renamed
+from penstock.table.logical.nodes import ROWTIME, Column, Columns, Relation, Scan, Watermark
+from penstock.table.logical.rex import Call, Rex
+from penstock.table.types.data_types import DataType, LocalZonedTimestampType, TimestampType
+
+BindExpression = Callable[[Any, Columns], Rex]
+"""SQL or an Expression, over some columns."""
+ParseType = Callable[[str], DataType]
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Knows how types and expressions are read."""
+
+    bind: BindExpression
+    parse_type: ParseType
+
+    def type_of(self, column: SchemaColumn) -> DataType:
+        if isinstance(column.type, DataType):
+            return column.type
+        return self.parse_type(column.type or "")
+
+    def read_columns(self, schema: Schema) -> tuple[Columns, tuple[tuple[int, str], ...]]:
+        """The columns that come from outside, and which of them are metadata."""
+        read = [column for column in schema.columns if column.expression is None]
+        columns = tuple(Column(column.name, self._declared(schema, column)) for column in read)
+        metadata = tuple((i, column.metadata_key) for i, column in enumerate(read) if column.metadata_key is not None)
+        return columns, metadata
+
+    def _declared(self, schema: Schema, column: SchemaColumn) -> DataType:
+        """The columns of a primary key are never NULL."""
+        kind = self.type_of(column)
+        return kind.not_null() if column.name in schema.primary_key else kind
+
+    def completed(self, source: Relation, schema: Schema) -> Relation:
+        """Computed columns, in the order of the schema, and the watermark on top of what is read.
+
+        What is read and no column of the schema can be used by computed columns, and is gone then.
+        """
+        relation, read, names = source, source.names(), [column.name for column in schema.columns]
+        if read != names:
+            exprs: list[Rex] = [
+                source.ref(read.index(column.name))
+                if column.expression is None
+                else self._computed(column, source.columns)
+                for column in schema.columns
+            ]
+            relation = project(source, exprs, names)
+        for mark in schema.watermarks:
+            relation = self._watermark(relation, mark)
+        return relation
+
+    def _computed(self, column: SchemaColumn, columns: Columns) -> Rex:
+        try:
+            return self.bind(column.expression, columns)
+        except ValidationException as error:
+            raise ValidationException(f"computed column {column.name}: {error}") from error
+
+    def _watermark(self, relation: Relation, mark: SchemaWatermark) -> Watermark:
+        names = relation.names()
+        if mark.column not in names:
+            raise ValidationException(
+                f"there is no column {mark.column} for the watermark; there are: {', '.join(names)}"
+            )
+        index = names.index(mark.column)
+        kind = relation.columns[index].type
+        if not isinstance(kind, (TimestampType, LocalZonedTimestampType)) or kind.precision > 3:
+            raise ValidationException(
+                f"the event time of a table is a TIMESTAMP(3) or TIMESTAMP_LTZ(3), and {mark.column} is {kind.as_sql()}"
+            )
+        expr: Rex | None = self.bind(mark.expression, relation.columns)
+        if isinstance(expr, Call) and expr.function == "SOURCE_WATERMARK":
+            expr = None
+        columns = list(relation.columns)
+        columns[index] = replace(columns[index], time=ROWTIME)
+        return Watermark(tuple(columns), relation, index, expr)
+
+    def table(self, path: tuple[str, str, str], entry: CatalogBaseTable) -> Relation:
+        """What a query sees of a table or a view."""
+        if entry.relation is not None:
+            names = [column.name for column in entry.schema.columns]
+            return renamed(entry.relation, names) if names and names != entry.relation.names() else entry.relation
+        columns, metadata = self.read_columns(entry.schema)
+        names = [column.name for column in columns]
+        key = tuple(names.index(name) for name in entry.schema.primary_key if name in names)
+        changelog, upsert = _changes(entry.options)
+        scan = Scan(columns, path, entry, changelog, key if upsert and key else None, metadata)
+        return self.completed(scan, entry.schema)
+
+
+def _changes(options: Any) -> tuple[bool, bool]:
+    """Whether a connector brings more than inserts, and whether these are upserts."""
+    from penstock.table.connectors import source_changes
+
+    return source_changes(options)

@@ -1,0 +1,1 @@
+"""The table environments, which bring catalogs, planner and jobs together."""

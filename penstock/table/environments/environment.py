@@ -1,0 +1,383 @@
+"""TableEnvironment and StreamTableEnvironment: where tables are known by name, and queries are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.base.arguments import check_arguments
+from penstock.common.configuration import Configuration
+from penstock.datastream.data_stream import DataStream
+from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+from penstock.errors import UnsupportedOperation, ValidationException
+from penstock.table.api.config import TableConfig
+from penstock.table.api.functions_of_user import as_function
+from penstock.table.api.results import TableResult
+from penstock.table.api.selecting import FieldLike
+from penstock.table.api.statement_sets import StatementSet
+from penstock.table.api.table_api import Table
+from penstock.table.api.temporal_function import TemporalTableFunction
+from penstock.table.api.value_types import as_rows, plain_values, row_type
+from penstock.table.api.verification import verify_rows
+from penstock.table.catalogs.catalog_manager import Catalogs
+from penstock.table.catalogs.definitions import named_table
+from penstock.table.catalogs.function_modules import Module, ModuleEntry, Modules
+from penstock.table.catalogs.memory_catalog import (
+    Catalog,
+    CatalogBaseTable,
+    CatalogDescriptor,
+    CatalogFunction,
+    catalog_of,
+)
+from penstock.table.catalogs.resolving import Resolver
+from penstock.table.catalogs.table_declaration import Schema
+from penstock.table.catalogs.table_descriptors import TableDescriptor
+from penstock.table.environment_settings import CATALOG, DATABASE, EnvironmentSettings
+from penstock.table.environments.execution import Execution
+from penstock.table.environments.table_session import EnvironmentSession
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.expression.function_declarations import UserDefinedFunction, UserDefinedFunctionWrapper
+from penstock.table.logical.nodes import Column, Columns, Insert, Relation, Values
+from penstock.table.statements.statement_runner import Statements
+from penstock.table.types.data_types import RowType
+
+__all__ = ["TableEnvironment"]
+
+
+if TYPE_CHECKING:
+    import pandas
+
+RegisteredFunction: TypeAlias = UserDefinedFunctionWrapper | UserDefinedFunction | TemporalTableFunction
+
+
+@check_arguments
+class TableEnvironment:
+    """Catalogs with their tables and functions, and what runs queries over them."""
+
+    def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings | None = None) -> None:
+        settings = settings or EnvironmentSettings.new_instance().build()
+        self._env = env
+        self._config = TableConfig(Configuration().add_all(settings.get_configuration()), env._settings)
+        self._config.is_batch()  # refuses a mode that tables do not have
+        first, database = self._config.get(CATALOG, "default_catalog"), self._config.get(DATABASE, "default_database")
+        self._catalogs = Catalogs(first, database)
+        self._modules = Modules()
+        self._session = EnvironmentSession(self._catalogs, self._config, self._modules)
+        self._statements = Statements(self)
+        self._execution = Execution(env, self._config)
+        self._unnamed = count()
+
+    @staticmethod
+    def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
+        """An environment of its own, on the active Spark session or a local one."""
+        if isinstance(environment_settings, Configuration):
+            environment_settings = EnvironmentSettings.new_instance().with_configuration(environment_settings).build()
+        env = StreamExecutionEnvironment(environment_settings.get_configuration())
+        return TableEnvironment(env, environment_settings)
+
+    @property
+    def _batch(self) -> bool:
+        return self._config.is_batch()
+
+    @property
+    def _resolver(self) -> Resolver:
+        return self._session.resolver
+
+    # --- SQL ---
+    def execute_sql(self, stmt: str) -> TableResult:
+        """Run one statement: a query, an INSERT, or a definition."""
+        return self._statements.execute(stmt)
+
+    def sql_query(self, query: str) -> Table:
+        """A query as a Table."""
+        return Table(self._statements.query(query), self)
+
+    def explain_sql(self, stmt: str, *extra_details: ExplainDetail) -> str:
+        """How a query or an INSERT would be run."""
+        return self._explained([self._statements.plan(stmt)], extra_details)
+
+    def create_statement_set(self) -> StatementSet:
+        """Collects inserts that run as one job."""
+        return StatementSet(self)
+
+    # --- tables from values ---
+    def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
+        """A table of Python values: rows, tuples, dicts or single values.
+
+        `schema` is a ROW type or a list of names; without one the types are found out. Values that do not fit declared
+        types are refused, unless `verify_schema` is false.
+        """
+        held = [plain_values(element) for element in elements]
+        declared = row_type(held, schema)
+        rows = as_rows(held, declared)
+        if verify_schema:
+            verify_rows(rows, declared)
+        return Table(values(declared, rows), self)
+
+    def from_pandas(self, pdf: pandas.DataFrame, schema: Any = None, splits_num: int = 1) -> Table:
+        """A table of the rows of a pandas DataFrame.
+
+        `schema` is a ROW type, a list of types or a list of names, one for each column.
+        """
+        from penstock.table.api.dataframes import from_pandas
+
+        declared, rows = from_pandas(pdf, schema)
+        return Table(values(declared, as_rows(rows, declared)), self)
+
+    # --- tables by name ---
+    def from_path(self, path: str) -> Table:
+        """A table or view of a catalog."""
+        parts = self._session.parse_path(path)
+        relation, found = self._session.relation(parts), self._catalogs.find(parts)
+        if relation is None or found is None:
+            raise ValidationException(f"there is no table or view {path}{self._catalogs.suggestion(parts[-1])}")
+        return Table(relation, self, found[1].schema)
+
+    def from_descriptor(self, descriptor: TableDescriptor) -> Table:
+        """A table that has no name."""
+        path = self._register_anonymous(descriptor)
+        relation = self._session.relation(path)
+        assert relation is not None
+        return Table(relation, self, descriptor.get_schema())
+
+    def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> bool:  # noqa: N803
+        """What CREATE TABLE does."""
+        return self._create(path, _entry(descriptor), False, ignoreIfExists)
+
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,  # noqa: N803
+    ) -> None:
+        """What CREATE TEMPORARY TABLE does."""
+        self._create(path, _entry(descriptor), True, ignoreIfExists)
+
+    def create_view(self, view_path: str, table: Table | str, ignore_if_exists: bool = False) -> bool:
+        """What CREATE VIEW does."""
+        return self._create(view_path, self._view_entry(table), False, ignore_if_exists)
+
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Table | DataStream | str, *fields_or_schema: Schema | FieldLike
+    ) -> None:
+        """A name for a Table."""
+        self._create(view_path, self._view_entry(table_or_data_stream, *fields_or_schema), True, False)
+
+    register_table = create_temporary_view
+
+    def _view_entry(self, table: Any, *fields_or_schema: Any) -> CatalogBaseTable:
+        if isinstance(table, str):
+            table = self.sql_query(table)
+        if not isinstance(table, Table):
+            raise TypeError(f"a view is made of a Table, not of {table!r}")
+        return named_table(table._relation, table._declared)
+
+    def _create(self, path: str, entry: CatalogBaseTable, temporary: bool, ignore_if_exists: bool) -> bool:
+        parts = self._session.parse_path(path)
+        before = self._catalogs.find(parts)
+        self._catalogs.create(parts, entry, temporary, ignore_if_exists)
+        return before is None
+
+    def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
+        return self._drop(table_path, view=False, temporary=False, ignore=ignore_if_not_exists)
+
+    def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
+        return self._drop(view_path, view=True, temporary=False, ignore=ignore_if_not_exists)
+
+    def drop_temporary_table(self, table_path: str) -> bool:
+        return self._drop(table_path, view=False, temporary=True, ignore=True)
+
+    def drop_temporary_view(self, view_path: str) -> bool:
+        return self._drop(view_path, view=True, temporary=True, ignore=True)
+
+    def _drop(self, path: str, view: bool, temporary: bool, ignore: bool) -> bool:
+        return self._catalogs.drop_table(self._session.parse_path(path), view, temporary, ignore)
+
+    def list_tables(self) -> list[str]:
+        """Tables and views of the current database."""
+        return self._catalogs.table_names()
+
+    def list_views(self) -> list[str]:
+        return self._catalogs.table_names(views=True)
+
+    def list_temporary_tables(self) -> list[str]:
+        return sorted([*self._catalogs.temporary_names(views=False), *self._catalogs.temporary_names(views=True)])
+
+    def list_temporary_views(self) -> list[str]:
+        return self._catalogs.temporary_names(views=True)
+
+    # --- catalogs and databases ---
+    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
+        self._catalogs.register(catalog_name, catalog)
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """What CREATE CATALOG does: 'generic_in_memory' is the type that there is."""
+        options = catalog_descriptor.configuration.to_dict()
+        self._catalogs.register(catalog_name, catalog_of(options), descriptor=catalog_descriptor)
+
+    def get_catalog(self, catalog_name: str) -> Catalog | None:
+        return self._catalogs.get(catalog_name)
+
+    def use_catalog(self, catalog_name: str) -> None:
+        self._catalogs.use(catalog_name)
+
+    def use_database(self, database_name: str) -> None:
+        self._catalogs.use_database((database_name,))
+
+    def get_current_catalog(self) -> str:
+        return self._catalogs.current
+
+    def get_current_database(self) -> str:
+        return self._catalogs.database
+
+    def list_catalogs(self) -> list[str]:
+        return self._catalogs.names()
+
+    def list_databases(self) -> list[str]:
+        return self._catalogs.catalog().list_databases()
+
+    def load_module(self, module_name: str, module: Module) -> None:
+        """Load a module and use it, as the last one."""
+        self._modules.load(module_name, module)
+
+    def unload_module(self, module_name: str) -> None:
+        """Unload a module: its functions are not found any more."""
+        self._modules.unload(module_name)
+
+    def list_modules(self) -> list[str]:
+        """The modules that are used, in the order in which functions are searched in them."""
+        return self._modules.names()
+
+    def list_full_modules(self) -> list[ModuleEntry]:
+        """All modules that are loaded, those that are used first."""
+        return self._modules.entries()
+
+    def use_modules(self, *module_names: str) -> None:
+        """Use these modules alone, in this order."""
+        self._modules.use(module_names)
+
+    def list_materialized_tables(self) -> list[str]:
+        return []
+
+    def list_models(self) -> list[str]:
+        return []
+
+    def list_temporary_models(self) -> list[str]:
+        return []
+
+    # --- functions ---
+    def create_temporary_system_function(self, name: str, function: RegisteredFunction) -> None:
+        """A function that is known by its name everywhere, before those of catalogs."""
+        self._add_function(name, function, "system")
+
+    def create_temporary_function(self, path: str, function: RegisteredFunction) -> None:
+        """A function of the current or a named database, for this environment."""
+        self._add_function(path, function, "temporary")
+
+    register_function = create_temporary_system_function
+
+    def _add_function(self, path: str, function: Any, kind: str) -> None:
+        parts = self._session.parse_path(path)
+        if isinstance(function, TemporalTableFunction):
+            self._catalogs.create_function(parts, CatalogFunction(parts[-1], "PYTHON", function), kind)
+            return
+        wrapped = as_function(function, parts[-1])
+        self._catalogs.create_function(parts, CatalogFunction(wrapped.name, "PYTHON", wrapped), kind)
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(name), "system", ignore_if_not_exists=True)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(path), "temporary", ignore_if_not_exists=True)
+
+    def drop_function(self, path: str) -> bool:
+        return self._catalogs.drop_function(self._session.parse_path(path), ignore_if_not_exists=True)
+
+    def list_user_defined_functions(self) -> list[str]:
+        return self._catalogs.function_names()
+
+    def list_functions(self) -> list[str]:
+        """All functions that can be called by their name."""
+        from penstock.table import functions
+
+        return sorted({*functions.names(), *self._catalogs.function_names()})
+
+    def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool = False) -> None:
+        raise UnsupportedOperation(f"{function_class_name} is a Java class; write the function in Python with udf")
+
+    def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
+        self.create_java_function(path, function_class_name)
+
+    def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
+        self.create_java_function(name, function_class_name)
+
+    # --- settings ---
+    def get_config(self) -> TableConfig:
+        return self._config
+
+    def _forget(self, key: str) -> None:
+        """Take an option back: RESET."""
+        self._config.reset(key)
+        self._env._settings.forget(key)
+
+    def add_python_file(self, file_path: str) -> None:
+        self._env.add_python_file(file_path)
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        self._env.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        self._env.add_python_archive(archive_path, target_dir)
+
+    # --- running: for Table, StatementSet and statements ---
+    def _executed(self, relation: Relation) -> TableResult:
+        return self._execution.query(relation)
+
+    def _explained(self, relations: Sequence[Relation], details: Sequence[ExplainDetail]) -> str:
+        return self._execution.explained(relations, details)
+
+    def _run_inserts(self, inserts: Sequence[Insert]) -> TableResult:
+        return self._execution.inserts(inserts)
+
+    def _attach(self, inserts: Sequence[Insert]) -> None:
+        self._execution.attach(inserts)
+
+    def _resolved(self, expression: Any, columns: Columns) -> Any:
+        return self._session.resolved(expression, columns)
+
+    def _insert_of(self, stmt: str) -> Insert:
+        return self._statements.insert(stmt)
+
+    def _inserted(self, relation: Relation, target: str | TableDescriptor, overwrite: bool) -> Insert:
+        path = (
+            self._register_anonymous(target)
+            if isinstance(target, TableDescriptor)
+            else (self._session.parse_path(target))
+        )
+        return self._session.insert(relation, path, overwrite=overwrite)
+
+    def _to_spark(self, table: Table) -> Any:
+        return self._execution.to_spark(table)
+
+    def _unnamed_view(self, table: Table) -> str:
+        name = f"UnnamedTable${next(self._unnamed)}"
+        self._create(name, self._view_entry(table), True, False)
+        return name
+
+    def _register_anonymous(self, descriptor: TableDescriptor) -> tuple[str, ...]:
+        path = (f"*anonymous_{descriptor.options.get('connector', 'table')}${len(self._catalogs.temporary) + 1}*",)
+        self._catalogs.create(path, _entry(descriptor), temporary=True)
+        return path
+
+
+def values(declared: RowType, rows: tuple[tuple[Any, ...], ...]) -> Values:
+    """A relation of Python values."""
+    return Values(tuple(Column(field.name, field.data_type) for field in declared.fields), rows)
+
+
+def _entry(descriptor: TableDescriptor) -> CatalogBaseTable:
+    if not isinstance(descriptor, TableDescriptor):
+        raise TypeError(f"a table is made of a TableDescriptor, not of {descriptor!r}")
+    schema = descriptor.declared or Schema()
+    return CatalogBaseTable(schema, descriptor.options, descriptor.partition_keys, descriptor.comment)

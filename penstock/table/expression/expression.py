@@ -1,0 +1,484 @@
+"""Expression: what Table programs write instead of SQL text. It has no types before it is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from penstock.table.expression.expression_methods import METHODS
+from penstock.table.expression.expression_texts import text_of
+from penstock.table.expression.expression_words import (
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
+from penstock.table.types.data_types import (
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    NullType,
+    Resolution,
+    TimestampType,
+    TimeType,
+    YearMonthIntervalType,
+)
+
+__all__ = [
+    "Expression",
+    "JsonExistsOnError",
+    "JsonOnNull",
+    "JsonQueryOnEmptyOrError",
+    "JsonQueryWrapper",
+    "JsonType",
+    "JsonValueOnEmptyOrError",
+    "TimeIntervalUnit",
+    "TimePointUnit",
+]
+
+
+def _unary(function: str) -> Any:
+    """A property that calls a function with the expression alone."""
+    return property(lambda self: make(function, self))
+
+
+def _cast_to(kind: DataType) -> Any:
+    """A property that casts the expression."""
+    return property(lambda self: self.cast(kind))
+
+
+def _binary(function: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: make(function, self, other)
+
+
+def _reversed(function: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: make(function, other, self)
+
+
+def _span(milliseconds: int, unit: Resolution) -> Any:
+    return property(lambda self: _interval(self, milliseconds, DayTimeIntervalType(unit, unit, False)))
+
+
+def _months(months: int, unit: Resolution) -> Any:
+    return property(lambda self: _interval(self, months, YearMonthIntervalType(unit, unit, False)))
+
+
+class Expression:
+    """An expression over the columns of a table.
+
+    `node` is its content: ("column", name), ("literal", value, type or None), ("call", function, arguments),
+    ("alias", expression, names), ("cast", expression, type, whether it may give NULL instead of failing),
+    ("over", expression, window), ("udf", wrapper, arguments), ("sql", text), ("in", expression, table),
+    or ("rex", a typed expression).
+    """
+
+    def __init__(self, j_expr_or_property_name: Any) -> None:
+        node = j_expr_or_property_name
+        self.node: tuple[Any, ...] = ("column", node) if isinstance(node, str) else node
+
+    __hash__ = object.__hash__
+
+    # --- operators ---
+    __abs__ = lambda self: make("ABS", self)  # noqa: E731
+    __eq__ = _binary("=")
+    __ne__ = _binary("<>")
+    __lt__ = _binary("<")
+    __gt__ = _binary(">")
+    __le__ = _binary("<=")
+    __ge__ = _binary(">=")
+    __and__ = _binary("AND")
+    __or__ = _binary("OR")
+    __rand__ = _reversed("AND")
+    __ror__ = _reversed("OR")
+    __invert__ = lambda self: make("IS NOT TRUE", self)  # noqa: E731
+    __neg__ = lambda self: make("NEGATE", self)  # noqa: E731
+    __pos__ = lambda self: self  # noqa: E731
+    __add__ = _binary("+")
+    __sub__ = _binary("-")
+    __mul__ = _binary("*")
+    __truediv__ = _binary("/")
+    __mod__ = _binary("%")
+    __pow__ = _binary("POWER")
+    __radd__ = _reversed("+")
+    __rsub__ = _reversed("-")
+    __rmul__ = _reversed("*")
+    __rtruediv__ = _reversed("/")
+    __rmod__ = _reversed("%")
+    __rpow__ = _reversed("POWER")
+
+    def __getitem__(self, index: Any) -> Expression:
+        return self.at(index)
+
+    def __bool__(self) -> bool:
+        raise ValueError("an expression has no truth of its own: use &, | and ~ instead of and, or and not")
+
+    def __iter__(self) -> Any:
+        raise TypeError("an expression cannot be iterated")
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.startswith("__") or name == "node":
+            raise AttributeError(name)
+        return self.get(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+    def __repr__(self) -> str:
+        return f"Expression({shown(self)})"
+
+    # --- numbers ---
+    abs, sign, exp, sqrt = _unary("ABS"), _unary("SIGN"), _unary("EXP"), _unary("SQRT")
+    ln, log10, log2 = _unary("LN"), _unary("LOG10"), _unary("LOG2")
+    sin, cos, tan, cot = _unary("SIN"), _unary("COS"), _unary("TAN"), _unary("COT")
+    asin, acos, atan = _unary("ASIN"), _unary("ACOS"), _unary("ATAN")
+    sinh, cosh, tanh = _unary("SINH"), _unary("COSH"), _unary("TANH")
+    degrees, radians = _unary("DEGREES"), _unary("RADIANS")
+    bin, hex, unhex = _unary("BIN"), _unary("HEX"), _unary("UNHEX")
+
+    def log(self, base: Any = None) -> Expression:
+        return make("LOG", self) if base is None else make("LOG", base, self)
+
+    def round(self, places: Any) -> Expression:
+        return make("ROUND", self, places)
+
+    def truncate(self, n: Any = 0) -> Expression:
+        return make("TRUNCATE", self, n)
+
+    def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
+        return make("FLOOR", self, *_words(time_interval_unit))
+
+    def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression:
+        return make("CEIL", self, *_words(time_interval_unit))
+
+    # --- tests ---
+    is_null, is_not_null = _unary("IS NULL"), _unary("IS NOT NULL")
+    is_true, is_not_true = _unary("IS TRUE"), _unary("IS NOT TRUE")
+    is_false, is_not_false = _unary("IS FALSE"), _unary("IS NOT FALSE")
+
+    def between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+        return make("BETWEEN", self, lower_bound, upper_bound)
+
+    def not_between(self, lower_bound: Any, upper_bound: Any) -> Expression:
+        return make("NOT", self.between(lower_bound, upper_bound))
+
+    def in_(self, first_element_or_table: Any, *remaining_elements: Any) -> Expression:
+        if not isinstance(first_element_or_table, Expression) and hasattr(first_element_or_table, "get_schema"):
+            return Expression(("in", self, first_element_or_table))
+        return make("IN", self, first_element_or_table, *remaining_elements)
+
+    def then(self, if_true: Any, if_false: Any) -> Expression:
+        return make("IF", self, if_true, if_false)
+
+    def if_null(self, null_replacement: Any) -> Expression:
+        return make("IFNULL", self, null_replacement)
+
+    def like(self, pattern: Any = None, escape: Any = None) -> Expression:
+        return make("LIKE", self, pattern, *_given(escape))
+
+    def similar(self, pattern: Any = None) -> Expression:
+        return make("SIMILAR TO", self, pattern)
+
+    # --- types and names ---
+    def cast(self, data_type: DataType) -> Expression:
+        return Expression(("cast", self, data_type, False))
+
+    def try_cast(self, data_type: DataType) -> Expression:
+        return Expression(("cast", self, data_type, True))
+
+    def alias(self, name: str, *extra_names: str) -> Expression:
+        """The same under another name, or under several, if it gives several columns."""
+        return Expression(("alias", self, (name, *extra_names)))
+
+    def as_argument(self, name: str) -> Expression:
+        """The same as an argument with a name."""
+        return Expression(("argument", self, name))
+
+    asc, desc = _unary("ASC"), _unary("DESC")
+
+    # --- aggregates ---
+    sum, sum0, avg, count = _unary("SUM"), _unary("SUM0"), _unary("AVG"), _unary("COUNT")
+    min, max, collect = _unary("MIN"), _unary("MAX"), _unary("COLLECT")
+    first_value, last_value, array_agg = _unary("FIRST_VALUE"), _unary("LAST_VALUE"), _unary("ARRAY_AGG")
+    stddev_pop, stddev_samp = _unary("STDDEV_POP"), _unary("STDDEV_SAMP")
+    var_pop, var_samp = _unary("VAR_POP"), _unary("VAR_SAMP")
+    distinct = _unary("DISTINCT")
+
+    def list_agg(self, separator: Any = None) -> Expression:
+        return make("LISTAGG", self, *_given(separator))
+
+    def percentile(self, percentage: Any, frequency: Any = None) -> Expression:
+        return make("PERCENTILE", self, percentage, *_given(frequency))
+
+    def over(self, alias: Any) -> Expression:
+        """An aggregate over a window that was given with Table.over_window."""
+        return Expression(("over", self, expression(alias)))
+
+    # --- windows ---
+    start, end = _unary("WINDOW_START"), _unary("WINDOW_END")
+    rowtime, proctime = _unary("ROWTIME"), _unary("PROCTIME")
+
+    # --- texts ---
+    upper_case, lower_case, init_cap = _unary("UPPER"), _unary("LOWER"), _unary("INITCAP")
+    char_length, ascii, chr, reverse = _unary("CHAR_LENGTH"), _unary("ASCII"), _unary("CHR"), _unary("REVERSE")
+    from_base64, to_base64 = _unary("FROM_BASE64"), _unary("TO_BASE64")
+    md5, sha1, sha224 = _unary("MD5"), _unary("SHA1"), _unary("SHA224")
+    sha256, sha384, sha512 = _unary("SHA256"), _unary("SHA384"), _unary("SHA512")
+
+    def concat(self, other: Any) -> Expression:
+        return make("CONCAT", self, other)
+
+    def substring(self, begin_index: Any, length: Any = None) -> Expression:
+        return make("SUBSTRING", self, begin_index, *_given(length))
+
+    def substr(self, begin_index: Any, length: Any = None) -> Expression:
+        return make("SUBSTR", self, begin_index, *_given(length))
+
+    def trim(self, character: Any = None) -> Expression:
+        return make("TRIM", word("BOTH"), " " if character is None else character, self)
+
+    def trim_leading(self, character: Any = None) -> Expression:
+        return make("TRIM", word("LEADING"), " " if character is None else character, self)
+
+    def trim_trailing(self, character: Any = None) -> Expression:
+        return make("TRIM", word("TRAILING"), " " if character is None else character, self)
+
+    def ltrim(self, trim_str: Any = None) -> Expression:
+        return make("LTRIM", self, *_given(trim_str))
+
+    def rtrim(self, trim_str: Any = None) -> Expression:
+        return make("RTRIM", self, *_given(trim_str))
+
+    def btrim(self, trim_str: Any = None) -> Expression:
+        return make("BTRIM", self, *_given(trim_str))
+
+    def replace(self, search: Any = None, replacement: Any = None) -> Expression:
+        return make("REPLACE", self, search, replacement)
+
+    def position(self, haystack: Any = None) -> Expression:
+        return make("POSITION", self, haystack)
+
+    def locate(self, s: Any, pos: Any = None) -> Expression:
+        return make("LOCATE", self, s, *_given(pos))
+
+    def instr(self, s: Any) -> Expression:
+        return make("INSTR", self, s)
+
+    def lpad(self, length: Any, pad: Any) -> Expression:
+        return make("LPAD", self, length, pad)
+
+    def rpad(self, length: Any, pad: Any) -> Expression:
+        return make("RPAD", self, length, pad)
+
+    def overlay(self, new_string: Any, starting: Any, length: Any = None) -> Expression:
+        return make("OVERLAY", self, new_string, starting, *_given(length))
+
+    def parse_url(self, part_to_extract: Any, key: Any = None) -> Expression:
+        return make("PARSE_URL", self, part_to_extract, *_given(key))
+
+    def printf(self, *obj: Any) -> Expression:
+        return make("PRINTF", self, *obj)
+
+    def elt(self, expr: Any, *exprs: Any) -> Expression:
+        return make("ELT", self, expr, *exprs)
+
+    def regexp_extract(self, regex: Any, extract_index: Any = None) -> Expression:
+        return make("REGEXP_EXTRACT", self, regex, *_given(extract_index))
+
+    def regexp_extract_all(self, regex: Any, extract_index: Any = None) -> Expression:
+        return make("REGEXP_EXTRACT_ALL", self, regex, *_given(extract_index))
+
+    def regexp_replace(self, regex: Any, replacement: Any) -> Expression:
+        return make("REGEXP_REPLACE", self, regex, replacement)
+
+    def split_index(self, separator: Any, index: Any) -> Expression:
+        return make("SPLIT_INDEX", self, separator, index)
+
+    def str_to_map(self, list_delimiter: Any = None, key_value_delimiter: Any = None) -> Expression:
+        if list_delimiter is None:
+            return make("STR_TO_MAP", self)
+        return make("STR_TO_MAP", self, list_delimiter, "=" if key_value_delimiter is None else key_value_delimiter)
+
+    def translate(self, from_str: Any, to_str: Any) -> Expression:
+        return make("TRANSLATE", self, from_str, to_str)
+
+    # --- time ---
+    to_date, to_time, to_timestamp = _cast_to(DateType()), _cast_to(TimeType(0)), _cast_to(TimestampType(3))
+    year = years = _months(12, Resolution.YEAR)
+    quarter = quarters = _months(3, Resolution.MONTH)
+    month = months = _months(1, Resolution.MONTH)
+    week = weeks = _span(604_800_000, Resolution.DAY)
+    day = days = _span(86_400_000, Resolution.DAY)
+    hour = hours = _span(3_600_000, Resolution.HOUR)
+    minute = minutes = _span(60_000, Resolution.MINUTE)
+    second = seconds = _span(1000, Resolution.SECOND)
+    milli = millis = _span(1, Resolution.SECOND)
+
+    def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression:
+        return make("EXTRACT", word(time_interval_unit.name), self)
+
+    # --- parts ---
+    cardinality, element, flatten = _unary("CARDINALITY"), _unary("ELEMENT"), _unary("FLATTEN")
+    map_keys, map_values, map_entries = _unary("MAP_KEYS"), _unary("MAP_VALUES"), _unary("MAP_ENTRIES")
+
+    def get(self, name_or_index: str | int) -> Expression:
+        """A field of a row."""
+        return make("GET", self, name_or_index)
+
+    def at(self, index: Any) -> Expression:
+        """An element of an array, from 1 on, or the value of a key."""
+        return make("ITEM", self, index)
+
+    def array_join(self, delimiter: Any, null_replacement: Any = None) -> Expression:
+        return make("ARRAY_JOIN", self, delimiter, *_given(null_replacement))
+
+    def array_slice(self, start_offset: Any, end_offset: Any = None) -> Expression:
+        return make("ARRAY_SLICE", self, start_offset, *_given(end_offset))
+
+    def array_sort(self, ascending_order: Any = None, null_first: Any = None) -> Expression:
+        return make("ARRAY_SORT", self, *_given(ascending_order), *_given(null_first))
+
+    def array_concat(self, *arrays: Any) -> Expression:
+        return make("ARRAY_CONCAT", self, *arrays)
+
+    def map_union(self, *maps: Any) -> Expression:
+        return make("MAP_UNION", self, *maps)
+
+    def object_update(self, *kv: Any) -> Expression:
+        return make("OBJECT_UPDATE", self, *kv)
+
+    # --- JSON ---
+    def is_json(self, json_type: JsonType | None = None) -> Expression:
+        return make("IS JSON", self, *_words(json_type))
+
+    def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression:
+        return make("JSON_EXISTS", self, path, *_behaviour(on_error, None, "ON ERROR"))
+
+    def json_value(
+        self,
+        path: str,
+        returning_type: DataType | None = None,
+        on_empty: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_empty: Any = None,
+        on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_error: Any = None,
+    ) -> Expression:
+        returning = [] if returning_type is None else [word("RETURNING"), Expression(("literal", None, returning_type))]
+        empty = _behaviour(on_empty, default_on_empty, "ON EMPTY")
+        return make("JSON_VALUE", self, path, *returning, *empty, *_behaviour(on_error, default_on_error, "ON ERROR"))
+
+    def json_query(
+        self,
+        path: str,
+        wrapping_behavior: JsonQueryWrapper = JsonQueryWrapper.WITHOUT_ARRAY,
+        on_empty: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+        on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+    ) -> Expression:
+        wrapper = word(_WRAPPERS[wrapping_behavior])
+        empty = _behaviour(on_empty, None, "ON EMPTY")
+        return make("JSON_QUERY", self, path, wrapper, *empty, *_behaviour(on_error, None, "ON ERROR"))
+
+
+_WRAPPERS = {
+    JsonQueryWrapper.WITHOUT_ARRAY: "WITHOUT WRAPPER",
+    JsonQueryWrapper.CONDITIONAL_ARRAY: "WITH CONDITIONAL WRAPPER",
+    JsonQueryWrapper.UNCONDITIONAL_ARRAY: "WITH UNCONDITIONAL WRAPPER",
+}
+
+
+def _add_methods() -> None:
+    for name, (function, *parameters) in METHODS.items():
+        setattr(Expression, name, _method(function, name, parameters[0] if parameters else None))
+
+
+def _method(function: str, name: str, parameter: str | None) -> Callable[..., Expression]:
+    import inspect
+
+    def call(*args: Any, **named: Any) -> Expression:
+        bound = call.__signature__.bind(*args, **named)  # type: ignore[attr-defined]
+        return make(function, *bound.args)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(one, kind) for one in ("self", parameter) if one]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__name__, call.__qualname__ = name, f"Expression.{name}"
+    return call
+
+
+_add_methods()
+
+
+# --- making expressions ---
+def expression(value: Any) -> Expression:
+    """The value itself if it is an expression, or else a literal."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, Enum):
+        return word(value.name)
+    return Expression(("literal", value, None))
+
+
+def make(function: str, *args: Any) -> Expression:
+    """A call of a function of SQL."""
+    return Expression(("call", function, tuple(expression(arg) for arg in args)))
+
+
+def word(text: str) -> Expression:
+    """A word of the syntax, such as the unit of EXTRACT."""
+    return Expression(("literal", text, NullType()))
+
+
+def _words(unit: Enum | None) -> list[Expression]:
+    return [] if unit is None else [word(unit.name)]
+
+
+def _given(value: Any) -> list[Any]:
+    return [] if value is None else [value]
+
+
+def _behaviour(behaviour: Enum | None, default: Any, occasion: str) -> list[Expression]:
+    if behaviour is None:
+        return []
+    values = [expression(default)] if behaviour.name == "DEFAULT" else []
+    return [word(behaviour.name.replace("_", " ")), *values, word(occasion)]
+
+
+def _interval(count: Expression, unit: int, kind: DataType) -> Expression:
+    node = count.node
+    if node[0] == "literal" and isinstance(node[1], int):
+        return Expression(("literal", node[1] * unit, kind))
+    return make("*", count, Expression(("literal", unit, kind)))
+
+
+def shown(value: Any) -> str:
+    """An expression as text, for messages and names of columns."""
+    if not isinstance(value, Expression):
+        return str(value)
+    match value.node:
+        case ("column", name):
+            return str(name)
+        case ("literal", constant, _):
+            return repr(constant)
+        case ("call", function, args):
+            if len(args) == 2 and not function[0].isalpha():
+                return f"({shown(args[0])} {function} {shown(args[1])})"
+            return f"{function}({', '.join(map(shown, args))})"
+        case ("alias", inner, names):
+            return f"{shown(inner)} AS {', '.join(names)}"
+        case ("cast", inner, kind, safe):
+            return f"{'TRY_CAST' if safe else 'CAST'}({shown(inner)} AS {kind.summary()})"
+        case ("udf", wrapper, args):
+            return f"{wrapper.name}({', '.join(map(shown, args))})"
+        case ("over", inner, window):
+            return f"{shown(inner)} OVER {shown(window)}"
+    return " ".join(map(shown, value.node))

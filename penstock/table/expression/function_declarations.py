@@ -1,0 +1,403 @@
+"""Functions of the user: what is subclassed, and udf, udtf, udaf and udtaf, which make functions usable in queries."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.base.arguments import check_arguments
+from penstock.errors import ValidationException
+from penstock.table.types.data_types import DataType, MapType, RowType
+
+if TYPE_CHECKING:
+    from penstock.table.expression.expression import Expression
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncScalarFunction",
+    "FunctionContext",
+    "ImperativeAggregateFunction",
+    "ScalarFunction",
+    "TableAggregateFunction",
+    "TableFunction",
+    "UserDefinedFunction",
+    "udaf",
+    "udf",
+    "udtaf",
+    "udtf",
+]
+
+T = TypeVar("T")
+ACC = TypeVar("ACC")
+
+
+class FunctionContext:
+    """What a function can learn about where it runs."""
+
+    def __init__(
+        self,
+        base_metric_group: Any = None,
+        job_parameters: dict[str, str] | None = None,
+        task_name: str = "",
+        task_name_with_subtasks: str = "",
+        number_of_parallel_subtasks: int = 1,
+        max_number_of_parallel_subtasks: int = 1,
+        index_of_this_subtask: int = 0,
+        attempt_number: int = 0,
+    ) -> None:
+        self._metrics, self._parameters = base_metric_group, job_parameters or {}
+        self._task_name, self._task_name_with_subtasks = task_name, task_name_with_subtasks
+        self._parallelism, self._max_parallelism = number_of_parallel_subtasks, max_number_of_parallel_subtasks
+        self._index, self._attempt = index_of_this_subtask, attempt_number
+
+    def get_metric_group(self) -> Any:
+        if self._metrics is None:
+            raise RuntimeError("there are no metrics here: the function runs outside a job")
+        return self._metrics
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A parameter of the job, from `pipeline.global-job-parameters`."""
+        return self._parameters.get(key, default_value)
+
+    def get_task_name(self) -> str:
+        return self._task_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        return self._task_name_with_subtasks
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        return self._max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._index
+
+    def get_attempt_number(self) -> int:
+        return self._attempt
+
+
+class UserDefinedFunction(ABC):  # noqa: B024
+    """What all functions of users have. `open` is called once before the first row, `close` after the last."""
+
+    def open(self, function_context: FunctionContext) -> None:  # noqa: B027
+        """Prepares the function."""
+
+    def close(self) -> None:  # noqa: B027
+        """Releases what was prepared."""
+
+    def is_deterministic(self) -> bool:
+        """Whether the same arguments always give the same result."""
+        return True
+
+
+class ScalarFunction(UserDefinedFunction):
+    """Gives one value for the values of a row."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class AsyncScalarFunction(UserDefinedFunction):
+    """Gives one value for the values of a row, and may wait for it: the rows of a batch wait together."""
+
+    @abstractmethod
+    async def eval(self, *args: Any) -> Any:
+        """The value."""
+
+
+class TableFunction(UserDefinedFunction):
+    """Gives any number of rows for the values of a row."""
+
+    @abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """Yields the rows: Rows, tuples, or single values."""
+
+
+class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
+    """Keeps an accumulator for each group."""
+
+    @abstractmethod
+    def create_accumulator(self) -> ACC:
+        """An empty accumulator."""
+
+    @abstractmethod
+    def accumulate(self, accumulator: ACC, *args: Any) -> None:
+        """Takes a row in."""
+
+    def retract(self, accumulator: ACC, *args: Any) -> None:
+        """Takes a row out again; needed if the input has updates."""
+        raise RuntimeError(f"{type(self).__name__} cannot take rows back: it has no retract")
+
+    def merge(self, accumulator: ACC, accumulators: Iterable[ACC]) -> None:
+        """Takes other accumulators in; needed for session windows."""
+        raise RuntimeError(f"{type(self).__name__} cannot merge accumulators: it has no merge")
+
+    def get_result_type(self) -> DataType | str:
+        """The type of the result, if it is not given to udaf."""
+        raise RuntimeError(f"{type(self).__name__} has no result type: give one to udaf, or override get_result_type")
+
+    def get_accumulator_type(self) -> DataType | str:
+        """The type of the accumulator, if it is not given to udaf."""
+        raise RuntimeError(f"{type(self).__name__} has no accumulator type")
+
+
+class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
+    """Gives one value for a group of rows."""
+
+    @abstractmethod
+    def get_value(self, accumulator: ACC) -> T:
+        """The value of the group so far."""
+
+
+class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
+    """Gives any number of rows for a group of rows."""
+
+    @abstractmethod
+    def emit_value(self, accumulator: ACC) -> Iterable[T]:
+        """Yields the rows of the group so far."""
+
+
+@dataclass(frozen=True)
+class AsyncOptions:
+    """The way in which calls of an asynchronous function wait. Times are seconds."""
+
+    repetitions: int = 3
+    """Number of times that a call which failed is repeated."""
+    delay: float = 0.1
+    """Pause before a call is repeated."""
+    timeout: float = 180
+    """Time for all calls for one row, with their pauses; 0 for no limit."""
+    capacity: int = 10
+    """Number of rows that wait at the same time."""
+
+
+class UserDefinedFunctionWrapper:
+    """A function of the user with its types: what udf and its kin give. Calling it makes an expression."""
+
+    def __init__(
+        self,
+        function: Any,
+        kind: str,
+        input_types: Any = None,
+        result_type: Any = None,
+        accumulator_type: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+        func_type: str = "general",
+    ) -> None:
+        if inspect.isclass(function) and issubclass(function, UserDefinedFunction):
+            function = function()
+        if not isinstance(function, UserDefinedFunction) and not callable(function):
+            raise TypeError(f"{function!r} is not a function: give a function or an object of a function class")
+        self.function, self.kind = function, kind
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self.vectorised: str | None = None if func_type == "general" else func_type
+        self.deterministic = _deterministic(function, deterministic, self.name)
+        self.input_types = _input_types(input_types)
+        self._result, self._accumulator = result_type, accumulator_type
+        self.alias_names: tuple[str, ...] = ()
+        self.takes_row = False
+        """Whether it is called with a whole row, as Table.map does."""
+        self.async_options = AsyncOptions()
+        if self.asynchronous and self.vectorised is not None:
+            raise ValueError(
+                f"the function {self.name} has func_type='{func_type}': Async scalar functions do not support pandas "
+                "func_type. Please use func_type='general' (default) for async functions."
+            )
+        if kind == "aggregate" and self.vectorised is not None and isinstance(result_type, MapType):
+            raise TypeError(
+                f"the function {self.name}: Invalid returnType: Pandas UDAF doesn't support DataType type MAP currently"
+            )
+
+    @property
+    def _name(self) -> str:
+        """The name, as PyFlink's attribute is called."""
+        return self.name
+
+    @property
+    def _deterministic(self) -> bool:
+        """Whether equal arguments give equal results, as PyFlink's attribute is called."""
+        return self.deterministic
+
+    @functools.cached_property
+    def result_type(self) -> DataType:
+        """The type of a value; of a table function a ROW."""
+        declared = self._result
+        if declared is None and isinstance(self.function, ImperativeAggregateFunction):
+            declared = self.function.get_result_type()
+        if declared is None:
+            raise ValidationException(f"the function {self.name} has no result type")
+        if self.kind in {"table", "table_aggregate"}:
+            return _row_type(declared)
+        return data_type_of(declared)
+
+    @property
+    def result_types(self) -> list[DataType]:
+        """The types of the columns that a table function gives."""
+        kind = self.result_type
+        return kind.field_types() if isinstance(kind, RowType) else [kind]
+
+    @functools.cached_property
+    def accumulator_type(self) -> DataType | None:
+        declared = self._accumulator
+        if declared is None and self.vectorised is None and isinstance(self.function, ImperativeAggregateFunction):
+            declared = self.function.get_accumulator_type()
+        return None if declared is None else data_type_of(declared)
+
+    @property
+    def asynchronous(self) -> bool:
+        return inspect.iscoroutinefunction(self.callable())
+
+    def callable(self) -> Callable[..., Any]:
+        """What is called with the values of a row, for scalar and table functions."""
+        evaluate: Callable[..., Any] = getattr(self.function, "eval", self.function)
+        return evaluate
+
+    def open(self, context: FunctionContext) -> None:
+        if isinstance(self.function, UserDefinedFunction):
+            self.function.open(context)
+
+    def close(self) -> None:
+        if isinstance(self.function, UserDefinedFunction):
+            self.function.close()
+
+    def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
+        """Names for the columns of the result."""
+        self.alias_names = alias_names
+        return self
+
+    def __call__(self, *args: Any) -> Expression:
+        from penstock.table.expression.expression_functions import call
+
+        return call(self, *args)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} function {self.name}>"
+
+
+def wrapper_of(function: Any) -> UserDefinedFunctionWrapper | None:
+    """The wrapper of a function of the user; None if it is a plain function, which has no types."""
+    if isinstance(function, UserDefinedFunctionWrapper):
+        return function
+    kinds: list[tuple[type, str]] = [
+        (TableAggregateFunction, "table_aggregate"),
+        (AggregateFunction, "aggregate"),
+        (TableFunction, "table"),
+        (UserDefinedFunction, "scalar"),
+    ]
+    found = next((kind for base, kind in kinds if isinstance(function, base)), None)
+    return None if found is None else UserDefinedFunctionWrapper(function, found)
+
+
+def data_type_of(declared: DataType | str) -> DataType:
+    """A type that is given as such, or as SQL writes it."""
+    if isinstance(declared, DataType):
+        return declared
+    if isinstance(declared, str):
+        from penstock.table.sql.parse.type_parser import parse_type
+
+        return parse_type(declared)
+    raise TypeError(f"a type is a DataType or text such as 'BIGINT', not {declared!r}")
+
+
+def _row_type(declared: Any) -> DataType:
+    """The columns of a table function: a ROW, one type, or several."""
+    if isinstance(declared, DataType | str):
+        kind = data_type_of(declared)
+        return kind if isinstance(kind, RowType) else RowType([("f0", kind)])
+    return RowType((f"f{index}", data_type_of(kind)) for index, kind in enumerate(declared))
+
+
+def _input_types(declared: Any) -> list[DataType] | None:
+    if declared is None:
+        return None
+    if isinstance(declared, RowType):
+        return declared.field_types()
+    if isinstance(declared, DataType | str):
+        return [data_type_of(declared)]
+    return [data_type_of(kind) for kind in declared]
+
+
+def _deterministic(function: Any, declared: bool | None, name: str) -> bool:
+    if not isinstance(function, UserDefinedFunction):
+        return True if declared is None else declared
+    if declared is not None and declared != function.is_deterministic():
+        raise ValueError(
+            f"the function {name} is declared deterministic={declared}, but its is_deterministic says otherwise"
+        )
+    return function.is_deterministic()
+
+
+def _decorated(f: Any, *declared: Any) -> Any:
+    """A wrapper of a function, or what makes one of the function below; `declared` is as in the wrapper."""
+    func_type = declared[-1]
+    if func_type not in {"general", "pandas", "arrow"}:
+        raise ValueError(f"the func_type of a function is general, pandas or arrow, not {func_type}")
+
+    def make(function: Any) -> UserDefinedFunctionWrapper:
+        return UserDefinedFunctionWrapper(function, *declared)
+
+    return make if f is None else make(f)
+
+
+Types = DataType | str | Sequence[DataType | str] | None
+
+
+@check_arguments
+def udf(
+    f: Any = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """A scalar function. With func_type "pandas" or "arrow" it takes and gives whole columns."""
+    return _decorated(f, "scalar", input_types, result_type, None, deterministic, name, func_type)
+
+
+@check_arguments
+def udtf(
+    f: Any = None,
+    input_types: Types = None,
+    result_types: Types = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """A table function."""
+    return _decorated(f, "table", input_types, result_types, None, deterministic, name, "general")
+
+
+@check_arguments
+def udaf(
+    f: Any = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """An aggregate function. With func_type "pandas" it is a plain function from columns to a value."""
+    return _decorated(f, "aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)
+
+
+@check_arguments
+def udtaf(
+    f: Any = None,
+    input_types: Types = None,
+    result_type: DataType | str | None = None,
+    accumulator_type: DataType | str | None = None,
+    deterministic: bool | None = None,
+    name: str | None = None,
+    func_type: str = "general",
+) -> Any:
+    """A table aggregate function."""
+    return _decorated(f, "table_aggregate", input_types, result_type, accumulator_type, deterministic, name, func_type)

@@ -1,0 +1,33 @@
+"""Between moments in the world and what the clocks of a zone show, as columns."""
+
+from __future__ import annotations
+
+import datetime
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.table.functions.typing.registry import Value
+
+_UTC = pa.timestamp("us", "UTC")
+
+
+def local(value: Value, zone: str) -> Value:
+    """A timestamp as it is read on a clock of the zone."""
+    if pa.types.is_timestamp(value.type) and value.type.tz is not None:
+        return pc.local_timestamp(pc.cast(value, pa.timestamp("us", zone)))
+    return value
+
+
+def instant(value: Value, zone: str) -> Value:
+    """The moment at which a clock of the zone shows it: the first of two; what no clock shows is later by the gap."""
+    found = pc.assume_timezone(value, zone, ambiguous="earliest", nonexistent="earliest")
+    skipped = pc.fill_null(pc.not_equal(pc.local_timestamp(found), value), False)
+    found = pc.cast(found, _UTC)
+    if isinstance(value, pa.Scalar) or not pc.any(skipped).as_py():
+        return found
+    there = ZoneInfo(zone)
+    shown = zip(value.to_pylist(), skipped.to_pylist(), strict=True)
+    later = [one.replace(tzinfo=there).astimezone(datetime.UTC) if gap else None for one, gap in shown]
+    return pc.if_else(skipped, pa.array(later, _UTC), found)

@@ -1,0 +1,1 @@
+"""The types of calls: binding, coercion, and the table of functions."""

@@ -1,0 +1,188 @@
+"""From the expressions of Table programs to typed ones over the columns of a relation."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from penstock.errors import ValidationException
+from penstock.table.expression.expression import Expression, shown
+from penstock.table.functions.typing.cast_types import castable, written_cast
+from penstock.table.functions.typing.coercion import TEXTS, common_type
+from penstock.table.functions.typing.registry import resolve
+from penstock.table.functions.typing.result_types import brought_to
+from penstock.table.logical.nodes import Columns
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, Subquery
+from penstock.table.types import data_types as t
+
+Special = Callable[[Expression], Rex | None]
+"""What the caller knows better: gives the typed expression of a part, or None."""
+
+
+def bind(value: Any, columns: Columns, special: Special | None = None) -> Rex:
+    """The typed form of an expression over columns. `special` is asked for every part first."""
+    if not isinstance(value, Expression):
+        return literal(value)
+    known = special(value) if special is not None else None
+    if known is not None:
+        return known
+    return _bound(value, columns, special)
+
+
+def _bound(value: Expression, columns: Columns, special: Special | None) -> Rex:
+    match value.node:
+        case ("column", name):
+            return column(name, columns)
+        case ("literal", constant, kind):
+            return literal(constant, kind)
+        case ("alias" | "argument", inner, _):
+            return bind(inner, columns, special)
+        case ("cast", inner, kind, safe):
+            return written_cast(bind(inner, columns, special), kind, safe)
+        case ("call", "GET", (inner, key)):
+            return field(bind(inner, columns, special), key.node[1])
+        case ("call", function, args):
+            return called(function, [bind(arg, columns, special) for arg in args])
+        case ("rex", rex):
+            assert isinstance(rex, Rex)
+            return rex
+        case ("in", inner, table):
+            return Subquery(t.BooleanType(), "IN", table._relation, (bind(inner, columns, special),))
+        case ("udf", wrapper, args):
+            return user_call(wrapper, [bind(arg, columns, special) for arg in args])
+    raise ValidationException(f"{shown(value)} cannot stand inside a scalar expression")
+
+
+def called(function: str, args: Sequence[Rex]) -> Rex:
+    """A call as Table programs mean it: + behind a text joins anything to it."""
+    if function == "+" and isinstance(args[0].type, TEXTS):
+        return resolve("CONCAT", [brought_to(arg, t.DataTypes.STRING()) for arg in args])
+    if function in {"AND", "OR"} and len(args) > 2:
+        return resolve(function, [called(function, args[:-1]), args[-1]])
+    return resolve(function, args)
+
+
+def column(name: str, columns: Columns) -> Rex:
+    """A column by its name."""
+    found = [index for index, one in enumerate(columns) if one.name == name]
+    if len(found) == 1:
+        return InputRef(columns[found[0]].type, found[0])
+    names = [one.name for one in columns]
+    if found:
+        raise ValidationException(f"there are {len(found)} columns {name}: rename one of them")
+    close = difflib.get_close_matches(name, names, 1, 0.6)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ValidationException(f"there is no column {name}{hint} The columns are: {', '.join(names)}")
+
+
+def field(row: Rex, key: str | int) -> Rex:
+    """A field of a row, by name or position."""
+    if not isinstance(row.type, t.RowType):
+        raise ValidationException(f"a value of {row.type.summary()} has no field {key!r}: only rows have fields")
+    names = row.type.field_names()
+    index = key if isinstance(key, int) else names.index(key) if key in names else -1
+    if not 0 <= index < len(names):
+        raise ValidationException(f"the row has no field {key!r}. Its fields are: {', '.join(names)}")
+    return resolve("FIELD", [row, Literal(t.IntType(False), index)])
+
+
+def user_call(wrapper: Any, args: Sequence[Rex]) -> Call:
+    """A call of a function of the user, its arguments cast to the types that it declares."""
+    if wrapper.kind not in {"scalar", "table"}:
+        raise ValidationException(f"{wrapper.name} is an {wrapper.kind} function, and cannot be called for single rows")
+    return Call(wrapper.result_type, wrapper.name, user_arguments(wrapper, args), wrapper)
+
+
+def user_arguments(wrapper: Any, args: Sequence[Rex]) -> tuple[Rex, ...]:
+    """Arguments in the types that a function of the user declares."""
+    declared = wrapper.input_types
+    if declared is None:
+        return tuple(args)
+    if len(declared) != len(args):
+        raise ValidationException(f"the function {wrapper.name} takes {len(declared)} arguments, not {len(args)}")
+    fitted = []
+    for index, (arg, kind) in enumerate(zip(args, declared, strict=True)):
+        if common_type([arg.type, kind]) is None or not castable(arg.type, kind):
+            raise ValidationException(
+                f"argument {index + 1} of the function {wrapper.name} is declared {kind.summary()}, "
+                f"and cannot be {arg.type.summary()}"
+            )
+        fitted.append(brought_to(arg, kind))
+    return tuple(fitted)
+
+
+# --- values ---
+def literal(value: Any, kind: t.DataType | None = None) -> Literal:
+    """A Python value with its type."""
+    if kind is None:
+        return Literal(type_of(value), _frozen(value))
+    if value is None:
+        return Literal(kind.nullable(), None)
+    return Literal(kind, _frozen(value))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(one) for one in value)
+    if isinstance(value, dict):
+        return tuple((_frozen(key), _frozen(one)) for key, one in value.items())
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def type_of(value: Any) -> t.DataType:
+    """The type that a Python value has as a literal.
+
+    >>> type_of(5).as_sql(), type_of("abc").as_sql()
+    ('INT NOT NULL', 'CHAR(3) NOT NULL')
+    """
+    match value:
+        case None:
+            return t.NullType()
+        case bool():
+            return t.BooleanType(False)
+        case int():
+            return t.IntType(False) if -(2**31) <= value < 2**31 else t.BigIntType(False)
+        case float():
+            return t.DoubleType(False)
+        case Decimal():
+            return _decimal_type(value)
+        case str():
+            return t.CharType(len(value), False)
+        case bytes() | bytearray():
+            return t.BinaryType(len(value), False)
+        case datetime.datetime():
+            precision = _digits(value.microsecond)
+            zoned = value.tzinfo is not None
+            return t.LocalZonedTimestampType(precision, False) if zoned else t.TimestampType(precision, False)
+        case datetime.date():
+            return t.DateType(False)
+        case datetime.time():
+            return t.TimeType(0, False)
+        case datetime.timedelta():
+            return t.DayTimeIntervalType(nullable=False)
+        case list() | tuple():
+            element = common_type([type_of(one) for one in value])
+            if element is not None:
+                return t.ArrayType(element, False)
+        case dict():
+            key, part = common_type([type_of(one) for one in value]), common_type(list(map(type_of, value.values())))
+            if key is not None and part is not None:
+                return t.MapType(key, part, False)
+    raise ValidationException(f"{value!r} cannot be a literal: give its type with lit(value, DataTypes...)")
+
+
+def _decimal_type(value: Decimal) -> t.DataType:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValidationException(f"{value} cannot be a DECIMAL")
+    scale = max(-exponent, 0)
+    return t.DecimalType(max(len(digits) + max(exponent, 0), scale, 1), scale, False)
+
+
+def _digits(microsecond: int) -> int:
+    if not microsecond:
+        return 0
+    return 6 if microsecond % 1000 else 3

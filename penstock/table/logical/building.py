@@ -1,0 +1,80 @@
+"""Small helpers to build relations, so that columns and their time attributes are derived in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.table.logical.nodes import (
+    PROCTIME,
+    Aggregate,
+    Column,
+    Columns,
+    Filter,
+    Join,
+    Over,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+)
+from penstock.table.logical.rex import AggregateCall, Call, InputRef, OverSpec, Rex, SortKey
+
+
+def project(input: Relation, exprs: Sequence[Rex], names: Sequence[str]) -> Project:
+    """A projection; a time attribute stays one if it is passed on as it is, and PROCTIME() makes one."""
+    columns = tuple(Column(name, expr.type, _time_of(input, expr)) for expr, name in zip(exprs, names, strict=True))
+    return Project(columns, input, tuple(exprs))
+
+
+def _time_of(input: Relation, expr: Rex) -> str | None:
+    if isinstance(expr, InputRef):
+        return input.columns[expr.index].time
+    return PROCTIME if isinstance(expr, Call) and expr.function == "PROCTIME" else None
+
+
+def identity(input: Relation) -> list[Rex]:
+    """References to all columns of a relation."""
+    return [input.ref(index) for index in range(len(input.columns))]
+
+
+def renamed(input: Relation, names: Sequence[str]) -> Project:
+    """The same columns under other names."""
+    return project(input, identity(input), names)
+
+
+def where(input: Relation, condition: Rex) -> Filter:
+    return Filter(input.columns, input, condition)
+
+
+def aggregate(input: Relation, keys: Sequence[int], calls: Sequence[AggregateCall]) -> Aggregate:
+    """A group aggregate: keys are no time attributes any longer, unless a window below makes them so."""
+    kept = tuple(input.columns[key] for key in keys)
+    made = tuple(Column(call.name, call.type) for call in calls)
+    return Aggregate(kept + made, input, tuple(keys), tuple(calls))
+
+
+def over(input: Relation, windows: Sequence[OverSpec]) -> Over:
+    made = tuple(Column(call.name, call.type) for window in windows for call in window.calls)
+    return Over(input.columns + made, input, tuple(windows))
+
+
+def sort(input: Relation, keys: Sequence[SortKey], offset: int = 0, limit: int | None = None) -> Sort:
+    return Sort(input.columns, input, tuple(keys), offset, limit)
+
+
+def join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
+    """A join: outer sides become nullable, SEMI and ANTI keep the left columns, and only the left keeps its time."""
+    if kind in {"SEMI", "ANTI"}:
+        return Join(left.columns, left, right, kind, condition)
+    first = _nullable(left.columns) if kind in {"RIGHT", "FULL"} else left.columns
+    second = _nullable(right.columns) if kind in {"LEFT", "FULL"} else right.columns
+    return Join(first + second, left, right, kind, condition)
+
+
+def _nullable(columns: Columns) -> Columns:
+    return tuple(replace(column, type=column.type.nullable()) for column in columns)
+
+
+def set_operation(parts: Sequence[Relation], kind: str, all: bool, columns: Columns) -> SetOperation:
+    return SetOperation(columns, tuple(parts), kind, all)

@@ -1,0 +1,225 @@
+"""Typed expressions over the columns of a relation. They are plain data: what they mean is told by their function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.table.types.data_types import BooleanType, DataType
+
+if TYPE_CHECKING:
+    from penstock.table.logical.nodes import Relation
+
+
+@dataclass(frozen=True)
+class Rex:
+    """An expression with the type of its value."""
+
+    type: DataType
+
+    def parts(self) -> tuple[Rex, ...]:
+        """The expressions that it is made of."""
+        return ()
+
+    def with_parts(self, parts: tuple[Rex, ...]) -> Rex:
+        """The same with other parts."""
+        return self
+
+
+@dataclass(frozen=True)
+class InputRef(Rex):
+    """A column of the input; in a join, those of the right side follow those of the left."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"${self.index}"
+
+
+@dataclass(frozen=True)
+class Literal(Rex):
+    """A value in its Python form: int, float, Decimal, str, bytes, bool, date, time, datetime, None.
+
+    Intervals are milliseconds or months as int, arrays are tuples, rows are tuples, maps are tuples of pairs.
+    """
+
+    value: Any
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else repr(self.value)
+
+
+@dataclass(frozen=True)
+class Call(Rex):
+    """A function of the registry, by its name in capitals: "+", "AND", "CASE", "CAST", "UPPER", "ITEM", "ROW"...
+
+    CASE has condition, value, condition, value, ..., value otherwise. CAST and TRY_CAST take one argument; the type
+    of the call is the aim. "FIELD" takes a row and a Literal with the index of the field; "ITEM" an array or map and
+    an index or key. Words that belong to the syntax (units, trimming sides, JSON behaviours) are Literals of type NULL.
+    """
+
+    function: str
+    args: tuple[Rex, ...]
+    udf: Any = None
+    """For a function of the user: the object to run, a penstock.table.expression.function_declarations wrapper."""
+
+    def parts(self) -> tuple[Rex, ...]:
+        return self.args
+
+    def with_parts(self, parts: tuple[Rex, ...]) -> Call:
+        return replace(self, args=parts)
+
+    def __str__(self) -> str:
+        if len(self.args) == 2 and not self.function[0].isalpha():
+            return f"({self.args[0]} {self.function} {self.args[1]})"
+        aim = f" AS {self.type.summary()}" if self.function in {"CAST", "TRY_CAST"} else ""
+        return f"{self.function}({', '.join(map(str, self.args))}{aim})"
+
+
+@dataclass(frozen=True)
+class OuterRef(Rex):
+    """Inside a subquery: a column of the query around it. Gone after decorrelation."""
+
+    index: int
+    depth: int = 1
+
+    def __str__(self) -> str:
+        return f"${'^' * self.depth}{self.index}"
+
+
+@dataclass(frozen=True)
+class Subquery(Rex):
+    """A query inside an expression. Gone after decorrelation.
+
+    `kind` is "EXISTS", "IN" (with `args`, the values that are looked for; NOT is a Call around it), or "SCALAR".
+    """
+
+    kind: str
+    plan: Relation
+    args: tuple[Rex, ...] = ()
+
+    def parts(self) -> tuple[Rex, ...]:
+        return self.args
+
+    def with_parts(self, parts: tuple[Rex, ...]) -> Subquery:
+        return replace(self, args=parts)
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A column to sort by. Without a word of the user NULL is the least value: first if ascending, last if not."""
+
+    index: int
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        return f"${self.index}{' DESC' if self.descending else ''}"
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate over columns of the input: arguments and filter are columns, so that they are computed before."""
+
+    function: str
+    """Name in capitals: COUNT, SUM, AVG, MIN, MAX, LISTAGG, FIRST_VALUE, ROW_NUMBER, RANK, LAG..."""
+    args: tuple[int, ...]
+    """COUNT(*) has none."""
+    type: DataType
+    name: str = ""
+    distinct: bool = False
+    filter: int | None = None
+    """A column of BOOLEAN: only rows where it is TRUE count."""
+    literals: tuple[Any, ...] = ()
+    """Further arguments that are constants, such as the separator of LISTAGG or offset and default of LAG."""
+    order: tuple[SortKey, ...] = ()
+    """Within the group, for functions such as ARRAY_AGG that take an ORDER BY."""
+    ignore_nulls: bool | None = None
+    udf: Any = None
+
+    def __str__(self) -> str:
+        inside = ", ".join([*(f"${index}" for index in self.args), *map(repr, self.literals)]) or "*"
+        filtered = "" if self.filter is None else f" FILTER ${self.filter}"
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inside}){filtered}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Which rows around the current one an OVER aggregate sees.
+
+    Bounds are rows (ROWS) or milliseconds (RANGE over time) before, below 0, or behind, above 0; None is UNBOUNDED,
+    and 0 the current row (with RANGE also its peers).
+    """
+
+    rows: bool = False
+    start: int | None = None
+    end: int | None = 0
+
+    def __str__(self) -> str:
+        return f"{'ROWS' if self.rows else 'RANGE'} {_bound(self.start)} TO {_bound(self.end)}"
+
+
+def _bound(bound: int | None) -> str:
+    return "UNBOUNDED" if bound is None else str(bound)
+
+
+@dataclass(frozen=True)
+class OverSpec:
+    """A window of OVER, and the aggregates that share it."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    frame: Frame
+    calls: tuple[AggregateCall, ...] = field(default=())
+
+    def __str__(self) -> str:
+        calls = ", ".join(map(str, self.calls))
+        return f"{calls} OVER (BY {list(self.partition)} ORDER {list(map(str, self.order))} {self.frame})"
+
+
+# --- walking ---
+def walk(rex: Rex) -> Iterator[Rex]:
+    """An expression and everything in it."""
+    yield rex
+    for part in rex.parts():
+        yield from walk(part)
+
+
+def rewritten(rex: Rex, change: Callable[[Rex], Rex | None]) -> Rex:
+    """The expression with every part for which `change` gives another replaced, from the top down."""
+    changed = change(rex)
+    if changed is not None:
+        return changed
+    parts = rex.parts()
+    new = tuple(rewritten(part, change) for part in parts)
+    return rex if new == parts else rex.with_parts(new)
+
+
+def shifted(rex: Rex, by: int) -> Rex:
+    """The same for an input that has `by` more columns in front."""
+    return rewritten(rex, lambda one: replace(one, index=one.index + by) if isinstance(one, InputRef) else None)
+
+
+def refs(rex: Rex) -> set[int]:
+    """Which columns of the input it reads."""
+    return {part.index for part in walk(rex) if isinstance(part, InputRef)}
+
+
+def conjunction(rexes: list[Rex]) -> Rex | None:
+    """All of them at once; None if there are none."""
+    if not rexes:
+        return None
+    whole = rexes[0]
+    for rex in rexes[1:]:
+        whole = Call(BooleanType(whole.type._nullable or rex.type._nullable), "AND", (whole, rex))
+    return whole
+
+
+def conjuncts(rex: Rex | None) -> list[Rex]:
+    """The conditions that AND binds together."""
+    if rex is None:
+        return []
+    if isinstance(rex, Call) and rex.function == "AND":
+        return [one for arg in rex.args for one in conjuncts(arg)]
+    return [rex]

@@ -1,0 +1,1 @@
+"""The bases of a query's operators, and what several of them use."""

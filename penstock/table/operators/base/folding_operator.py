@@ -1,0 +1,26 @@
+"""What all operators share that fold rows into accumulators: the functions of users in folds are opened and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.table.operators.aggregate.functions.fold import Fold
+from penstock.table.operators.base.function_context import function_context
+from penstock.table.operators.base.table_operator import KeyedTableOperator
+
+
+class FoldingOperator(KeyedTableOperator):
+    """Named before the other bases of an operator, so that folds are open before state is restored."""
+
+    folds: Sequence[Fold]
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        for fold in self.folds:
+            fold.open(function_context(context))
+
+    def close(self) -> None:
+        for fold in self.folds:
+            fold.close()
+        super().close()

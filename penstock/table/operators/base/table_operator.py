@@ -1,0 +1,317 @@
+"""The bases of a query's operators: batches in, batches out, state by key, event time."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.api.functions.key_selectors import ColumnKeys
+from penstock.api.state.descriptors import ValueStateDescriptor
+from penstock.engine.operators.function_operator import FunctionOperator
+from penstock.engine.operators.operator import Operator, OperatorContext
+from penstock.engine.operators.timers import Timers
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import Chunk
+from penstock.engine.records.failures import USER_ERRORS
+from penstock.engine.state.tables import Layout, Table
+from penstock.table.operators.base.query_batches import INSERT, UPDATE_AFTER, Held, batch_of, joined
+from penstock.table.operators.base.update_pairs import ChangelogCheck
+from penstock.table.types.arrow_forms import KIND
+
+MOST_HELD = 1 << 17
+"""So many rows are held back until they are processed, within an epoch."""
+
+
+CHECK = "PENSTOCK_CHECK_CHANGELOGS"
+"""Environment variable: if it is set, operators check every changelog that they send. For tests."""
+ACROSS = "across"
+"""Its value if rows are remembered across batches; with any other, each batch is checked alone."""
+
+
+def checked(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
+    """What hands chunks of an operator to its output: after a check of the changelog, where that is wanted."""
+    send, columns = operator.output.chunk, operator.schema.names
+    if CHECK not in os.environ or columns[-1:] != [KIND]:
+        return send
+
+    check = ChangelogCheck(operator.upsert_keys, remembers=os.environ[CHECK] == ACROSS and not operator.forgets)
+
+    def check_and_send(chunk: Chunk) -> None:
+        assert chunk.columns is not None
+        check.check(chunk.columns.batch)
+        send(chunk)
+
+    return check_and_send
+
+
+class Backlog:
+    """Batches that are held back, to be processed as one."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Add a batch; True if there are so many rows now that they should be processed."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        return self._rows >= MOST_HELD
+
+    def take(self) -> pa.RecordBatch | None:
+        """All of them, which are then gone; None if there are none."""
+        if not self._batches:
+            return None
+        whole, self._batches, self._rows = joined(self._batches), [], 0
+        return whole
+
+
+class TableOperator(Operator, ABC):
+    """An operator without state. A subclass says in `batch` what becomes of a batch."""
+
+    schema: pa.Schema
+    """The form of what it sends: the columns, and the kinds if it is a changelog."""
+    upsert_keys: tuple[tuple[int, ...], ...] = ()
+    """Sets of columns, each of which makes a row unique at any time."""
+    forgets = False
+    """Whether state of the query expires, so that rows may come again that never went."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__()
+        self.schema = schema
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self.emit_chunk = checked(self)
+
+    def chunk(self, chunk: Chunk) -> None:
+        assert chunk.columns is not None
+        try:
+            self.batch(chunk.columns.batch)
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    @abstractmethod
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the only input."""
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch to the output; an empty one is nothing."""
+        if batch.num_rows:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+
+class HoldingLocalOperator(TableOperator, ABC):
+    """Holds its input back until the watermark advances or the epoch ends: the first phase before an exchange."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._backlog = Backlog()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        if self._backlog.add(batch):
+            self._process()
+
+    def _process(self) -> None:
+        whole = self._backlog.take()
+        if whole is not None:
+            self.whole(whole)
+
+    @abstractmethod
+    def whole(self, batch: pa.RecordBatch) -> None:
+        """Take everything that was held back, as one batch."""
+
+    def _release(self) -> None:
+        try:
+            self._process()
+        except USER_ERRORS as error:
+            raise self.failed(error, []) from error
+
+    def watermark(self, timestamp: int) -> None:
+        self._release()
+        super().watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        self._release()
+        super().status(idle)
+
+    def end_epoch(self) -> None:
+        self._release()
+
+    def finish(self) -> None:
+        self._release()
+
+
+class KeyedTableOperator(FunctionOperator):
+    """An operator with state by key. Output is gathered as held rows, and sent after every batch and watermark.
+
+    In BATCH mode it gets its input as it comes, without watermarks before the last one.
+    """
+
+    timers: Timers
+    upsert_keys: tuple[tuple[int, ...], ...] = ()
+    """Sets of columns, each of which makes a row unique at any time."""
+    forgets = False
+    """Whether state of the query expires, so that rows may come again that never went."""
+    only_final = False
+    """Whether changes are added up, and only what is left is sent at the end: BATCH mode has no changelogs."""
+
+    def __init__(self, keys: Sequence[int], schema: pa.Schema) -> None:
+        super().__init__(None, None, ColumnKeys(tuple(keys)))
+        self.schema = schema
+        self.changelog = KIND in schema.names[-1:]
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self.emit_chunk = checked(self)
+        assert self.keyed is not None
+        self.timers = Timers(context.clock, self.keyed)
+        self.gathered: list[Held] = []
+        self._left: Counter[Held] = Counter()
+        """With `only_final`, how often each row is there."""
+
+    def table(self, name: str, layout: Layout | None = None) -> Table:
+        """The table of a state."""
+        assert self.keyed is not None
+        return self.keyed.table(ValueStateDescriptor(name), layout)
+
+    def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
+        return ()
+
+    # --- input ---
+    def chunk(self, chunk: Chunk) -> None:
+        self.take(self.batch, chunk)
+
+    def take(self, how: Callable[[pa.RecordBatch], None], chunk: Chunk) -> None:
+        """Let a method take a batch, and send on what it gathered."""
+        assert chunk.columns is not None
+        self.do(how, chunk.columns.batch)
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the only input."""
+        raise NotImplementedError
+
+    def do(self, how: Callable[..., None], *what: Any) -> None:
+        """Call a method, and send on what it gathered; an error names this operator."""
+        try:
+            how(*what)
+        except USER_ERRORS as error:
+            self.gathered.clear()
+            raise self.failed(error, []) from error
+        self.flush()
+
+    def gather(self, kind: int, row: Held) -> None:
+        """Gather a change for the output."""
+        if self.only_final:
+            self._left[row] += 1 if kind in {INSERT, UPDATE_AFTER} else -1
+        elif self.changelog:
+            self.gathered.append((*row, kind))
+        else:
+            self.gathered.append(row)
+
+    def flush(self) -> None:
+        """Send on what was gathered."""
+        if self.gathered:
+            rows, self.gathered = self.gathered, []
+            self.send(batch_of(rows, self.schema))
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch to the output; an empty one is nothing."""
+        if batch.num_rows:
+            self.emit_chunk(Chunk.of(Columns(batch)))
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """What is due comes before the watermark is passed on."""
+        self.current_watermark = self.timers.watermark = timestamp
+        self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
+        self.output.watermark(timestamp)
+
+    def resume_at(self, watermark: int) -> None:
+        self.current_watermark = self.timers.watermark = watermark
+
+    def advance_processing_time(self, now: int) -> None:
+        self.do(self.timers.processing_time.fire_once, now, self.on_processing_time)
+
+    def next_due(self) -> int | None:
+        return self.timers.processing_time.next_time()
+
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+
+    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fires."""
+        raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
+
+    def finish(self) -> None:
+        self.do(self.at_end)
+        if self._left:
+            rows = list(self._left.elements())
+            self._left.clear()
+            self.send(batch_of(rows, self.schema))
+
+    def at_end(self) -> None:
+        """All input has come; gather what is left, which BATCH mode keeps to the end."""
+
+
+class HoldingTableOperator(KeyedTableOperator, ABC):
+    """Holds its input back until the watermark advances or the epoch ends, so that Python meets a key once for all."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        self._backlog = Backlog()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        if self._backlog.add(batch):
+            self.release()
+
+    def release(self) -> None:
+        """Process what was held back."""
+        whole = self._backlog.take()
+        if whole is not None:
+            self.whole(whole)
+
+    @abstractmethod
+    def whole(self, batch: pa.RecordBatch) -> None:
+        """Take everything that was held back, as one batch."""
+
+    def watermark(self, timestamp: int) -> None:
+        self.do(self.release)
+        super().watermark(timestamp)
+
+    def status(self, idle: bool) -> None:
+        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        self.do(self.release)
+        super().status(idle)
+
+    def end_epoch(self) -> None:
+        self.do(self.release)
+        super().end_epoch()
+
+    def at_end(self) -> None:
+        self.release()
+
+
+class TwoInputTableOperator(KeyedTableOperator, ABC):
+    """An operator with two inputs that share state by key."""
+
+    def __init__(self, keys: tuple[Sequence[int], Sequence[int]], schema: pa.Schema) -> None:
+        super().__init__(keys[0], schema)
+        self.selectors = (ColumnKeys(tuple(keys[0])), ColumnKeys(tuple(keys[1])))
+
+    def inputs(self) -> Sequence[Callable[[Chunk], None]]:
+        return (lambda chunk: self.take(self.left, chunk), lambda chunk: self.take(self.right, chunk))
+
+    @abstractmethod
+    def left(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the first input."""
+
+    @abstractmethod
+    def right(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the second input."""

@@ -1,0 +1,22 @@
+"""Small operators on the kinds of change of rows, and on the names of columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from penstock.table.operators.base.query_batches import inserts, made
+from penstock.table.operators.base.table_operator import TableOperator
+
+
+class WithKinds(TableOperator):
+    """Makes a changelog of rows that are all inserts."""
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.send(pa.RecordBatch.from_arrays([*batch.columns, inserts(batch.num_rows)], schema=self.schema))
+
+
+class Renamed(TableOperator):
+    """The same columns under other names."""
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.send(made(batch.columns, self.schema, batch.num_rows))

@@ -1,0 +1,222 @@
+"""Interval joins: rows of two inputs whose times are near each other, so that old rows can be forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.table.operators.base.expirations import Expirations
+from penstock.table.operators.base.query_batches import batch_of, held_rows
+from penstock.table.operators.base.state_matching import (
+    Keyed,
+    Mask,
+    Numbers,
+    Pairs,
+    Partners,
+    gathered,
+    keyed,
+    matchable,
+    pairs_by_time,
+    taken,
+)
+from penstock.table.operators.base.table_operator import TwoInputTableOperator
+from penstock.table.operators.io.row_conversions import millis_of
+from penstock.table.operators.join.pairs import Condition, both_sides
+from penstock.table.operators.join.regular_join import JoinSpec
+from penstock.table.operators.join.timed_rows import Kept, TimedRows
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The time of the right is between that of the left plus `lower` and plus `upper`, in milliseconds."""
+
+    times: tuple[int, int]
+    """The time columns of the sides."""
+    lower: int
+    upper: int
+    processing_time: bool = False
+
+    def around(self, side: int) -> tuple[int, int]:
+        """How far before and after a row's time its matches on the other side are."""
+        return (self.lower, self.upper) if side == 0 else (-self.upper, -self.lower)
+
+    def reach(self, side: int) -> int:
+        """How long after its own time a row can still find matches."""
+        return self.upper if side == 0 else -self.lower
+
+
+class IntervalJoin(TwoInputTableOperator):
+    """State of a key, for each side: rows that may still find matches. Rows that never did are padded at the end.
+
+    A batch is matched as a whole: Python meets every key of it, and every row that is kept, but no pair.
+    As in Flink, rows are cleaned up some time after they could, so that late rows may still meet them.
+    """
+
+    def __init__(self, spec: JoinSpec, interval: Interval, schema: pa.Schema) -> None:
+        super().__init__(spec.keys, schema)
+        self.spec = spec
+        self.interval = interval
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        span = self.interval.upper - self.interval.lower
+        self._sides = [TimedRows(self.keyed, name, span) for name in ("left", "right")]
+        spec = self.spec
+        self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
+        slack = max((self.interval.upper - self.interval.lower) // 2, 0)
+        self._delays = [self.interval.reach(side) + slack + 1 for side in (0, 1)]
+        """How long after its time a row, and all others of its key that have expired, are cleaned up."""
+        self._expirations = (Expirations(), Expirations())
+        for side, kept in enumerate(self._sides):
+            restored = list(kept.times())
+            times = np.fromiter((time for time, _ in restored), np.int64, len(restored))
+            self._expirations[side].add(times + self._delays[side], [key for _, key in restored])
+
+    def left(self, batch: pa.RecordBatch) -> None:
+        self._take(0, batch)
+
+    def right(self, batch: pa.RecordBatch) -> None:
+        self._take(1, batch)
+
+    # --- input ---
+    def _take(self, side: int, batch: pa.RecordBatch) -> None:
+        batch = self._usable(side, batch)
+        if not batch.num_rows:
+            return
+        arrived, times = keyed(batch, self.selectors[side]), self._times(side, batch)
+        matched = self._match(side, arrived, times)
+        lasting = times + self.interval.reach(side) > self._now()
+        if not lasting.all():
+            self._pad(side, batch.filter(pa.array(~lasting & ~matched)))
+            kept = batch.filter(pa.array(lasting))
+            if not kept.num_rows:
+                return
+            arrived, times, matched = keyed(kept, self.selectors[side]), times[lasting], matched[lasting]
+        self._keep(side, arrived, times, matched)
+
+    def _usable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that can have matches. The others are padded at once."""
+        mask = matchable(batch, self.spec.keys[side], self.spec.null_safe)
+        moments = batch.column(self.interval.times[side])
+        if moments.null_count and not self.interval.processing_time:
+            timed = moments.is_valid().to_numpy(zero_copy_only=False)
+            mask = timed if mask is None else mask & timed
+        if mask is None:
+            return batch
+        self._pad(side, batch.filter(pa.array(~mask)))
+        return batch.filter(pa.array(mask))
+
+    def _times(self, side: int, batch: pa.RecordBatch) -> Numbers:
+        if self.interval.processing_time:
+            return np.full(batch.num_rows, self.context.clock.now, np.int64)
+        times: Numbers = millis_of(batch.column(self.interval.times[side])).to_numpy(zero_copy_only=False)
+        return times
+
+    def _match(self, side: int, arrived: Keyed, times: Numbers) -> Mask:
+        """Send all pairs of these rows; returns which of the rows have any."""
+        before, after = self.interval.around(side)
+        low, high = times + before, times + after
+        groups = self._sides[1 - side].near(arrived.keys, int(low.min()), int(high.max()))
+        matched = np.zeros(len(times), np.bool_)
+        if not any(groups):
+            return matched
+        candidates, found = pairs_by_time(arrived.codes, groups, low, high)
+        partners = Partners([entry[1] for entry in candidates], self.spec.schemas[1 - side])
+        met: dict[int, list[Kept]] = {}
+        for some in found:
+            pairs = self._send_pairs(side, arrived, some, partners)
+            matched[pairs.positions] = True
+            if self.spec.outer(1 - side):
+                self._note(pairs, candidates, arrived, met)
+        for code, entries in met.items():
+            self._sides[1 - side].changed(arrived.keys[code], entries)
+        return matched
+
+    def _note(self, pairs: Pairs, candidates: list[Any], arrived: Keyed, met: dict[int, list[Kept]]) -> None:
+        """Note which entries of the other side have found their first match, by the code of their key."""
+        picks, firsts = np.unique(pairs.picks, return_index=True)
+        codes = arrived.codes[pairs.positions[firsts]]
+        for pick, code in zip(picks.tolist(), codes.tolist(), strict=True):
+            if not candidates[pick][2]:
+                candidates[pick][2] = True
+                met.setdefault(code, []).append(candidates[pick])
+
+    def _send_pairs(self, side: int, arrived: Keyed, pairs: Pairs, partners: Partners) -> Pairs:
+        """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
+        if not len(pairs.positions):
+            return pairs
+        own = taken(arrived.batch, pairs.positions).columns[: len(self.spec.schemas[side])]
+        other = partners.columns(pairs.picks)
+        joined = pa.RecordBatch.from_arrays(own + other if side == 0 else other + own, schema=self.schema)
+        if self._condition:
+            mask = self._condition.mask(joined, self)
+            joined, pairs = joined.filter(mask), pairs.where(mask.to_numpy(zero_copy_only=False))
+        self.send(joined)
+        return pairs
+
+    def _keep(self, side: int, arrived: Keyed, times: Numbers, matched: Mask) -> None:
+        rows, moments = held_rows(arrived.batch, range(len(self.spec.schemas[side]))), times.tolist()
+        entries: list[Kept] = list(zip(moments, rows, strict=True))
+        if self.spec.outer(side):
+            entries = [[*entry, own] for entry, own in zip(entries, matched.tolist(), strict=True)]
+        if arrived.unique:
+            self._sides[side].add(arrived.keys, [(entry,) for entry in entries])
+        else:
+            by_key = list(gathered(arrived.codes, entries))
+            self._sides[side].add([arrived.keys[code] for code, _ in by_key], [own for _, own in by_key])
+        self._expirations[side].add(times + self._delays[side], arrived.key_of_each())
+
+    def _pad(self, side: int, batch: pa.RecordBatch) -> None:
+        """Send rows without a match, if that is wanted."""
+        if self.spec.outer(side) and batch.num_rows:
+            own = batch.columns[: len(self.spec.schemas[side])]
+            missing = [pa.nulls(batch.num_rows, field.type) for field in self.spec.schemas[1 - side]]
+            arrays = own + missing if side == 0 else missing + own
+            self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        """What is joined may be as old as the interval is long, so that event time goes on with that delay."""
+        self.current_watermark = self.timers.watermark = timestamp
+        if not self.interval.processing_time:
+            self.do(self._expire_all, timestamp)
+        delay = max(self.interval.upper, -self.interval.lower, 0)
+        late = timestamp if timestamp == MAX_TIMESTAMP or self.interval.processing_time else timestamp - delay
+        if late > MIN_TIMESTAMP:
+            self.output.watermark(late)
+
+    def advance_processing_time(self, now: int) -> None:
+        if self.interval.processing_time:
+            self.do(self._expire_all, now)
+
+    def next_due(self) -> int | None:
+        if not self.interval.processing_time:
+            return None
+        times = [time for one in self._expirations if (time := one.next_time()) is not None]
+        return min(times, default=None)
+
+    def _now(self) -> int:
+        if self.interval.processing_time:
+            return self.context.clock.now
+        return MIN_TIMESTAMP if self.context.batch else self.current_watermark
+
+    def _expire_all(self, now: int) -> None:
+        for side, expirations in enumerate(self._expirations):
+            keys = expirations.pop(now)
+            if keys:
+                self._expire(side, keys, now)
+
+    def _expire(self, side: int, keys: list[Any], now: int) -> None:
+        """Forget the rows of some keys whose time for matches has passed, if one of them is due."""
+        last = now == MAX_TIMESTAMP
+        limit = MAX_TIMESTAMP if last else now - self.interval.reach(side) - 1
+        due = MAX_TIMESTAMP if last else now - self._delays[side]
+        removed = self._sides[side].expire(keys, due, limit)
+        if self.spec.outer(side):
+            self._pad(side, batch_of([entry[1] for entry in removed if not entry[2]], self.spec.schemas[side]))

@@ -1,0 +1,73 @@
+"""Lookup joins that remember what they have sent, so that a row that goes takes back what came with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.table.operators.base.query_batches import Held, adds, batch_of, held_rows, kinds_of
+from penstock.table.operators.base.query_state import store
+from penstock.table.operators.base.state_matching import keyed
+from penstock.table.operators.base.table_operator import KeyedTableOperator
+from penstock.table.operators.base.update_pairs import with_pairs_of_rows
+from penstock.table.operators.join.lookup_join import LookupJoin
+
+
+class MaterializedLookupJoin(KeyedTableOperator):
+    """Asks for rows that come. For rows that go, it sends what it has kept for them.
+
+    State of a key: the rows that were sent for each row of the left, the oldest first. The key makes a row of the left
+    unique, or is all that is the same when it is taken back: the time of processing is not.
+    """
+
+    def __init__(self, join: LookupJoin, keys: Sequence[int], ttl: int = 0) -> None:
+        super().__init__(keys, join.schema)
+        self.join = join
+        self.ttl = ttl
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self.join.open(context)
+        self._kept = store(self.keyed, "joined", self.ttl)
+
+    def close(self) -> None:
+        self.join.close()
+        super().close()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.join.current_watermark = self.current_watermark
+        adding = adds(batch)
+        fresh = iter(self._asked(batch.filter(adding)))
+        arrived = keyed(batch, self.key_selector)  # type: ignore[arg-type]
+        states = [list(state or ()) for state in self._kept.get_all(arrived.keys)]
+        sent, positions = list[Held](), list[int]()
+        changes = zip(arrived.codes.tolist(), adding.to_pylist(), kinds_of(batch).to_pylist(), strict=True)
+        for position, (code, comes, kind) in enumerate(changes):
+            if comes:
+                joined = next(fresh)
+                states[code].append(joined)
+            else:
+                joined = states[code].pop(0) if states[code] else []
+            sent += [(*row, kind) for row in joined]
+            positions += [position] * len(joined)
+        self._keep(arrived.keys, states)
+        self.send(with_pairs_of_rows(batch_of(sent, self.schema), pa.array(positions, pa.int64())))
+
+    def _asked(self, batch: pa.RecordBatch) -> list[list[Held]]:
+        """For each row, the rows that come out for it now."""
+        found: list[list[Held]] = [[] for _ in range(batch.num_rows)]
+        if batch.num_rows:
+            joined, positions = self.join.joined(batch)
+            rows = held_rows(joined, range(joined.num_columns - 1))
+            for position, row in zip(positions.to_pylist(), rows, strict=True):
+                found[position].append(row)
+        return found
+
+    def _keep(self, keys: Sequence[Any], states: list[list[Any]]) -> None:
+        left = [(key, state) for key, state in zip(keys, states, strict=True) if state]
+        self._kept.put_all([key for key, _ in left], [state for _, state in left])
+        self._kept.remove_all([key for key, state in zip(keys, states, strict=True) if not state])

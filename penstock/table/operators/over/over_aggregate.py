@@ -1,0 +1,187 @@
+"""OVER windows of streams in order of time: aggregates over the rows before each row."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.columns import Columns
+from penstock.engine.records.elements import MIN_TIMESTAMP
+from penstock.table.logical.nodes import Columns as PlanColumns
+from penstock.table.logical.rex import OverSpec
+from penstock.table.operators.aggregate.functions.positions import has_all_values, over_folds, without_values
+from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.query_batches import Held, column_of, held_rows
+from penstock.table.operators.base.query_state import store
+from penstock.table.operators.base.table_operator import HoldingTableOperator
+from penstock.table.operators.io.row_conversions import millis_of
+from penstock.table.operators.over.over_frames import arguments_of
+from penstock.table.operators.over.running_aggregates import Ready, Sequences, Waiting, results
+
+
+class StreamingOver(FoldingOperator, HoldingTableOperator):
+    """Rows wait for the watermark, and are then processed in order of their time.
+
+    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)], and
+    with RANGE and a start, a list of alarms and the watermark when they were set last. It does not expire while rows
+    wait. A key has a timer for the first of them.
+
+    What is late follows Flink. Without a start, it is what the watermark has passed; else, what is not behind the last
+    output of its key. With RANGE, Flink also sets alarms for cleaning up. One that finds rows of a later alarm
+    counts as output; the last one clears the state, and then no row is late. Alarms are looked at when rows come, as
+    only then they matter.
+    """
+
+    def __init__(
+        self, window: OverSpec, time: int | None, columns: PlanColumns, schema: pa.Schema, ttl: int = 0
+    ) -> None:
+        super().__init__(window.partition, schema)
+        self.frame = window.frame
+        self.time = time
+        self.ttl = ttl
+        self.folds = over_folds(window.calls, columns, leaving=window.frame.start is not None)
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self._partitions = store(self.keyed, "partitions", self.ttl, in_use=lambda state: bool(state[1]))
+        self._take_over()
+        self._late = context.metrics.counter("numLateRecordsDropped")
+        self._due: dict[Any, tuple[Any, list[Waiting]]] = {}
+
+    def _take_over(self) -> None:
+        """In savepoints of an earlier version, accumulators of frames without a start have all values."""
+        known = next(self._partitions.items(), None)
+        if known is None or not any(map(has_all_values, self.folds, known[1][2])):
+            return
+        for key in list(self._partitions.table.addresses()):
+            state = self._partitions.get(key)
+            if state is not None:
+                state[2] = list(map(without_values, self.folds, state[2]))
+                self._partitions.put(key, state)
+
+    # --- input ---
+    def whole(self, batch: pa.RecordBatch) -> None:
+        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        assert found is not None
+        if self.time is None:
+            times = [self.context.clock.now] * batch.num_rows
+        else:
+            times = millis_of(batch.column(self.time)).to_pylist()
+        by_key: dict[int, list[Waiting]] = {}
+        rows = zip(times, held_rows(batch), arguments_of(self.folds, batch), strict=True)
+        for code, row in zip(found.which.to_pylist(), rows, strict=True):
+            by_key.setdefault(code, []).append(row)
+        keys = [found.distinct[code] for code in by_key]
+        states = [
+            [MIN_TIMESTAMP, [], [fold.new() for fold in self.folds], []] if state is None else state
+            for state in self._partitions.get_all(keys)
+        ]
+        if self.time is None:
+            self._process(states, list(by_key.values()))
+        else:
+            for key, state, arrived in zip(keys, states, by_key.values(), strict=True):
+                self._keep(key, state, arrived)
+        self._partitions.put_all(keys, states)
+
+    def _keep(self, key: Any, state: list[Any], arrived: list[Waiting]) -> None:
+        if self._has_alarms():
+            self._ring(state)
+        limit = self.current_watermark if self._unbounded() else state[0]
+        in_time = [row for row in arrived if row[0] is not None and row[0] > limit]
+        self._late.inc(len(arrived) - len(in_time))
+        if self._has_alarms():
+            self._set_alarms(state[4], in_time)
+            state[5] = self.current_watermark
+        if in_time:
+            first = min(map(itemgetter(0), in_time))
+            if not state[1] or first < min(map(itemgetter(0), state[1])):
+                self.timers.event_time.register(first, key)
+            state[1] += in_time
+
+    def _ring(self, state: list[Any]) -> None:
+        """Go through the alarms that the watermark has passed since they were set. The last one clears the state."""
+        state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved less
+        alarms: list[int] = state[4]
+        if self.current_watermark <= state[5]:
+            return
+        while alarms and alarms[0] <= self.current_watermark:
+            rung = alarms.pop(0)
+            if alarms:
+                state[0] = max(state[0], rung)
+            else:
+                state[0], state[2], state[3] = MIN_TIMESTAMP, [fold.new() for fold in self.folds], []
+
+    def _set_alarms(self, alarms: list[int], rows: list[Waiting]) -> None:
+        """A row sets one half its frame after it has left every frame, unless there is one after it has left."""
+        assert self.frame.start is not None
+        length = -self.frame.start
+        for time, _, _ in rows:
+            if not alarms or alarms[-1] <= time + length:
+                alarms.append(time + length * 3 // 2 + 1)
+
+    def _has_alarms(self) -> bool:
+        return not self.frame.rows and not self._unbounded()
+
+    def _unbounded(self) -> bool:
+        return self.frame.start is None
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        self.do(self.release)
+        self.current_watermark = self.timers.watermark = timestamp
+        self.do(self._advance, timestamp)
+        self.output.watermark(timestamp)
+
+    def _advance(self, timestamp: int) -> None:
+        """What timers find to be due is processed together."""
+        self.timers.event_time.fire(timestamp, self.on_event_time)
+        if self._due:
+            due, self._due = self._due, {}
+            states = [state for state, _ in due.values()]
+            self._process(states, [rows for _, rows in due.values()])
+            self._partitions.put_all(list(due), states)
+
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        """Everything up to the watermark is due at once. A later timer may find nothing more to do."""
+        if key in self._due:
+            return
+        state: Any = self._partitions.get(key)
+        until = self.current_watermark
+        due = [] if state is None else [row for row in state[1] if row[0] <= until]
+        if not due:
+            return
+        due.sort(key=itemgetter(0))
+        state[0], state[1] = max(state[0], due[-1][0]), [row for row in state[1] if row[0] > until]
+        if state[1]:
+            self.timers.event_time.register(min(map(itemgetter(0), state[1])), key)
+        self._due[key] = (state, due)
+
+    # --- aggregating ---
+    def _process(self, states: list[Any], due: list[list[Waiting]]) -> None:
+        """Process rows of keys, in order of their times. With RANGE, those of one time see each other."""
+        ready = [Ready(state[3], rows) for state, rows in zip(states, due, strict=True)]
+        rows = Sequences(ready, self.frame, peers=not self.frame.rows and self.time is not None)
+        columns = []
+        for number, fold in enumerate(self.folds):
+            values, now = results(fold, number, rows, self.frame, [state[2][number] for state in states])
+            columns.append(values)
+            for state, accumulator in zip(states, now, strict=True):
+                state[2][number] = accumulator
+        if not self._unbounded():
+            for state, framed in zip(states, rows.framed(), strict=True):
+                state[3] = framed
+        self._tell([row[1] for own in due for row in own], columns, rows.times)
+
+    def _tell(self, rows: list[Held], columns: list[list[Any]], times: np.ndarray[Any, Any]) -> None:
+        """Rows come out in the order of their times."""
+        fields = list(self.schema)[: len(self.schema) - len(self.folds)]
+        by_column = zip(*rows, strict=True)
+        arrays = [column_of(values, field.type) for values, field in zip(by_column, fields, strict=True)]
+        arrays += [fold.column(values) for fold, values in zip(self.folds, columns, strict=True)]
+        order = pa.array(np.argsort(times, kind="stable"))
+        self.send(pa.RecordBatch.from_arrays([array.take(order) for array in arrays], schema=self.schema))

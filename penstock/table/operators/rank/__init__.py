@@ -1,0 +1,1 @@
+"""Top-N, deduplication, ORDER BY and LIMIT."""

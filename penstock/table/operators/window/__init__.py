@@ -1,0 +1,1 @@
+"""Windows of queries: assignment, aggregates, joins and Top-N within windows, watermarks."""

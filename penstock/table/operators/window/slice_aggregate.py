@@ -1,0 +1,192 @@
+"""GROUP BY with windows in columns: rows are aggregated into slices, and slices into the windows that end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.columns import held_values
+from penstock.table.operators.aggregate.column_groups import combined
+from penstock.table.operators.aggregate.functions.fold import Part, VectorFold
+from penstock.table.operators.aggregate.group_aggregate import key_columns, with_counter
+from penstock.table.operators.aggregate.local_aggregate import signs_of
+from penstock.table.operators.base.chunks import Chunks, times_of
+from penstock.table.operators.base.folding_operator import FoldingOperator
+from penstock.table.operators.base.table_operator import HoldingTableOperator
+from penstock.table.operators.window.slices import Slicing, Times
+from penstock.table.operators.window.window_aggregate import WindowKeys
+from penstock.table.operators.window.window_assignment import MICROS, moments
+from penstock.table.operators.window.window_base import Due, WindowOperator
+
+MOST_ROWS = 1 << 21
+"""About so many rows of slices are put together at once."""
+
+
+class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
+    """What waits is a row for each key and slice: the end of the slice, the key, and the parts of every fold.
+
+    State of a key and slice: accumulators. A slice that is a window has the state that WindowAggregate would have.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[int],
+        windows: WindowKeys,
+        slicing: Slicing,
+        folds: Sequence[VectorFold],
+        signed: bool,
+        schema: pa.Schema,
+    ) -> None:
+        """`keys` are all keys, in the order in which they come out."""
+        super().__init__([keys[position] for position in windows.plain], schema)
+        self.all_keys = tuple(keys)
+        self.windows = windows
+        self.slicing = slicing
+        self.processing_time, self.shifted = windows.processing_time, windows.shifted
+        self.folds: list[VectorFold] = [fold for fold in with_counter(folds, signed) if isinstance(fold, VectorFold)]
+        self.results = list(folds)
+        self.signed = signed
+        self.parts_come = False
+        """Whether the first phase has been done before the exchange."""
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        keys = [self.schema.field(position) for position in self.windows.plain]
+        kinds = [kind for fold in self.folds for kind in fold.part_types()]
+        parts = [pa.field(f"part {number}", kind) for number, kind in enumerate(kinds)]
+        self._form = pa.schema([pa.field("end", pa.int64()), *keys, *parts])
+        self._width = 1 + len(keys)
+        self._functions = [function for fold in self.folds for function in fold.functions()]
+        self._chunks = Chunks(self._form, self._combined)
+        self.stores = (self._chunks,)
+        self.restore()
+
+    # --- input ---
+    def whole(self, batch: pa.RecordBatch) -> None:
+        positions = tuple(range(len(self.all_keys))) if self.parts_come else self.all_keys
+        end = positions[self.windows.end]
+        if batch.column(end).null_count:
+            batch = batch.filter(batch.column(end).is_valid())
+        keys = [batch.column(positions[position]) for position in self.windows.plain]
+        made = combined([batch.column(end), *keys], self._parts(batch), self._form)
+        in_millis = pa.array(times_of(made) // MICROS)
+        self._chunks.add(self.in_time(made.set_column(0, self._form.field(0), in_millis)))
+
+    def _parts(self, batch: pa.RecordBatch) -> list[Part]:
+        if self.parts_come:
+            return list(map(Part, batch.columns[len(self.all_keys) :], self._functions))
+        signs = signs_of(batch, self.signed)
+        return [part for fold in self.folds for part in fold.parts(batch, signs)]
+
+    def _combined(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with the same time and key as one."""
+        parts = list(map(Part, rows.columns[self._width :], self._functions))
+        return combined(rows.columns[: self._width], parts, self._form)
+
+    # --- state ---
+    def write(self) -> None:
+        if not self._chunks.fresh:
+            return
+        fresh = self._chunks.settle(self.away())
+        ends = times_of(fresh).tolist()
+        names = {end: self._namespace(end) for end in set(ends)}
+        addresses = [(key, names[end]) for key, end in zip(self._keys(fresh), ends, strict=True)]
+        entries = self.panes.get_all(addresses)
+        self.panes.put_all(addresses, self._folded(fresh, entries))
+        for end, address, entry in zip(ends, addresses, entries, strict=True):
+            if entry is None:
+                self.note(end, address)
+
+    def _keys(self, rows: pa.RecordBatch) -> list[Any]:
+        columns = [held_values(column) for column in rows.columns[1 : self._width]]
+        if len(columns) == 1:
+            return columns[0]
+        return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
+
+    def _folded(self, rows: pa.RecordBatch, entries: list[Any]) -> list[Any]:
+        """Accumulators with the parts of rows folded in."""
+        feed, now = iter(rows.columns[self._width :]), []
+        for number, fold in enumerate(self.folds):
+            before = [fold.new() if entry is None else entry[number] for entry in entries]
+            now.append(fold.fold_all(before, [held_values(next(feed)) for _ in fold.part_types()]))
+        return list(zip(*now, strict=True)) if now else [()] * len(entries)
+
+    def _namespace(self, end: int) -> tuple[int, ...]:
+        """A slice as the state names it: by its end; or by all bounds that are keys, if it is a window."""
+        if self.slicing.shared:
+            return (end * MICROS,)
+        start = int(self.slicing.starts(np.array([end]))[0])
+        bounds = {"start": start, "end": end, "time": end - 1}
+        return tuple([bounds[role] * MICROS for role in self.windows.roles])
+
+    def end_of(self, address: Any, value: Any) -> int:
+        position = 0 if self.slicing.shared else self.windows.roles.index("end")
+        return int(address[1][position]) // MICROS
+
+    def put_back(self, entries: list[tuple[Any, Any]]) -> None:
+        arrays = [pa.array([self.end_of(address, value) for address, value in entries], pa.int64())]
+        arrays += key_columns([key for (key, _), _ in entries], list(self._form)[1 : self._width])
+        for number, fold in enumerate(self.folds):
+            arrays += fold.unfolded([value[number] for _, value in entries])
+        self._chunks.restore(pa.RecordBatch.from_arrays(arrays, schema=self._form))
+
+    # --- output ---
+    def fire(self, due: Due) -> None:
+        rows = self._chunks.take(due.taken(), due.kept)
+        if not self.slicing.shared:
+            self._put_together(rows)
+            return
+        for now in _some_windows(rows, due):
+            self._put_together(_in_windows(rows, due, now))
+        if self.slicing.kind == "CUMULATE":
+            over = np.unique(due.windows[due.now])
+            self._chunks.rename(lambda ends: self.slicing.later_alike(ends, over))
+
+    def _put_together(self, rows: pa.RecordBatch) -> None:
+        """What belongs to a window becomes a row of the output for each key; windows come in order."""
+        made = self._combined(rows)
+        if self.signed:
+            made = made.filter(pc.not_equal(made.columns[-1], 0))
+        ends = times_of(made)
+        if len(ends) > 1 and (np.diff(ends) < 0).any():
+            made = made.take(pa.array(np.argsort(ends, kind="stable")))
+        self.complete.append(self._completed(made))
+
+    def _completed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        ends, windows = times_of(rows), self.windows
+        bounds = {"start": self.slicing.starts(ends), "end": ends, "time": ends - 1}
+        arrays: dict[int, pa.Array] = dict(zip(windows.plain, rows.columns[1 : self._width], strict=True))
+        for position, role in zip(windows.window, windows.roles, strict=True):
+            arrays[position] = moments(bounds[role], self.schema.field(position).type)
+        feed = iter(rows.columns[self._width :])
+        results = [fold.result([next(feed) for _ in fold.part_types()]) for fold in self.results]
+        keys = [arrays[position] for position in range(len(self.all_keys))]
+        return pa.RecordBatch.from_arrays([*keys, *results], schema=self.schema)
+
+
+def _some_windows(rows: pa.RecordBatch, due: Due) -> Iterator[Times]:
+    """The windows that end now, so many at a time that their slices together have a bearable number of rows."""
+    counts = np.bincount(np.searchsorted(due.ends, times_of(rows)), minlength=len(due.ends))
+    slices, _ = np.nonzero(due.now)
+    windows, which = np.unique(due.windows[due.now], return_inverse=True)
+    totals = np.cumsum(np.bincount(which, counts[slices], len(windows)))
+    turns = np.maximum(totals - 1, 0) // MOST_ROWS
+    for turn in np.unique(turns):
+        yield due.now & np.isin(due.windows, windows[turns == turn])
+
+
+def _in_windows(rows: pa.RecordBatch, due: Due, now: Times) -> pa.RecordBatch:
+    """Rows of slices as rows of windows: each once for every window that its slice belongs to."""
+    slices = np.searchsorted(due.ends, times_of(rows))
+    by_slice = now.sum(axis=1)
+    counts = by_slice[slices]
+    which = np.repeat(np.arange(len(slices)), counts)
+    turn = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first: Times = np.cumsum(by_slice) - by_slice
+    windows = due.windows[now][first[slices[which]] + turn]
+    return rows.take(pa.array(which)).set_column(0, rows.schema.field(0), pa.array(windows))

@@ -1,0 +1,196 @@
+"""Window table functions: every row gets the windows that it belongs to as columns."""
+
+from __future__ import annotations
+
+import datetime
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.columns import Columns
+from penstock.table.operators.base.query_batches import DELETE, UPDATE_BEFORE, Held, held_rows
+from penstock.table.operators.base.query_state import store
+from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
+from penstock.table.operators.base.update_pairs import with_pairs_of_rows
+from penstock.table.operators.io.row_conversions import millis_of
+
+MICROS = 1000
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """A window function: times are in milliseconds."""
+
+    kind: str
+    size: int
+    slide: int = 0
+    offset: int = 0
+
+    def bounds(self, times: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        """Starts and ends of the windows of each time: as many pairs as a row has windows at most.
+
+        A window that a row does not belong to has an end that is not after the time.
+        """
+        if self.kind == "TUMBLE":
+            start = self._floor(times, self.size)
+            return [(start, start + self.size)]
+        if self.kind == "HOP":
+            last = self._floor(times, self.slide)
+            first = range(-(-self.size // self.slide) - 1, -1, -1)
+            return [(last - n * self.slide, last - n * self.slide + self.size) for n in first]
+        start = self._floor(times, self.size)
+        steps = range(1, -(-self.size // self.slide) + 1)
+        return [(start, np.minimum(start + n * self.slide, start + self.size)) for n in steps]
+
+    def _floor(self, times: np.ndarray[Any, Any], by: int) -> np.ndarray[Any, Any]:
+        floored: np.ndarray[Any, Any] = times - (times - self.offset) % by
+        return floored
+
+
+def local_millis(column: pa.Array, zone: str) -> pa.Array:
+    """The times of a column in milliseconds; moments of a TIMESTAMP_LTZ as the clock of the zone shows them."""
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None and zone != "UTC":
+        return millis_of(pc.local_timestamp(column.cast(pa.timestamp("us", zone))))
+    return millis_of(column)
+
+
+def instant_of(millis: int, zone: str, shifted: bool) -> int:
+    """When the clock of a zone shows a time; the time itself for windows that follow no clock."""
+    if not shifted or zone == "UTC":
+        return millis
+    naive = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)
+    return int(naive.replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+
+
+def moments(millis: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+    """Milliseconds as a column of TIMESTAMP."""
+    return pa.array(millis * MICROS).cast(kind)
+
+
+class WindowTableOperator(TableOperator):
+    """TUMBLE, HOP and CUMULATE: a row comes once for each of its windows. Rows without a time are dropped."""
+
+    def __init__(self, spec: WindowSpec, time: int | None, schema: pa.Schema, changelog: bool, zone: str) -> None:
+        """`time` is the column; None for processing time."""
+        super().__init__(schema)
+        self.spec = spec
+        self.time = time
+        self.changelog = changelog
+        self.zone = zone
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        kept = None
+        if self.time is None:
+            times = np.full(batch.num_rows, self.context.clock.now, "int64")
+        else:
+            if batch.column(self.time).null_count:
+                valid = batch.column(self.time).is_valid()
+                batch, kept = batch.filter(valid), np.flatnonzero(valid)
+            times = local_millis(batch.column(self.time), self.zone).to_numpy(zero_copy_only=False)
+        pairs = self.spec.bounds(times)
+        if len(pairs) == 1 and (pairs[0][1] > times).all():
+            self._send(self._with_pairs(batch, kept), *pairs[0])
+            return
+        starts, ends = (np.stack(side, axis=1) for side in zip(*pairs, strict=True))
+        inside = ends > times[:, None]
+        rows, _ = np.nonzero(inside)
+        made_of = rows if kept is None else np.asarray(kept)[rows]
+        self._send(self._with_pairs(batch.take(pa.array(rows)), made_of), starts[inside], ends[inside])
+
+    def _with_pairs(self, batch: pa.RecordBatch, made_of: Any) -> pa.RecordBatch:
+        return with_pairs_of_rows(batch, made_of) if self.changelog and made_of is not None else batch
+
+    def _send(self, batch: pa.RecordBatch, starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> None:
+        width = len(self.schema) - 3 - (1 if self.changelog else 0)
+        kinds = [self.schema.field(width + n).type for n in range(3)]
+        made = [moments(times, kind) for times, kind in zip((starts, ends, ends - 1), kinds, strict=True)]
+        rest = batch.columns[width:]
+        self.send(pa.RecordBatch.from_arrays([*batch.columns[:width], *made, *rest], schema=self.schema))
+
+
+class SessionTableOperator(KeyedTableOperator):
+    """SESSION: holds rows until their session is over, and sends them with its bounds then.
+
+    State of a key: a list of [start, end, rows] that do not touch each other. A row whose session, together with
+    those that it touches, is over already is dropped.
+    """
+
+    def __init__(
+        self, keys: Sequence[int], gap: int, time: int | None, schema: pa.Schema, changelog: bool, zone: str
+    ) -> None:
+        super().__init__(keys, schema)
+        self.gap = gap
+        self.time = time
+        self.changelog = changelog
+        self.zone = zone
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        self._sessions = store(self.keyed, "sessions")
+        self._late = context.metrics.counter("numLateRecordsDropped")
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
+        assert found is not None
+        if self.time is None:
+            times = [self.context.clock.now] * batch.num_rows
+        else:
+            times = local_millis(batch.column(self.time), self.zone).to_pylist()
+        for code, time, row in zip(found.which.to_pylist(), times, held_rows(batch), strict=True):
+            if time is not None:
+                self._add(found.distinct[code], time, row)
+
+    def _add(self, key: Any, time: int, row: Held) -> None:
+        sessions: list[Any] = self._sessions.get(key) or []
+        start, end, rows = time, time + self.gap, list[Held]()
+        apart = []
+        for session in sessions:
+            if session[0] <= time + self.gap and time <= session[1]:
+                start, end, rows = min(start, session[0]), max(end, session[1]), rows + session[2]
+            else:
+                apart.append(session)
+        rows.append(row)
+        if self.time is not None and end - 1 <= self.current_watermark:
+            self._late.inc()
+            return
+        insort(apart, [start, end, rows], key=lambda session: session[0])
+        self._sessions.put(key, apart)
+        if self.time is None:
+            self.timers.processing_time.register(end, key)
+        else:
+            self.timers.event_time.register(end - 1, key)
+
+    def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
+        self._close(key, time + 1)
+
+    def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
+        self._close(key, time)
+
+    def _close(self, key: Any, end: int) -> None:
+        left = []
+        for session in self._sessions.get(key) or []:
+            if session[1] == end:
+                self._emit(session)
+            else:
+                left.append(session)
+        if left:
+            self._sessions.put(key, left)
+        else:
+            self._sessions.remove(key)
+
+    def _emit(self, session: list[Any]) -> None:
+        start, end, rows = session
+        bounds = (start * MICROS, end * MICROS, (end - 1) * MICROS)
+        for row in rows:
+            values, kind = (
+                (row[:-1], (DELETE if row[-1] == UPDATE_BEFORE else row[-1],)) if self.changelog else (row, ())
+            )
+            self.gathered.append((*values, *bounds, *kind))

@@ -1,0 +1,219 @@
+"""The base of operators that wait for windows to end: what waits is kept in columns, and taken out for all at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.operators.operator import OperatorContext
+from penstock.engine.records.elements import MIN_TIMESTAMP
+from penstock.engine.snapshots.gathering import SubtaskSnapshot
+from penstock.engine.state.tables import HeapTables, Layout
+from penstock.table.operators.base.chunks import Chunks, among, different, times_of
+from penstock.table.operators.base.query_state import Store, store
+from penstock.table.operators.base.table_operator import KeyedTableOperator
+from penstock.table.operators.window.slices import Slicing, Times, last_moments
+
+MOST_BYTES = 64 << 20
+"""So much waits in the columns of an operator; where tables are on disk, the rest waits there."""
+
+
+@dataclass
+class Due:
+    """Which windows end now."""
+
+    ends: Times
+    """The slices that something waits in, in order; a window that is no sum of slices is one itself."""
+    windows: Times
+    """By slice, the ends of windows; see `Slicing.window_ends`."""
+    now: Times
+    """Which of them end now."""
+    kept: Times
+    """The slices that other windows still need."""
+
+    def taken(self) -> Times:
+        """The slices of the windows that end now."""
+        return self.ends[self.now.any(axis=1)]
+
+
+class WindowOperator(KeyedTableOperator, ABC):
+    """Rows of windows that are over are dropped; the others wait in columns, which begin with the end of a slice.
+
+    The state table has them by key and window, but only when a snapshot is taken: what comes and goes between two
+    snapshots never becomes an entry. Where tables are on disk, they also take what is too much for memory. So a
+    subclass writes in `write` what is fresh, and puts entries back in `put_back`.
+    """
+
+    zone = "UTC"
+    shifted = False
+    """Whether bounds are times of the zone's clock."""
+    processing_time = False
+    slicing = Slicing("TUMBLE", 1, given=True)
+    stores: tuple[Chunks, ...]
+
+    def open(self, context: OperatorContext) -> None:
+        super().open(context)
+        assert self.keyed is not None
+        panes = store(self.keyed, "panes", layout=Layout.PANE)
+        assert isinstance(panes, Store)
+        self.panes = panes
+        for queue in (self.timers.event_time, self.timers.processing_time):
+            for timer in list(queue.timers()):  # which earlier versions had for each key and window
+                queue.delete(*timer)
+        self.addresses: dict[int, list[Any]] = {}
+        """What the table holds, by the end of the slice."""
+        self.complete: list[pa.RecordBatch] = []
+        self._late = context.metrics.counter("numLateRecordsDropped")
+        self._next: int | None = None
+        """When the next window ends."""
+        self._closed = MIN_TIMESTAMP
+        """Windows that end at or before this time have been sent."""
+        self._away: set[int] = set()
+        """The ends of slices that are in the table alone."""
+        if context.restored is not None and not context.restored.drained:
+            closed = [own.get("closed", MIN_TIMESTAMP) for own in context.restored.all_own()]
+            self._closed = max(closed, default=MIN_TIMESTAMP)
+
+    # --- state ---
+    @abstractmethod
+    def write(self) -> None:
+        """Bring the table up to date with what is fresh."""
+
+    @abstractmethod
+    def put_back(self, entries: list[tuple[Any, Any]]) -> None:
+        """Put entries of the table back into columns."""
+
+    @abstractmethod
+    def end_of(self, address: Any, value: Any) -> int:
+        """The end of the slice that an entry of the table belongs to."""
+
+    def restore(self) -> None:
+        """Called at the end of `open`: find what the table holds."""
+        for address, value in self.panes.items():
+            self.note(self.end_of(address, value), address)
+        self._away = set(self.addresses)
+        if not self._on_disk():
+            self._fetch(self._ends())
+        found, there = self.slicing.window_ends(self._ends())
+        lasts = self.last_moments(found)
+        self._expect(lasts[there & (lasts > self._closed)] if self.slicing.shared else lasts[there])
+
+    def note(self, end: int, address: Any) -> None:
+        """Remember that the table has an entry."""
+        self.addresses.setdefault(end, []).append(address)
+
+    def away(self) -> Times:
+        """The ends of slices that are in the table alone, sorted."""
+        return np.array(sorted(self._away), "int64")
+
+    def _fetch(self, ends: Times) -> None:
+        """Read from the table what is there alone."""
+        wanted = self._away.intersection(ends.tolist()) if self._away else set()
+        addresses = [address for end in sorted(wanted) for address in self.addresses[end]]
+        self._away -= wanted
+        if addresses:
+            self.put_back(list(zip(addresses, self.panes.get_all(addresses), strict=True)))
+
+    def snapshot(self, into: SubtaskSnapshot) -> None:
+        self.write()
+        into.own("closed", self._closed)
+        super().snapshot(into)
+
+    def end_epoch(self) -> None:
+        if self._on_disk() and sum(chunks.nbytes for chunks in self.stores) > MOST_BYTES:
+            self.do(self._leave)
+        super().end_epoch()
+
+    def _leave(self) -> None:
+        self.write()
+        self._away = set(self.addresses)
+        for chunks in self.stores:
+            chunks.leave()
+
+    def _on_disk(self) -> bool:
+        return not isinstance(self.context.tables, HeapTables)
+
+    # --- input ---
+    def in_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows whose windows are not all over. The first column is the end of the slice."""
+        ends = different([batch.column(0)])
+        found, there = self.slicing.window_ends(ends)
+        lasts = self.last_moments(found)
+        ahead = there & (lasts > self._over_until())
+        self._expect(lasts[ahead])
+        alive = ahead.any(axis=1)
+        if alive.all():
+            return batch
+        times = times_of(batch)
+        self._late.inc(int(among(times, ends[there.any(axis=1) & ~alive]).sum()))
+        return batch.filter(pa.array(among(times, ends[alive])))
+
+    def _over_until(self) -> int:
+        if not self.processing_time:
+            return self.current_watermark
+        return self._closed if self.slicing.shared else MIN_TIMESTAMP
+
+    def last_moments(self, ends: Times) -> Times:
+        return last_moments(ends, self.zone, self.shifted)
+
+    def _expect(self, lasts: Times) -> None:
+        if len(lasts):
+            first = int(lasts.min())
+            self._next = first if self._next is None else min(first, self._next)
+
+    # --- time ---
+    def watermark(self, timestamp: int) -> None:
+        self.current_watermark = self.timers.watermark = timestamp
+        if not self.processing_time:
+            self.do(self._close, timestamp)
+        self.output.watermark(timestamp)
+
+    def advance_processing_time(self, now: int) -> None:
+        if self.processing_time:
+            self.do(self._close, now)
+
+    def next_due(self) -> int | None:
+        return self._next if self.processing_time else None
+
+    def _close(self, until: int) -> None:
+        """Windows that are over come out."""
+        if self._next is not None and self._next <= until:
+            ends = self._ends()
+            windows, there = self.slicing.window_ends(ends)
+            lasts = self.last_moments(windows)
+            ahead = there & (lasts > until)
+            now = there & ~ahead & ((lasts > self._closed) | (not self.slicing.shared))
+            self._next = None
+            self._expect(lasts[ahead])
+            due = Due(ends, windows, now, ends[ahead.any(axis=1)])
+            self._fetch(due.taken())
+            self.fire(due)
+            self._forget(due.kept)
+        self._closed = until
+
+    @abstractmethod
+    def fire(self, due: Due) -> None:
+        """Take what belongs to windows that are over out of the columns, and make `complete` of it."""
+
+    def _ends(self) -> Times:
+        found = [chunks.ends() for chunks in self.stores]
+        if len(found) == 1 and not self.addresses:
+            return found[0]
+        return np.unique(np.concatenate([*found, np.array(list(self.addresses), "int64")]))
+
+    def _forget(self, kept: Times) -> None:
+        """Remove from the table what no window needs any more."""
+        left = set(kept.tolist()) if self.addresses else set()
+        for end in [end for end in self.addresses if end not in left]:
+            self._away.discard(end)
+            self.panes.remove_all(self.addresses.pop(end))
+
+    # --- output ---
+    def flush(self) -> None:
+        complete, self.complete = self.complete, []
+        for batch in complete:
+            self.send(batch)

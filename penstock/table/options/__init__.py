@@ -1,0 +1,1 @@
+"""The options `table.*`: their names, values and effects."""

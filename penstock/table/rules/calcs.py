@@ -1,0 +1,108 @@
+"""Filters and projections become Calcs, and neighbouring ones become one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.table.functions import constant
+from penstock.table.logical.building import identity
+from penstock.table.logical.nodes import Filter, Project, Relation, Values
+from penstock.table.logical.rex import Call, InputRef, Literal, Rex, conjunction, conjuncts, rewritten, walk
+from penstock.table.physical.physical_nodes import Calc
+
+
+def fused(relation: Relation) -> Relation:
+    """A filter or projection, whose input is fused already, as a Calc; any other relation as it is."""
+    match relation:
+        case Filter():
+            made: Relation = _filtered(relation)
+        case Project():
+            made = Calc(relation.columns, relation.input, relation.exprs, None)
+        case Calc():
+            made = relation
+        case _:
+            return relation
+    return _merged(made) if isinstance(made, Calc) else made
+
+
+def _filtered(relation: Filter) -> Relation:
+    kept = [part for part in conjuncts(relation.condition) if not _is(part, True)]
+    if any(_is(part, False) or _is(part, None) for part in kept):
+        return Values(relation.columns, ())
+    condition = conjunction(kept)
+    return Calc(relation.columns, relation.input, tuple(identity(relation.input)), condition)
+
+
+def _is(rex: Rex, value: bool | None) -> bool:
+    known = constant(rex)
+    return known is not None and known.value is value
+
+
+def _merged(upper: Calc) -> Relation:
+    lower = upper.input
+    if isinstance(lower, Calc) and _inlines(upper, lower):
+        exprs = tuple(_inlined(expr, lower) for expr in upper.exprs)
+        above = None if upper.condition is None else _inlined(upper.condition, lower)
+        condition = conjunction([*conjuncts(lower.condition), *conjuncts(above)])
+        return _merged(Calc(upper.columns, lower.input, exprs, condition))
+    if upper.condition is None and is_identity(upper):
+        return replace_columns(lower, upper)
+    return upper
+
+
+def is_identity(calc: Calc) -> bool:
+    """Whether it passes on every column of its input as it is, under the same name."""
+    return (
+        calc.condition is None
+        and len(calc.exprs) == len(calc.input.columns)
+        and all(isinstance(expr, InputRef) and expr.index == index for index, expr in enumerate(calc.exprs))
+    )
+
+
+def replace_columns(relation: Relation, calc: Calc) -> Relation:
+    """The input of a Calc that does nothing; under other names only if that needs no operator."""
+    if relation.columns == calc.columns:
+        return relation
+    return calc if relation.names() != calc.names() or relation.types() != calc.types() else relation
+
+
+def _inlines(upper: Calc, lower: Calc) -> bool:
+    """Whether the expressions below may move up: what costs something, or differs from call to call, only once."""
+    uses: dict[int, int] = {}
+    for rex in (*upper.exprs, *([] if upper.condition is None else [upper.condition])):
+        for part in walk(rex):
+            if isinstance(part, InputRef):
+                uses[part.index] = uses.get(part.index, 0) + 1
+    return all(
+        isinstance(lower.exprs[index], InputRef | Literal) or (count == 1 and is_plain(lower.exprs[index]))
+        for index, count in uses.items()
+    ) and (upper.condition is None or all(map(is_plain, lower.exprs)))
+
+
+def is_plain(rex: Rex) -> bool:
+    """Whether an expression can be moved: it is no function of the user, and gives the same for the same row."""
+    return not any(isinstance(part, Call) and (part.udf is not None or part.function in _MOVING) for part in walk(rex))
+
+
+def is_repeatable(rex: Rex) -> bool:
+    """Whether an expression gives the same for the same row, so that computing it once does for all who need it."""
+    return all(_repeats(part) for part in walk(rex) if isinstance(part, Call))
+
+
+def _repeats(call: Call) -> bool:
+    return call.udf.deterministic if call.udf is not None else call.function not in _MOVING
+
+
+_MOVING = {
+    "RAND", "RAND_INTEGER", "UUID", "NOW", "PROCTIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIMESTAMP",
+    "CURRENT_WATERMARK", "UNIX_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME",
+}  # fmt: skip
+
+
+def _inlined(rex: Rex, lower: Calc) -> Rex:
+    return rewritten(rex, lambda one: _in(one, lower) if isinstance(one, InputRef) else None)
+
+
+def _in(ref: InputRef, lower: Calc) -> Rex:
+    found = lower.exprs[ref.index]
+    return replace(found, type=ref.type) if isinstance(found, InputRef) else found

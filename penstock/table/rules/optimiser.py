@@ -1,0 +1,110 @@
+"""The optimiser: rewrites a logical plan into relations of which each stands for one operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import TableException, ValidationException
+from penstock.table.functions import folded
+from penstock.table.logical.building import aggregate, set_operation
+from penstock.table.logical.nodes import (
+    Aggregate,
+    Filter,
+    GroupWindow,
+    Join,
+    Project,
+    Relation,
+    SetOperation,
+    Sort,
+    Values,
+    WindowTable,
+    rewritten_plan,
+    walk_plan,
+)
+from penstock.table.physical.physical_nodes import Calc
+from penstock.table.rules.calcs import fused
+from penstock.table.rules.join_conditions import with_computed_keys
+from penstock.table.rules.legacy_group_windows import window_table_of, with_windows_below
+from penstock.table.rules.pruning import pruned
+from penstock.table.rules.pushdown import with_filters_down
+from penstock.table.rules.ranks import ranked
+from penstock.table.rules.window_columns import END, START, windowed
+
+
+def optimised(relation: Relation, batch: bool, sort_limit: int = -1) -> Relation:
+    """The plan that is run. `sort_limit` is the LIMIT of an ORDER BY without one, in BATCH mode; -1 for none."""
+    if batch and sort_limit >= 0:
+        relation = rewritten_plan(relation, lambda one: _limited(one, sort_limit))
+    relation = rewritten_plan(relation, with_windows_below)
+    for part in walk_plan(relation):
+        if isinstance(part, WindowTable):
+            _check_window(part)
+        elif isinstance(part, Aggregate):
+            _check_slices(part)
+        elif isinstance(part, GroupWindow) and part.kind == "SESSION" and batch:
+            raise TableException("Unaligned windows like session are not supported in batch mode yet.")
+        elif isinstance(part, GroupWindow) and not batch and part.input.columns[part.time].time is None:
+            found = part.input.columns[part.time]
+            raise TableException(f"Window aggregate can only be defined over a time attribute column, not over {found}")
+    smaller = pruned(with_filters_down(rewritten_plan(relation, _with_constants)))
+    return rewritten_plan(smaller, lambda one: _changed(one, batch))
+
+
+def _limited(relation: Relation, limit: int) -> Relation:
+    unlimited = isinstance(relation, Sort) and relation.keys and relation.limit is None
+    return replace(relation, limit=limit) if isinstance(relation, Sort) and unlimited else relation
+
+
+def _with_constants(relation: Relation) -> Relation:
+    """A relation whose expressions have their constant parts computed."""
+    match relation:
+        case Filter():
+            return replace(relation, condition=folded(relation.condition))
+        case Project():
+            return replace(relation, exprs=tuple(map(folded, relation.exprs)))
+        case Join() if relation.condition is not None:
+            return replace(relation, condition=folded(relation.condition))
+    return relation
+
+
+def _check_window(relation: WindowTable) -> None:
+    size, slide = relation.size, relation.slide
+    if relation.kind == "CUMULATE" and size % slide:
+        raise ValidationException(
+            f"CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, but got "
+            f"maxSize {size} ms and step {slide} ms"
+        )
+
+
+def _check_slices(relation: Aggregate) -> None:
+    """Rows may be in windows of any length, but slices of them must fit."""
+    windows = windowed(relation.input)
+    if windows is None:
+        return
+    kind, size, slide, _ = windows.spec
+    if kind == "HOP" and size % slide and {START, END} <= {dict(windows.roles).get(key) for key in relation.keys}:
+        raise TableException(
+            f"HOP table function based aggregate requires size must be an integral multiple of slide, but got size "
+            f"{size} ms and slide {slide} ms"
+        )
+
+
+def _changed(relation: Relation, batch: bool) -> Relation:
+    """A relation whose inputs are optimised already."""
+    match relation:
+        case GroupWindow() if not relation.by_rows:
+            return rewritten_plan(window_table_of(relation), fused)
+        case SetOperation() if relation.kind == "UNION" and not relation.all:
+            return aggregate(set_operation(relation.parts, "UNION", True, relation.columns), _all(relation), [])
+        case Sort() if relation.limit == 0:
+            return Values(relation.columns, ())
+        case Sort() if batch and relation.keys and relation.offset and relation.limit is None:
+            raise TableException("ORDER BY with OFFSET needs a LIMIT, too")
+        case Join():
+            return rewritten_plan(with_computed_keys(relation), fused)
+    made = fused(relation)
+    return ranked(made) if isinstance(made, Calc) and not batch else made
+
+
+def _all(relation: Relation) -> range:
+    return range(len(relation.columns))

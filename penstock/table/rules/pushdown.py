@@ -1,0 +1,153 @@
+"""Filters move toward the sources, as far as the rows they drop make no difference to anything above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.table.logical.nodes import (
+    Aggregate,
+    Correlate,
+    Filter,
+    Join,
+    Over,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    WindowTable,
+)
+from penstock.table.logical.rex import Call, InputRef, Rex, conjunction, conjuncts, refs, rewritten, shifted
+from penstock.table.rules.calcs import is_plain
+
+
+def with_filters_down(relation: Relation) -> Relation:
+    """The same query with its filters as low as they can be."""
+    return _pushed(relation, [])
+
+
+def _pushed(relation: Relation, conditions: list[Rex]) -> Relation:
+    """A relation with conditions over its columns, which go below it if they can."""
+    match relation:
+        case Filter():
+            return _pushed(relation.input, [*conditions, *conjuncts(relation.condition)])
+        case Project():
+            return _through_project(relation, conditions)
+        case SetOperation():
+            down, stay = _split(conditions, is_plain)
+            return _kept(relation.with_inputs([_pushed(part, down) for part in relation.parts]), stay)
+        case Join():
+            return _into_join(relation, conditions)
+        case Aggregate() if relation.keys:
+            mapping = dict(enumerate(relation.keys))
+            return _onto_input(relation, relation.input, conditions, mapping)
+        case WindowTable():
+            kept = relation.partition if relation.kind == "SESSION" else range(len(relation.input.columns))
+            return _onto_input(relation, relation.input, conditions, {index: index for index in kept})
+        case Over():
+            common = set.intersection(*(set(window.partition) for window in relation.windows))
+            return _onto_input(relation, relation.input, conditions, {index: index for index in common})
+        case Correlate():
+            width = len(relation.input.columns)
+            return _onto_input(relation, relation.input, conditions, {index: index for index in range(width)})
+        case Scan():
+            return _kept(_of_partitions(relation, conditions), conditions)
+    below = relation.with_inputs([_pushed(part, []) for part in relation.inputs()]) if relation.inputs() else relation
+    return _kept(below, conditions)
+
+
+def _of_partitions(scan: Scan, conditions: Sequence[Rex]) -> Scan:
+    """A table that knows which of its partitions are wanted. The conditions stay above it."""
+    names = scan.names()
+    keys = {names.index(key) for key in getattr(scan.table, "partition_keys", ()) if key in names}
+    known = [one for one in conditions if is_plain(one) and refs(one) and refs(one) <= keys]
+    return replace(scan, pruning=conjunction(known)) if known else scan
+
+
+def _kept(relation: Relation, conditions: Sequence[Rex]) -> Relation:
+    whole = conjunction(list(conditions))
+    return relation if whole is None else Filter(relation.columns, relation, whole)
+
+
+def _split(conditions: Sequence[Rex], goes: object) -> tuple[list[Rex], list[Rex]]:
+    assert callable(goes)
+    return [one for one in conditions if goes(one)], [one for one in conditions if not goes(one)]
+
+
+def _onto_input(relation: Relation, input: Relation, conditions: list[Rex], mapping: dict[int, int]) -> Relation:
+    """Conditions over columns that come from the input as they are go below."""
+    down, stay = _split(conditions, lambda one: is_plain(one) and bool(refs(one)) and refs(one) <= set(mapping))
+    moved = [_moved(one, mapping) for one in down]
+    return _kept(relation.with_inputs([_pushed(input, moved)]), stay)
+
+
+def _moved(rex: Rex, mapping: dict[int, int]) -> Rex:
+    return rewritten(rex, lambda one: InputRef(one.type, mapping[one.index]) if isinstance(one, InputRef) else None)
+
+
+def _through_project(relation: Project, conditions: list[Rex]) -> Relation:
+    """Conditions are written over what the projection computes, unless that would be computed twice for much."""
+    exprs = relation.exprs
+
+    def goes(one: Rex) -> bool:
+        return is_plain(one) and all(is_plain(exprs[index]) for index in refs(one))
+
+    down, stay = _split(conditions, goes)
+    inlined = [rewritten(one, lambda part: exprs[part.index] if isinstance(part, InputRef) else None) for one in down]
+    return _kept(relation.with_inputs([_pushed(relation.input, inlined)]), stay)
+
+
+# --- joins ---
+def _into_join(join: Join, conditions: list[Rex]) -> Relation:
+    width = len(join.left.columns)
+    one_sided = join.kind in {"SEMI", "ANTI"}
+    left: list[Rex] = []
+    right: list[Rex] = []
+    own: list[Rex] = []
+    above: list[Rex] = []
+    for condition in conditions:
+        side = 0 if one_sided else _side(condition, width)
+        if side == 0 and join.kind in {"INNER", "LEFT", "SEMI", "ANTI"}:
+            left.append(condition)
+        elif side == 1 and join.kind in {"INNER", "RIGHT"} and join.temporal is None:
+            right.append(condition)
+        elif join.kind == "INNER" and is_plain(condition) and (join.temporal is None or _meets_key(condition, join)):
+            own.append(condition)
+        else:
+            above.append(condition)
+    for condition in conjuncts(join.condition):
+        side = None if join.null_aware or join.temporal is not None else _side(condition, width)
+        if side == 0 and join.kind in {"INNER", "RIGHT", "SEMI"}:
+            left.append(condition)
+        elif side == 1 and join.kind in {"INNER", "LEFT", "SEMI", "ANTI"}:
+            right.append(condition)
+        else:
+            own.append(condition)
+    below = replace(
+        join,
+        left=_pushed(join.left, left),
+        right=_pushed(join.right, [shifted(one, -width) for one in right]),
+        condition=conjunction(own),
+        version_key=None,
+    )
+    return _kept(below, above)
+
+
+def _meets_key(condition: Rex, join: Join) -> bool:
+    """Whether a condition makes the key of a temporal table function equal to a column of the left."""
+    if join.version_key is None or not isinstance(condition, Call) or condition.function != "=":
+        return False
+    width = len(join.left.columns)
+    key = width + join.version_key
+    columns = sorted(arg.index for arg in condition.args if isinstance(arg, InputRef))
+    return len(columns) == 2 and columns[0] < width and columns[1] == key
+
+
+def _side(condition: Rex, width: int) -> int | None:
+    """The only side whose columns a condition reads; None if it is both, or none, or cannot be moved."""
+    used = refs(condition)
+    if not used or not is_plain(condition):
+        return None
+    if max(used) < width:
+        return 0
+    return 1 if min(used) >= width else None

@@ -1,0 +1,75 @@
+"""What a table must be so that its rows at a time can be joined: versions of keys, of which none is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import TableException, ValidationException
+from penstock.table.logical.nodes import (
+    ROWTIME,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    StreamScan,
+    Watermark,
+    rewritten_plan,
+)
+from penstock.table.logical.rex import Rex
+from penstock.table.physical.physical_nodes import Calc, Deduplicate
+from penstock.table.rules.join_conditions import JoinKeys
+from penstock.table.rules.unique_keys import unique_keys
+
+
+def version_time(join: Join, keys: JoinKeys) -> int:
+    """The column from whose time on a version is valid. What is no versioned table is refused as Flink does."""
+    table, names = join.right, ", ".join(join.right.names())
+    if join.kind not in {"INNER", "LEFT"}:
+        raise TableException(f"a temporal join is an INNER or LEFT JOIN, not a {join.kind} JOIN")
+    time = next((index for index, column in enumerate(table.columns) if column.time == ROWTIME), None)
+    if time is None:
+        raise ValidationException(
+            f"a temporal join by event time needs a row time attribute in the versioned table, and ({names}) has none: "
+            "declare a watermark"
+        )
+    if not keys.right:
+        raise ValidationException(
+            "a temporal join needs an equality with the key of the versioned table, and "
+            f"{join.condition or 'this join'} has none"
+        )
+    declared = unique_keys(table)
+    if not any(key <= set(keys.right) for key in declared):
+        keyed = [", ".join(table.columns[column].name for column in sorted(key)) for key in declared]
+        found = f"the key ({keyed[0]})" if keyed else "no primary key"
+        raise ValidationException(
+            "a temporal join by event time needs a versioned table with a primary key whose columns its condition "
+            f"makes equal to columns of the left: ({names}) has {found}, and the condition is {join.condition}"
+        )
+    _check_unfiltered(table)
+    return time
+
+
+def with_every_version(table: Relation) -> Relation:
+    """A versioned table of which no version is lost because a later one comes in the same epoch."""
+    return rewritten_plan(table, _every_version)
+
+
+def _every_version(relation: Relation) -> Relation:
+    last = isinstance(relation, Deduplicate) and relation.keep_last
+    changes = isinstance(relation, Scan | StreamScan) and relation.changelog
+    return replace(relation, every_version=True) if last or changes else relation  # type: ignore[call-arg]
+
+
+def _check_unfiltered(table: Relation) -> None:
+    """Without some of its versions, a row would seem valid after it had been replaced."""
+    conditions: list[Rex] = []
+    while isinstance(table, Calc | Project | Filter | Watermark):
+        if isinstance(table, Calc | Filter) and table.condition is not None:
+            conditions.append(table.condition)
+        table = table.input
+    if conditions and isinstance(table, Scan | StreamScan):
+        raise TableException(
+            f"the versioned table of a temporal join cannot be filtered by {conditions[0]}, as older versions would "
+            "stay valid: filter what comes out of the join"
+        )

@@ -1,0 +1,61 @@
+"""What the binder asks of the world around a query: tables, functions, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from penstock.table.logical.nodes import Relation
+from penstock.table.logical.rex import Literal, Rex
+from penstock.table.types.data_types import DataType
+
+
+class Session(Protocol):
+    """The catalogs, functions and settings that a statement sees."""
+
+    @property
+    def batch(self) -> bool: ...
+
+    @property
+    def has_core(self) -> bool:
+        """Whether the functions of SQL can be called by their names."""
+        ...
+
+    def relation(self, path: tuple[str, ...], options: tuple[tuple[str, str], ...] = ()) -> Relation | None:
+        """The plan of a table or view, with computed columns and watermark on top; None if there is none.
+
+        `path` is as it was written: one to three names. `options` come from a hint and override those of the table.
+        """
+        ...
+
+    def function(self, name: str) -> Any | None:
+        """The wrapper of a user's function, by its name in any case of letters, with dots if it is qualified."""
+        ...
+
+    def get(self, name: str, default: str) -> str:
+        """A setting."""
+        ...
+
+    def suggestions(self, kind: str) -> list[str]:
+        """Names that exist; kind is "table" or "function"."""
+        ...
+
+
+class Functions(Protocol):
+    """The registry of functions: what penstock.table.functions offers to the binder."""
+
+    def resolve(self, name: str, args: Sequence[Rex]) -> Rex: ...
+
+    def cast(self, rex: Rex, aim: DataType, safe: bool = False) -> Rex: ...
+
+    def written_cast(self, rex: Rex, aim: DataType, safe: bool = False) -> Rex: ...
+
+    def common_type(self, types: Sequence[DataType]) -> DataType | None: ...
+
+    def resolve_aggregate(self, name: str, arg_types: Sequence[DataType], distinct: bool) -> DataType: ...
+
+    def is_aggregate(self, name: str) -> bool: ...
+
+    def is_table_function(self, name: str) -> bool: ...
+
+    def constant(self, rex: Rex) -> Literal | None: ...

@@ -1,0 +1,1 @@
+"""Queries inside of expressions become joins."""

@@ -1,0 +1,417 @@
+"""Queries inside of expressions become joins: semi and anti joins where they choose rows, left joins elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.errors import TableException
+from penstock.table.logical.nodes import (
+    Aggregate,
+    Column,
+    Columns,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Sort,
+    Values,
+    rewritten_plan,
+)
+from penstock.table.logical.rex import (
+    AggregateCall,
+    Call,
+    InputRef,
+    Literal,
+    OuterRef,
+    Rex,
+    Subquery,
+    conjunction,
+    conjuncts,
+    refs,
+    rewritten,
+    shifted,
+    walk,
+)
+from penstock.table.sql.bind.binder_session import Functions
+from penstock.table.sql.bind.naming import cut, projected
+from penstock.table.sql.subqueries.correlation import is_correlated_plan, rexes
+from penstock.table.sql.subqueries.generating import generated
+from penstock.table.sql.subqueries.pulling import NotPulled, Outer, Pulled, around, keyed_by_outer, materialised, pulled
+from penstock.table.types.data_types import BigIntType, BooleanType
+
+TRUE = Literal(BooleanType(False), True)
+_ALWAYS = "$true"
+
+
+def decorrelated(functions: Functions, plan: Relation) -> Relation:
+    """The plan without Subquery and OuterRef."""
+
+    def node(relation: Relation) -> Relation:
+        if not any(isinstance(part, Subquery) for rex in rexes(relation) for part in walk(rex)):
+            return relation
+        return _Replacing(functions).relation(relation)
+
+    return rewritten_plan(plan, node)
+
+
+class _Replacing:
+    """Replaces the queries inside of one relation."""
+
+    def __init__(self, functions: Functions) -> None:
+        self.functions = functions
+
+    def relation(self, relation: Relation) -> Relation:
+        if isinstance(relation, Filter):
+            return self._filter(relation)
+        if isinstance(relation, Project):
+            below, exprs = self._values(relation.input, relation.exprs)
+            return replace(relation, input=below, exprs=exprs)
+        if isinstance(relation, Join) and relation.kind == "INNER" and relation.temporal is None:
+            product = replace(relation, condition=None)
+            assert relation.condition is not None
+            return self._filter(Filter(product.columns, product, relation.condition))
+        if isinstance(relation, Join) and relation.temporal is None:
+            return self._outer_join(relation)
+        raise TableException("a query stands where none is supported; write it in WHERE or in the select list")
+
+    def _outer_join(self, relation: Join) -> Relation:
+        width = len(relation.left.columns)
+        mine = [rex for rex in conjuncts(relation.condition) if _has_query(rex)]
+        if any(map(_reads_around, mine)):
+            raise TableException(
+                "a query in the condition of an outer join must not refer to the tables that are joined; write it in "
+                "WHERE"
+            )
+        if relation.kind == "LEFT" and all(index >= width for rex in mine for index in refs(rex)):
+            return self._left_join(relation, mine)
+        return self._with_sides(relation, mine)
+
+    def _with_sides(self, relation: Join, mine: Sequence[Rex]) -> Relation:
+        """Conditions with queries become columns of the side that they speak of."""
+        width = len(relation.left.columns)
+        of_left = [rex for rex in mine if all(index < width for index in refs(rex))]
+        of_right = [rex for rex in mine if rex not in of_left]
+        if any(index < width for rex in of_right for index in refs(rex)):
+            raise TableException(
+                "a query in the condition of an outer join must not be compared with columns of both sides; write the "
+                "comparison with one of them into a query in FROM"
+            )
+        left, left_tests = self._values(relation.left, of_left)
+        right, right_tests = self._values(relation.right, [shifted(rex, -width) for rex in of_right])
+        more = len(left.columns) - width
+        moved = {rex: left_tests[index] for index, rex in enumerate(of_left)}
+        moved |= {rex: shifted(right_tests[index], len(left.columns)) for index, rex in enumerate(of_right)}
+        parts = [moved[rex] if rex in moved else _behind(rex, width, more) for rex in conjuncts(relation.condition)]
+        inner = (*relation.columns[:width], *_padded(left.columns[width:], relation.kind in {"RIGHT", "FULL"}))
+        outer = (*relation.columns[width:], *_padded(right.columns[len(relation.right.columns) :], True))
+        joined = replace(relation, columns=(*inner, *outer), left=left, right=right, condition=conjunction(parts))
+        kept = [*range(width), *range(width + more, width + more + len(relation.columns) - width)]
+        return Project(relation.columns, joined, tuple(joined.ref(index) for index in kept))
+
+    def _left_join(self, relation: Join, mine: Sequence[Rex]) -> Relation:
+        """Conditions that speak of the right side alone choose its rows before the join."""
+        width = len(relation.left.columns)
+        parts = conjuncts(relation.condition)
+        kept = conjunction([shifted(rex, -width) for rex in mine])
+        assert kept is not None
+        right = self._filter(Filter(relation.right.columns, relation.right, kept))
+        return replace(relation, right=right, condition=conjunction([rex for rex in parts if rex not in mine]))
+
+    # --- conditions ---
+    def _filter(self, relation: Filter) -> Relation:
+        width = len(relation.columns)
+        parts = conjuncts(relation.condition)
+        plan = relation.input
+        plain = conjunction([rex for rex in parts if not _has_query(rex)])
+        if plain is not None:
+            plan = Filter(plan.columns, plan, plain)
+        for rex in parts:
+            if _has_query(rex):
+                plan = self._decided(plan, rex)
+        return plan if len(plan.columns) == width else cut(plan, width)
+
+    def _decided(self, plan: Relation, rex: Rex) -> Relation:
+        """The rows for which a condition with a query holds."""
+        negated = isinstance(rex, Call) and rex.function == "NOT"
+        inner = rex.args[0] if isinstance(rex, Call) and negated else rex
+        if isinstance(inner, Subquery) and inner.kind in {"EXISTS", "IN"} and not any(map(_has_query, inner.args)):
+            joined = self._semi(plan, inner, negated)
+            if joined is not None:
+                return joined
+        below, (condition,) = self._values(plan, (rex,))
+        return Filter(below.columns, below, condition)
+
+    def _semi(self, plan: Relation, query: Subquery, negated: bool) -> Relation | None:
+        inner = decorrelated(self.functions, query.plan)
+        try:
+            inside = pulled(self.functions, inner)
+        except NotPulled:
+            inside = generated(self.functions, plan, inner)
+        if inside.single:
+            return None
+        width = len(plan.columns)
+        conditions = [around(rex, width) for rex in inside.predicates]
+        outputs = [around(rex, width) for rex in inside.outputs]
+        tests = [self._equal(arg, rex) for arg, rex in zip(query.args, outputs, strict=False)] if query.args else []
+        unknown = negated and any(rex.type._nullable for rex in (*query.args, *(outputs if query.args else ())))
+        if unknown and conditions:
+            tests = [self._not_false(tests)]
+        condition = conjunction([*conditions, *tests])
+        null_aware = unknown and not conditions
+        kind = "ANTI" if negated else "SEMI"
+        return Join(plan.columns, plan, inside.plan, kind, condition, null_aware=null_aware)
+
+    def _not_false(self, tests: Sequence[Rex]) -> Rex:
+        """With a NULL, NOT IN does not hold either."""
+        whole = conjunction(list(tests)) or TRUE
+        return self._call("NOT", self._call("IS FALSE", whole))
+
+    # --- values ---
+    def _values(self, plan: Relation, exprs: Sequence[Rex]) -> tuple[Relation, tuple[Rex, ...]]:
+        """The relation with the values of all queries as further columns, and the expressions over it."""
+        found: dict[Rex, Rex] = {}
+        for query in _queries(exprs):
+            args = tuple(rewritten(arg, found.get) for arg in query.args)
+            plan, value = self._value(plan, query, args)
+            found[query] = value
+        return plan, tuple(rewritten(rex, found.get) for rex in exprs)
+
+    def _value(self, plan: Relation, query: Subquery, args: Sequence[Rex]) -> tuple[Relation, Rex]:
+        inner = decorrelated(self.functions, query.plan)
+        try:
+            return self._joined_value(plan, query, args, pulled(self.functions, inner))
+        except NotPulled:
+            return self._joined_value(plan, query, args, generated(self.functions, plan, inner))
+
+    def _joined_value(
+        self, plan: Relation, query: Subquery, args: Sequence[Rex], inside: Pulled
+    ) -> tuple[Relation, Rex]:
+        if query.kind == "SCALAR":
+            return self._scalar(plan, inside, one_row(query.plan))
+        if query.kind == "EXISTS":
+            return self._exists(plan, inside)
+        if query.kind == "IN":
+            return self._in(plan, inside, args)
+        return self._compared(plan, inside, args[0], query.kind)
+
+    def _scalar(self, plan: Relation, inside: Pulled, one: bool) -> tuple[Relation, Rex]:
+        if not inside.single and not one:
+            inside = self._single_value(inside)
+        joined = self._left(plan, inside)
+        width = len(plan.columns)
+        return joined, _nullable(around(inside.outputs[0], width), joined.columns)
+
+    def _single_value(self, inside: Pulled) -> Pulled:
+        """More than one row for a value is an error of the data, which SINGLE_VALUE finds."""
+        below = materialised(inside)
+        made, inner, outer = keyed_by_outer(below)
+        kind = made.columns[0].type.nullable()
+        call = AggregateCall("SINGLE_VALUE", (0,), kind, "$value")
+        return self._per_key(made, inner, outer, (call,), (0,))
+
+    def _per_key(
+        self,
+        made: Relation,
+        inner: Sequence[int],
+        outer: Sequence[Outer],
+        calls: Sequence[AggregateCall],
+        results: Sequence[int],
+    ) -> Pulled:
+        """Aggregates over the rows for one row around."""
+        keys = tuple(dict.fromkeys(inner))
+        columns = (*(made.columns[index] for index in keys), *(Column(call.name, call.type) for call in calls))
+        result = Aggregate(columns, made, keys, tuple(calls))
+        pairs = zip(inner, outer, strict=True)
+        tests = [one.compared(self.functions, result.ref(keys.index(index))) for index, one in pairs]
+        return Pulled(result, tuple(result.ref(len(keys) + index) for index in results), tuple(tests), not keys)
+
+    def _exists(self, plan: Relation, inside: Pulled) -> tuple[Relation, Rex]:
+        if inside.single:
+            return plan, TRUE
+        counts = self._counts(replace(inside, outputs=(TRUE,)))
+        joined = self._left(plan, counts)
+        return joined, self._any(joined, len(plan.columns), counts)
+
+    def _any(self, joined: Relation, width: int, counts: Pulled) -> Rex:
+        total = _nullable(around(counts.outputs[0], width), joined.columns)
+        zero = Literal(BigIntType(False), 0)
+        return self._call(">", self._call("COALESCE", total, zero), zero)
+
+    def _counts(self, inside: Pulled, further: Sequence[str] = ()) -> Pulled:
+        """How many rows there are, how many without NULL, and further aggregates of the first column."""
+        width = len(inside.outputs)
+        below = materialised(inside)
+        made, inner, outer = keyed_by_outer(below)
+        calls = [
+            AggregateCall("COUNT", (), BigIntType(False), "$rows"),
+            AggregateCall("COUNT", tuple(range(width)), BigIntType(False), "$known"),
+        ]
+        calls += [AggregateCall(name, (0,), made.columns[0].type.nullable(), f"${name}") for name in further]
+        return self._per_key(made, inner, outer, calls, range(len(calls)))
+
+    def _in(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
+        width = len(plan.columns)
+        nullable = any(rex.type._nullable for rex in (*args, *inside.outputs))
+        counts = self._counts(inside) if nullable else None
+        joined = plan if counts is None else self._left(plan, counts)
+        found, mark = self._marked(joined, inside, args)
+        if counts is None:
+            return found, mark
+        total, known = (_nullable(around(rex, width), found.columns) for rex in counts.outputs)
+        unknown: Rex = self._call("<", known, total)
+        for arg in args:
+            unknown = self._call("OR", self._call("IS NULL", arg), unknown)
+        empty = self._call(
+            "=", self._call("COALESCE", total, Literal(BigIntType(False), 0)), Literal(BigIntType(False), 0)
+        )
+        false, null = Literal(BooleanType(False), False), Literal(BooleanType(), None)
+        return found, self._call("CASE", empty, false, mark, TRUE, unknown, null, false)
+
+    def _marked(self, plan: Relation, inside: Pulled, args: Sequence[Rex]) -> tuple[Relation, Rex]:
+        """A left join with the distinct rows of the query, and whether a row was found."""
+        below = materialised(inside)
+        made, inner, outer = keyed_by_outer(below)
+        keys = tuple(dict.fromkeys([*range(len(inside.outputs)), *inner]))
+        distinct = Aggregate(tuple(made.columns[index] for index in keys), made, keys, ())
+        exprs: list[Rex] = [distinct.ref(index) for index in range(len(keys))]
+        marked = projected(distinct, [*exprs, TRUE], [*distinct.names(), _ALWAYS])
+        width = len(plan.columns)
+        tests = [self._equal(arg, around(marked.ref(index), width)) for index, arg in enumerate(args)]
+        for index, one in zip(inner, outer, strict=True):
+            tests.append(around(one.compared(self.functions, marked.ref(keys.index(index))), width))
+        joined = _join(plan, marked, "LEFT", conjunction(tests))
+        return joined, self._call("IS NOT NULL", joined.ref(len(joined.columns) - 1))
+
+    def _compared(self, plan: Relation, inside: Pulled, arg: Rex, kind: str) -> tuple[Relation, Rex]:
+        """`x > ALL (...)` looks at the greatest, `x > SOME (...)` at the least value."""
+        sign, quantifier = kind.split(" ")
+        counts = self._counts(inside, ("MIN", "MAX"))
+        joined = self._left(plan, counts)
+        total, known, low, high = (_nullable(around(rex, len(plan.columns)), joined.columns) for rex in counts.outputs)
+        every = quantifier == "ALL"
+        if sign in {"=", "<>"}:
+            test = self._call("AND" if every else "OR", self._call(sign, arg, low), self._call(sign, arg, high))
+        else:
+            test = self._call(sign, arg, high if sign.startswith(">") is every else low)
+        empty = self._empty(total)
+        decided = self._call("NOT", test) if every else test
+        null, outcome = Literal(BooleanType(), None), Literal(BooleanType(False), every)
+        decision = Literal(BooleanType(False), not every)
+        value = self._call("CASE", empty, outcome, decided, decision, self._call("<", known, total), null, test)
+        return joined, value
+
+    # --- joins and calls ---
+    def _left(self, plan: Relation, inside: Pulled) -> Relation:
+        width = len(plan.columns)
+        return _join(plan, inside.plan, "LEFT", conjunction([around(rex, width) for rex in inside.predicates]))
+
+    def _empty(self, total: Rex) -> Rex:
+        zero = Literal(BigIntType(False), 0)
+        return self._equal(self._call("COALESCE", total, zero), zero)
+
+    def _equal(self, one: Rex, other: Rex) -> Rex:
+        return self._call("=", one, other)
+
+    def _call(self, name: str, *args: Rex) -> Rex:
+        return self.functions.resolve(name, args)
+
+
+def _reads_around(rex: Rex) -> bool:
+    return any(isinstance(part, Subquery) and is_correlated_plan(part.plan) for part in walk(rex))
+
+
+def _queries(exprs: Sequence[Rex]) -> list[Subquery]:
+    """The queries in some expressions, each once. A query among the values that another one looks for comes first."""
+    queries: dict[Subquery, None] = {}
+    for rex in exprs:
+        for part in walk(rex):
+            if isinstance(part, Subquery):
+                queries.update(dict.fromkeys([*_queries(part.args), part]))
+    return list(queries)
+
+
+def _has_query(rex: Rex) -> bool:
+    return any(isinstance(part, Subquery) for part in walk(rex))
+
+
+def _join(left: Relation, right: Relation, kind: str, condition: Rex | None) -> Join:
+    return Join(_joined(left.columns, right.columns, kind), left, right, kind, condition)
+
+
+def _behind(rex: Rex, width: int, more: int) -> Rex:
+    """A condition of a join whose left side has `more` columns behind its first `width`."""
+
+    def change(one: Rex) -> Rex | None:
+        late = isinstance(one, InputRef) and one.index >= width
+        return InputRef(one.type, one.index + more) if isinstance(one, InputRef) and late else None
+
+    return rewritten(rex, change)
+
+
+def _padded(columns: Columns, missing: bool) -> Columns:
+    """The columns of a side of a join, which may be missing."""
+    return tuple(replace(one, type=one.type.nullable()) if missing else one for one in columns)
+
+
+def _joined(left: Columns, right: Columns, kind: str) -> Columns:
+    padded = tuple(replace(one, type=one.type.nullable()) for one in right)
+    return (*left, *(padded if kind == "LEFT" else right))
+
+
+def _nullable(rex: Rex, columns: Columns) -> Rex:
+    """The expression over a join whose right side may be missing."""
+    return rewritten(
+        rex, lambda one: InputRef(columns[one.index].type, one.index) if isinstance(one, InputRef) else None
+    )
+
+
+def one_row(plan: Relation) -> bool:
+    """Whether a plan cannot have more than one row."""
+    if isinstance(plan, Project | Filter):
+        return one_row(plan.input)
+    if isinstance(plan, Sort):
+        return (plan.limit is not None and plan.limit <= 1) or one_row(plan.input)
+    if isinstance(plan, Values):
+        return len(plan.rows) <= 1
+    return isinstance(plan, Aggregate) and not plan.keys
+
+
+# --- LATERAL ---
+def lateral_join(functions: Functions, left: Relation, right: Relation, kind: str, condition: Rex | None) -> Relation:
+    """A join whose right side speaks of the left.
+
+    An aggregate over nothing is no row here, as in Flink; only one that stands alone in a LEFT JOIN has its value.
+    """
+    right = decorrelated(functions, right)
+    if not is_correlated_plan(right):
+        return _join(left, right, kind, condition)
+    alone = kind == "LEFT" and len(right.columns) == 1 and condition is None
+    try:
+        inside = pulled(functions, right)
+    except NotPulled:
+        inside = generated(functions, left, right, empty_groups=alone)
+    if not (alone and inside.single):
+        inside = _without_outer_outputs(inside)
+    width = len(left.columns)
+    tests = [around(rex, width) for rex in inside.predicates]
+    extra = [] if condition is None else [_moved(condition, inside, width)]
+    joined = _join(left, inside.plan, kind, conjunction([*tests, *extra]))
+    exprs: list[Rex] = [joined.ref(index) for index in range(width)]
+    exprs += [_nullable(around(rex, width), joined.columns) for rex in inside.outputs]
+    return projected(joined, exprs, [*left.names(), *right.names()])
+
+
+def _without_outer_outputs(inside: Pulled) -> Pulled:
+    """Columns that a missing row makes NULL are computed below the join."""
+    plain = all(isinstance(rex, InputRef) for rex in inside.outputs)
+    outer = any(isinstance(part, OuterRef) for rex in inside.outputs for part in walk(rex))
+    return inside if plain or outer else materialised(inside)
+
+
+def _moved(condition: Rex, inside: Pulled, width: int) -> Rex:
+    def change(one: Rex) -> Rex | None:
+        late = isinstance(one, InputRef) and one.index >= width
+        return around(inside.outputs[one.index - width], width) if isinstance(one, InputRef) and late else None
+
+    return rewritten(condition, change)

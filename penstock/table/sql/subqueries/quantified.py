@@ -1,0 +1,58 @@
+"""IN, ANY, SOME and ALL with a query: what is compared gets one type on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.table.logical.nodes import Column, Project, Relation
+from penstock.table.logical.rex import InputRef, Rex, Subquery
+from penstock.table.sql.parse.problems import unsupported
+from penstock.table.sql.parse.syntax import Nested
+from penstock.table.types.data_types import BooleanType, DataType
+
+if TYPE_CHECKING:
+    from penstock.table.sql.bind.bind_expressions import ExpressionBinder
+    from penstock.table.sql.bind.binder_session import Functions
+
+
+def membership(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequence[Rex]) -> Rex:
+    fitted, plan = _alike(binder, node, plan, args)
+    nullable = any(arg.type._nullable for arg in fitted) or any(one._nullable for one in plan.types())
+    return Subquery(BooleanType(nullable), "IN", plan, tuple(fitted))
+
+
+def comparison(binder: ExpressionBinder, node: Nested, plan: Relation, arg: Rex) -> Rex:
+    """`x > ALL (query)`: the kind of the subquery is the sign and ALL or SOME."""
+    (fitted,), plan = _alike(binder, node, plan, [arg])
+    return Subquery(BooleanType(), node.kind, plan, (fitted,))
+
+
+def _alike(binder: ExpressionBinder, node: Nested, plan: Relation, args: Sequence[Rex]) -> tuple[list[Rex], Relation]:
+    aims = []
+    for arg, kind in zip(args, plan.types(), strict=True):
+        aim = binder.functions.common_type([arg.type, kind])
+        if aim is None:
+            raise unsupported(node.at, f"a {arg.type.summary()} cannot be compared with a {kind.summary()}")
+        aims.append(aim)
+    fitted = [_fitted(binder.functions, arg, aim) for arg, aim in zip(args, aims, strict=True)]
+    return fitted, cast_columns(binder.functions, plan, aims)
+
+
+def _fitted(functions: Functions, rex: Rex, aim: DataType) -> Rex:
+    return rex if rex.type.nullable() == aim.nullable() else functions.cast(rex, aim)
+
+
+def cast_columns(functions: Functions, plan: Relation, aims: Sequence[DataType]) -> Relation:
+    """The plan with its columns cast to these types; itself if they have them."""
+    if all(kind.nullable() == aim.nullable() for kind, aim in zip(plan.types(), aims, strict=True)):
+        return plan
+    exprs: list[Rex] = []
+    columns: list[Column] = []
+    for index, (column, aim) in enumerate(zip(plan.columns, aims, strict=True)):
+        wanted = aim.nullable() if column.type._nullable else aim.not_null()
+        rex = _fitted(functions, InputRef(column.type, index), wanted)
+        exprs.append(rex)
+        columns.append(column if isinstance(rex, InputRef) else replace(column, type=rex.type, time=None))
+    return Project(tuple(columns), plan, tuple(exprs))

@@ -1,0 +1,1 @@
+"""Statements of SQL that are not queries: DDL, SHOW, ALTER, SET."""

@@ -1,0 +1,306 @@
+"""Runs statements: each kind of statement has a method that says what becomes of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.configuration import Configuration
+from penstock.errors import TableException, UnsupportedOperation, ValidationException
+from penstock.table import sql
+from penstock.table.api.functions_of_user import as_function
+from penstock.table.api.results import TableResult
+from penstock.table.catalogs.definitions import entry_of, merged, view_of
+from penstock.table.catalogs.function_modules import CORE, Module
+from penstock.table.catalogs.memory_catalog import (
+    CatalogBaseTable,
+    CatalogDatabase,
+    CatalogDescriptor,
+    CatalogFunction,
+    catalog_of,
+)
+from penstock.table.explain_detail import ExplainDetail
+from penstock.table.logical.nodes import Insert, Relation
+from penstock.table.sql.parse import statements as st
+from penstock.table.sql.parse.problems import IllegalArgumentException, SqlParserEOFException, of_definition
+from penstock.table.statements.altering import Altering
+from penstock.table.statements.showing import Showing
+from penstock.table.types.data_types import DataTypes
+
+if TYPE_CHECKING:
+    from penstock.table.environments.environment import TableEnvironment
+
+
+class Statements:
+    """The statements of an environment."""
+
+    def __init__(self, t_env: TableEnvironment) -> None:
+        self._t_env = t_env
+        self._catalogs = t_env._catalogs
+        self._session = t_env._session
+        self.jars: list[str] = []
+        """Paths of ADD JAR. Nothing loads classes from them: connectors and formats are Python."""
+        self._showing = Showing(t_env, self.jars)
+        self._altering = Altering(t_env)
+        self._gathered: list[Insert] | None = None
+        """The INSERTs since BEGIN STATEMENT SET."""
+        self._methods: dict[type, Callable[[Any], TableResult]] = {
+            st.Query: self._query,
+            st.InsertInto: self._insert_into,
+            st.BeginStatementSet: lambda one: self._begin(),
+            st.EndStatementSet: lambda one: self._end(),
+            st.StatementSetBlock: lambda one: t_env._run_inserts([self._insert(each) for each in one.inserts]),
+            st.Explain: self._explain,
+            st.CreateTable: self._create_table,
+            st.CreateTableAs: self._create_table_as,
+            st.CreateView: self._create_view,
+            st.CreateFunction: self._create_function,
+            st.CreateDatabase: self._create_database,
+            st.CreateCatalog: self._create_catalog,
+            st.Drop: self._drop,
+            st.Alter: self._altering.alter,
+            st.Show: self._showing.show,
+            st.Describe: self._showing.describe,
+            st.Use: self._use,
+            st.LoadModule: self._load,
+            st.UnloadModule: self._unload,
+            st.Set: self._set,
+            st.Reset: self._reset,
+            st.Jar: self._jar,
+        }
+
+    # --- statement sets ---
+    def _insert_into(self, one: st.InsertInto) -> TableResult:
+        insert = self._insert(one)
+        if self._gathered is None:
+            return self._t_env._run_inserts([insert])
+        self._gathered.append(insert)
+        return TableResult.ok()
+
+    def _begin(self) -> TableResult:
+        """Gather the INSERTs that follow, up to END."""
+        self._gathered = []
+        return TableResult.ok()
+
+    def _end(self) -> TableResult:
+        """Run the INSERTs since BEGIN STATEMENT SET as one job."""
+        if self._gathered is None:
+            raise TableException(
+                "No Statement Set to submit. 'END' statement should be used after 'BEGIN STATEMENT SET'."
+            )
+        inserts, self._gathered = self._gathered, None
+        return self._t_env._run_inserts(inserts) if inserts else TableResult.ok()
+
+    def execute(self, text: str) -> TableResult:
+        """Run one statement."""
+        statement = self._one(text)
+        if self._gathered is not None and not isinstance(statement, st.InsertInto | st.EndStatementSet):
+            raise TableException(
+                "Only 'INSERT/CREATE TABLE AS' statement is allowed in Statement Set or use 'END' statement to submit "
+                "Statement Set."
+            )
+        method = self._methods.get(type(statement))
+        if method is None:
+            raise TableException(f"{text.strip().splitlines()[0]}: this statement has no meaning here")
+        return method(statement)
+
+    @staticmethod
+    def _one(text: str) -> st.Statement:
+        found = sql.parse(text)
+        if not found:
+            raise SqlParserEOFException("the text has no statement")
+        if len(found) != 1:
+            raise IllegalArgumentException(f"one statement is expected, not {len(found)}")
+        return found[0]
+
+    # --- queries ---
+    def query(self, text: str) -> Relation:
+        """The plan of a query."""
+        statement = self._one(text)
+        if not isinstance(statement, st.Query):
+            raise ValidationException("sql_query takes a query: SELECT, VALUES or WITH; for others use execute_sql")
+        return self._bound(statement.query)
+
+    def _bound(self, query: Any) -> Relation:
+        return sql.Binder(self._session).query(query)
+
+    def plan(self, text: str) -> Relation:
+        """The plan of a query or an INSERT."""
+        return self._planned(self._one(text))
+
+    def _planned(self, statement: st.Statement) -> Relation:
+        match statement:
+            case st.Query():
+                return self._bound(statement.query)
+            case st.InsertInto():
+                return self._insert(statement)
+            case st.Explain():
+                return self._planned(statement.statement)
+        raise TableException("only queries and INSERTs have a plan")
+
+    def insert(self, text: str) -> Insert:
+        """The plan of an INSERT."""
+        statement = self._one(text)
+        if not isinstance(statement, st.InsertInto):
+            raise TableException("only INSERT statements can be added to a statement set")
+        return self._insert(statement)
+
+    def _insert(self, one: st.InsertInto) -> Insert:
+        return self._session.insert(
+            self._bound(one.query), one.path, one.columns, one.overwrite, one.partition, dict(one.options), one.conflict
+        )
+
+    def _query(self, one: st.Query) -> TableResult:
+        return self._t_env._executed(self._bound(one.query))
+
+    def _explain(self, one: st.Explain) -> TableResult:
+        inner = one.statement
+        plans: list[Relation] = (
+            [self._insert(each) for each in inner.inserts]
+            if isinstance(inner, st.StatementSetBlock)
+            else [self._planned(inner)]
+        )
+        text = self._t_env._explained(plans, [ExplainDetail[detail] for detail in one.details])
+        return TableResult.of(["result"], [DataTypes.STRING()], [(text,)])
+
+    # --- definitions ---
+    def _create_table(self, one: st.CreateTable) -> TableResult:
+        entry = entry_of(one, self._session.resolver)
+        if one.like is not None:
+            _, source = self._catalogs.get_table(one.like.path)
+            entry = merged(source, entry, dict(one.like.choices))
+        _check_partitions(one.path, entry)
+        self._checked(one.path, entry)
+        self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
+        return TableResult.ok()
+
+    def _checked(self, path: tuple[str, ...], entry: CatalogBaseTable) -> None:
+        """A table whose columns make no sense is refused when it is declared."""
+        with of_definition():
+            self._session.resolver.table(self._catalogs.qualified(path), entry)
+
+    def _create_table_as(self, one: st.CreateTableAs) -> TableResult:
+        relation = self._bound(one.query)
+        entry = entry_of(one.table, self._session.resolver)
+        columns = view_of(relation, one.names or None).schema
+        whole = CatalogBaseTable(columns, entry.options, entry.partition_keys, entry.comment)
+        if one.replace:
+            self._catalogs.drop_table(one.table.path, False, one.table.temporary, ignore_if_not_exists=True)
+        elif self._catalogs.find(one.table.path) is not None and one.table.if_not_exists:
+            return TableResult.ok()
+        self._catalogs.create(one.table.path, whole, one.table.temporary)
+        return self._t_env._run_inserts([self._session.insert(relation, one.table.path)])
+
+    def _create_view(self, one: st.CreateView) -> TableResult:
+        with of_definition():
+            relation = self._bound(one.query)
+        text = self._session.expand_query(one.query, one.query_text, relation)
+        entry = view_of(relation, one.columns, text, one.comment)
+        self._catalogs.create(one.path, entry, one.temporary, one.if_not_exists)
+        return TableResult.ok()
+
+    def _create_function(self, one: st.CreateFunction) -> TableResult:
+        if one.language.upper() != "PYTHON":
+            raise UnsupportedOperation(
+                f"function {'.'.join(one.path)}: {one.language} cannot run here; write it in Python, LANGUAGE PYTHON"
+            )
+        kind = "system" if one.system else "temporary" if one.temporary else ""
+        function = CatalogFunction(one.target, "PYTHON", as_function(imported(one.target), one.path[-1]))
+        self._catalogs.create_function(one.path, function, kind, one.if_not_exists)
+        return TableResult.ok()
+
+    def _create_database(self, one: st.CreateDatabase) -> TableResult:
+        catalog, name = self._database(one.path)
+        database = CatalogDatabase(dict(one.options), one.comment)
+        self._catalogs.catalog(catalog).create_database(name, database, one.if_not_exists)
+        return TableResult.ok()
+
+    def _database(self, path: tuple[str, ...]) -> tuple[str, str]:
+        return (self._catalogs.current, path[0]) if len(path) == 1 else (path[0], path[1])
+
+    def _create_catalog(self, one: st.CreateCatalog) -> TableResult:
+        options = dict(one.options)
+        descriptor = CatalogDescriptor(one.name, Configuration.from_dict(options), one.comment)
+        self._catalogs.register(one.name, catalog_of(options), one.if_not_exists, descriptor)
+        return TableResult.ok()
+
+    def _drop(self, one: st.Drop) -> TableResult:
+        if one.kind in {"TABLE", "VIEW"}:
+            self._catalogs.drop_table(one.path, one.kind == "VIEW", one.temporary, one.if_exists)
+        elif one.kind == "FUNCTION":
+            kind = "system" if one.system else "temporary" if one.temporary else ""
+            self._catalogs.drop_function(one.path, kind, one.if_exists)
+        elif one.kind == "DATABASE":
+            catalog, name = self._database(one.path)
+            if (catalog, name) == (self._catalogs.current, self._catalogs.database):
+                raise ValidationException(f"database {name} is in use; USE another one first")
+            self._catalogs.catalog(catalog).drop_database(name, one.if_exists, one.cascade)
+        else:
+            self._catalogs.drop(one.path[0], one.if_exists)
+        return TableResult.ok()
+
+    # --- settings ---
+    def _use(self, one: st.Use) -> TableResult:
+        if one.kind == "CATALOG":
+            self._catalogs.use(one.path[0])
+        elif one.kind == "DATABASE":
+            self._catalogs.use_database(one.path)
+        else:
+            self._t_env.use_modules(*one.path)
+        return TableResult.ok()
+
+    def _load(self, one: st.LoadModule) -> TableResult:
+        if one.name != CORE or one.options:
+            raise ValidationException(
+                f"LOAD MODULE {one.name}: the module that can be loaded is {CORE}, which has no options"
+            )
+        self._t_env.load_module(one.name, Module.core())
+        return TableResult.ok()
+
+    def _unload(self, one: st.UnloadModule) -> TableResult:
+        self._t_env.unload_module(one.name)
+        return TableResult.ok()
+
+    def _jar(self, one: st.Jar) -> TableResult:
+        """List a jar, or take it from the list. Classes in it have no effect, which a warning says."""
+        if one.verb == "ADD":
+            warnings.warn(f"jars have no effect here: {one.path}", stacklevel=2)
+            if one.path not in self.jars:
+                self.jars.append(one.path)
+        elif one.path in self.jars:
+            self.jars.remove(one.path)
+        else:
+            raise ValidationException(f"REMOVE JAR '{one.path}': there is no such jar; SHOW JARS lists those there are")
+        return TableResult.ok()
+
+    def _set(self, one: st.Set) -> TableResult:
+        config = self._t_env.get_config()
+        if one.key is None:
+            rows = sorted(config.to_map().items())
+            return TableResult.of(["key", "value"], [DataTypes.STRING(), DataTypes.STRING()], rows)
+        config.set(one.key, one.value or "")
+        return TableResult.ok()
+
+    def _reset(self, one: st.Reset) -> TableResult:
+        config = self._t_env.get_config()
+        for key in list(config.to_map()) if one.key is None else [one.key]:
+            self._t_env._forget(key)
+        return TableResult.ok()
+
+
+def imported(target: str) -> Any:
+    """A Python object by its name, module.name."""
+    module, dot, name = target.rpartition(".")
+    try:
+        return getattr(import_module(module), name) if dot else None
+    except (ImportError, AttributeError) as error:
+        raise ValidationException(f"the function {target} cannot be imported: {error}") from error
+
+
+def _check_partitions(path: tuple[str, ...], entry: CatalogBaseTable) -> None:
+    names = [column.name for column in entry.schema.columns]
+    for key in entry.partition_keys:
+        if key not in names:
+            raise ValidationException(f"table {'.'.join(path)} is PARTITIONED BY {key}, which is no column of it")

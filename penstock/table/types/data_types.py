@@ -1,0 +1,433 @@
+"""DataTypes: the types of SQL, by their names, with their Arrow form and the type that streams know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from penstock.base.arguments import check_arguments
+from penstock.base.lazy_names import lazy_names
+from penstock.common.types import Row, RowKind
+from penstock.table.types.atomic_types import (
+    LONGEST,
+    AtomicType,
+    BigIntType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    FractionalType,
+    IntegralType,
+    IntType,
+    LocalZonedTimestampType,
+    NullType,
+    NumericType,
+    Resolution,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+    YearMonthIntervalType,
+    ZonedTimestampType,
+)
+
+__all__ = [
+    "LONGEST",
+    "ArrayType",
+    "AtomicType",
+    "BigIntType",
+    "BinaryType",
+    "BooleanType",
+    "CharType",
+    "DataType",
+    "DataTypes",
+    "DateType",
+    "DayTimeIntervalType",
+    "DecimalType",
+    "DoubleType",
+    "FloatType",
+    "FractionalType",
+    "IntType",
+    "IntegralType",
+    "ListViewType",
+    "LocalZonedTimestampType",
+    "MapType",
+    "MapViewType",
+    "MultisetType",
+    "NullType",
+    "NumericType",
+    "RawType",
+    "Resolution",
+    "Row",
+    "RowField",
+    "RowKind",
+    "RowType",
+    "SmallIntType",
+    "TimeType",
+    "TimestampType",
+    "TinyIntType",
+    "UserDefinedType",
+    "VarBinaryType",
+    "VarCharType",
+    "YearMonthIntervalType",
+    "ZonedTimestampType",
+]
+
+
+class ArrayType(DataType):
+    parts = ("element_type",)
+
+    def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.element_type = element_type
+
+    def summary(self) -> str:
+        return f"ARRAY<{self.element_type.as_sql()}>"
+
+
+class ListViewType(ArrayType):
+    """Inside the accumulator of a function: a list that is kept in state of its own."""
+
+
+class MultisetType(DataType):
+    """How often each element occurs."""
+
+    parts = ("element_type",)
+
+    def __init__(self, element_type: DataType, nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.element_type = element_type
+
+    def summary(self) -> str:
+        return f"MULTISET<{self.element_type.as_sql()}>"
+
+
+class MapType(DataType):
+    parts = ("key_type", "value_type")
+
+    def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.key_type, self.value_type = key_type, value_type
+
+    def summary(self) -> str:
+        return f"MAP<{self.key_type.as_sql()}, {self.value_type.as_sql()}>"
+
+
+class MapViewType(MapType):
+    """Inside the accumulator of a function: a map that is kept in state of its own."""
+
+
+class RowField:
+    """A field of a ROW."""
+
+    def __init__(self, name: str, data_type: DataType, description: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a field is a text, not {name!r}")
+        if not isinstance(data_type, DataType):
+            raise TypeError(f"the type of field {name} must be a DataType, such as DataTypes.INT(), not {data_type!r}")
+        self.name, self.data_type, self.description = name, data_type, description
+
+    def need_conversion(self) -> bool:
+        """Return whether values are stored in a form of their own."""
+        return self.data_type.need_conversion()
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the form in which a value is stored."""
+        return self.data_type.to_sql_type(obj)
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return the value that a stored form stands for."""
+        return self.data_type.from_sql_type(obj)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowField) and (self.name, self.data_type) == (other.name, other.data_type)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.data_type))
+
+    def __repr__(self) -> str:
+        return f"RowField({self.name}, {self.data_type!r}, {self.description or '...'})"
+
+    def __str__(self) -> str:
+        return f"RowField({self.name}, {self.data_type})"
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.name, self.data_type))
+
+
+class RowType(DataType):
+    """Fields with names. A field is found by its name or its position.
+
+    >>> DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT())])["n"].data_type
+    IntType(true)
+    """
+
+    parts = ("fields",)
+
+    def __init__(self, fields: Iterable[RowField | Sequence[Any]] = (), nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.fields = [field if isinstance(field, RowField) else RowField(*field) for field in fields]
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (type(self), self._nullable, *self.fields)
+
+    def summary(self) -> str:
+        fields = ", ".join(f"`{field.name}` {field.data_type.as_sql()}" for field in self.fields)
+        return f"ROW<{fields}>"
+
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
+        """Add a field at the end, as PyFlink's does: this changes the type itself."""
+        if not isinstance(field, RowField):
+            if data_type is None:
+                raise ValueError(f"RowType.add: the field {field!r} needs a type; give a DataType, or a RowField")
+            field = RowField(field, data_type)
+        self.fields.append(field)
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields."""
+        return [field.name for field in self.fields]
+
+    def field_names(self) -> list[str]:
+        return self.names
+
+    def field_types(self) -> list[DataType]:
+        return [field.data_type for field in self.fields]
+
+    def __iter__(self) -> Iterator[RowField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, key: str | int | slice) -> RowField | RowType:
+        if isinstance(key, slice):
+            return RowType(self.fields[key])
+        if isinstance(key, int) and not isinstance(key, bool):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"a ROW with {len(self)} fields has no field {key}")
+            return self.fields[key]
+        if not isinstance(key, str):
+            raise TypeError(f"a field is found by its name, its position or a slice, not by {key!r}")
+        found = next((field for field in self.fields if field.name == key), None)
+        if found is None:
+            raise KeyError(f"the ROW has no field {key}; it has: {', '.join(self.names)}")
+        return found
+
+    def __repr__(self) -> str:
+        return f"RowType({','.join(map(repr, self.fields))})"
+
+
+class RawType(DataType):
+    """A Python object that is stored as a whole, in bytes. SQL can pass it on and do nothing else with it."""
+
+    def summary(self) -> str:
+        return "RAW('[B', '...')"
+
+
+class UserDefinedType(DataType):
+    """A type for objects of a class of your own, which are stored as values of a type of SQL.
+
+    A subclass has `sql_type`, `serialize` and `deserialize`. A class whose attribute `__UDT__` is such a type needs no
+    declaration in `from_elements`.
+    """
+
+    @classmethod
+    def type_name(cls) -> str:
+        return cls.__name__.lower()
+
+    @classmethod
+    def sql_type(cls) -> DataType:
+        """The type of the stored values."""
+        raise NotImplementedError(f"{cls.__name__}: a user-defined type has a method sql_type")
+
+    @classmethod
+    def module(cls) -> str:
+        """The module of the type."""
+        return cls.__module__
+
+    @classmethod
+    def java_udt(cls) -> str:
+        """The class of Java that does the same; there is none here."""
+        return ""
+
+    def serialize(self, obj: Any) -> Any:
+        """Return the stored value of an object."""
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method serialize")
+
+    def deserialize(self, datum: Any) -> Any:
+        """Return the object of a stored value."""
+        raise NotImplementedError(f"{type(self).__name__}: a user-defined type has a method deserialize")
+
+    def summary(self) -> str:
+        return self.sql_type().summary()
+
+
+@check_arguments
+class DataTypes:
+    """Types by their SQL names.
+
+    >>> DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())]).as_sql()
+    'ROW<`n` BIGINT>'
+    """
+
+    # ruff: noqa: N802
+
+    @staticmethod
+    def NULL() -> NullType:
+        return NullType()
+
+    @staticmethod
+    def STRING(nullable: bool = True) -> VarCharType:
+        return VarCharType(LONGEST, nullable)
+
+    @staticmethod
+    def CHAR(length: int, nullable: bool = True) -> CharType:
+        return CharType(length, nullable)
+
+    @staticmethod
+    def VARCHAR(length: int, nullable: bool = True) -> VarCharType:
+        return VarCharType(length, nullable)
+
+    @staticmethod
+    def BOOLEAN(nullable: bool = True) -> BooleanType:
+        return BooleanType(nullable)
+
+    @staticmethod
+    def BYTES(nullable: bool = True) -> VarBinaryType:
+        return VarBinaryType(LONGEST, nullable)
+
+    @staticmethod
+    def BINARY(length: int, nullable: bool = True) -> BinaryType:
+        return BinaryType(length, nullable)
+
+    @staticmethod
+    def VARBINARY(length: int, nullable: bool = True) -> VarBinaryType:
+        return VarBinaryType(length, nullable)
+
+    @staticmethod
+    def DECIMAL(precision: int, scale: int, nullable: bool = True) -> DecimalType:
+        return DecimalType(precision, scale, nullable)
+
+    @staticmethod
+    def TINYINT(nullable: bool = True) -> TinyIntType:
+        return TinyIntType(nullable)
+
+    @staticmethod
+    def SMALLINT(nullable: bool = True) -> SmallIntType:
+        return SmallIntType(nullable)
+
+    @staticmethod
+    def INT(nullable: bool = True) -> IntType:
+        return IntType(nullable)
+
+    @staticmethod
+    def BIGINT(nullable: bool = True) -> BigIntType:
+        return BigIntType(nullable)
+
+    @staticmethod
+    def FLOAT(nullable: bool = True) -> FloatType:
+        return FloatType(nullable)
+
+    @staticmethod
+    def DOUBLE(nullable: bool = True) -> DoubleType:
+        return DoubleType(nullable)
+
+    @staticmethod
+    def DATE(nullable: bool = True) -> DateType:
+        return DateType(nullable)
+
+    @staticmethod
+    def TIME(precision: int = 0, nullable: bool = True) -> TimeType:
+        return TimeType(precision, nullable)
+
+    @staticmethod
+    def TIMESTAMP(precision: int = 6, nullable: bool = True) -> TimestampType:
+        return TimestampType(precision, nullable)
+
+    @staticmethod
+    def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+        return LocalZonedTimestampType(precision, nullable)
+
+    TIMESTAMP_WITH_LOCAL_TIME_ZONE = TIMESTAMP_LTZ
+
+    @staticmethod
+    def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
+        return ArrayType(element_type, nullable)
+
+    @staticmethod
+    def LIST_VIEW(element_type: DataType) -> ListViewType:
+        return ListViewType(element_type)
+
+    @staticmethod
+    def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
+        return MapType(key_type, value_type, nullable)
+
+    @staticmethod
+    def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
+        return MapViewType(key_type, value_type)
+
+    @staticmethod
+    def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
+        return MultisetType(element_type, nullable)
+
+    @staticmethod
+    def FIELD(name: str, data_type: DataType, description: str | None = None) -> RowField:
+        return RowField(name, data_type, description)
+
+    @staticmethod
+    def ROW(row_fields: Iterable[RowField | Sequence[Any]] = (), nullable: bool = True) -> RowType:
+        return RowType(row_fields, nullable)
+
+    @staticmethod
+    def YEAR(precision: int = 2) -> Resolution:
+        return Resolution.YEAR
+
+    @staticmethod
+    def MONTH() -> Resolution:
+        return Resolution.MONTH
+
+    @staticmethod
+    def DAY(precision: int = 2) -> Resolution:
+        return Resolution.DAY
+
+    @staticmethod
+    def HOUR() -> Resolution:
+        return Resolution.HOUR
+
+    @staticmethod
+    def MINUTE() -> Resolution:
+        return Resolution.MINUTE
+
+    @staticmethod
+    def SECOND(precision: int = 6) -> Resolution:
+        return Resolution.SECOND
+
+    @staticmethod
+    def INTERVAL(
+        upper_resolution: Resolution, lower_resolution: Resolution | None = None
+    ) -> DayTimeIntervalType | YearMonthIntervalType:
+        """A span of time: of months, or of days to seconds."""
+        lower = lower_resolution or upper_resolution
+        months = {Resolution.YEAR, Resolution.MONTH}
+        if (upper_resolution in months) is not (lower in months):
+            raise ValueError(f"there is no interval from {upper_resolution.value} to {lower.value}")
+        kind = YearMonthIntervalType if upper_resolution in months else DayTimeIntervalType
+        return kind(upper_resolution, lower)
+
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "penstock.table.api.value_types": "_infer_type _infer_schema_from_data _merge_type",
+        "penstock.table.api.verification": "_create_type_verifier",
+    },
+)
