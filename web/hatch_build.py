@@ -14,7 +14,7 @@ class WebPages(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # Who works on the sources builds with make. Pages without a stamp were built elsewhere and brought along.
         root = Path(self.root)
-        pages = root / "penstock" / "rest" / "web"
+        pages = root / "penstock" / "service" / "rest" / "web"
         brought_along = (pages / "index.html").is_file() and not (pages / ".stamp").is_file()
         if version == "editable" or brought_along:
             return

@@ -119,7 +119,7 @@ def test_the_lock_file_names_no_registry():
 def test_a_wheel_brings_the_pages_along(tmp_path):
     """What is built is not part of the sources, but of what is installed."""
     hatchling = pytest.importorskip("hatchling.build")
-    built = ROOT / "penstock" / "rest" / "web" / "index.html"
+    built = ROOT / "penstock" / "service" / "rest" / "web" / "index.html"
     if not built.is_file():
         pytest.skip("the web pages are not built (make web)")
     with pytest.MonkeyPatch.context() as patch:
