@@ -11,7 +11,7 @@ THREE_BY_THREE := -n 3 --dist loadfile
 # A link that leads nowhere is an error. The variable silences an advertisement of the theme.
 SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-faults soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs clean
+.PHONY: help demo test-long test-matrix web screenshots test unit spark check format services services-stop kills kills-service test-yarn image test-chart test-compose test-kubernetes nemesis mutants soak soak-takeovers soak-faults soak-sinks soak-servers soak-kafka soak-epochs bench bench-batch bench-batch-sql bench-checkpoints bench-connectors bench-latency bench-cep bench-columns bench-messages bench-sql bench-kernels bench-epochs bench-queryable bench-metrics bench-rest bench-history bench-start bench-quick compare-cep compat docs release-check clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -219,6 +219,9 @@ compat: $(STAMP)  ## run PyFlink's own examples, unchanged, on Penstock
 
 screenshots: web  ## pictures of every web page, into docs/pictures/ui
 	PENSTOCK_SCREENSHOTS=docs/pictures/ui $(BIN)/python -m pytest tests/web -m "not service" -q
+
+release-check: $(STAMP)  ## build sdist and wheel, install each into an empty environment, and run the program of the README
+	$(BIN)/python -m tests.release_check
 
 docs: $(STAMP)  ## draw the pictures and build the documentation into site/
 	$(BIN)/python docs/draw_windows.py

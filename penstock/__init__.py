@@ -1,3 +1,3 @@
 """Penstock: Flink's stateful stream processing for Python, on Apache Spark."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
