@@ -170,7 +170,10 @@ press too hot: pump failed 1000 ms before
 """,
 }
 
-AGAINST_SERVERS = {"kafka_counts": "tests/connectors/kafka/test_kafka_example.py"}
+AGAINST_SERVERS = {
+    "kafka_counts": "tests/connectors/kafka/test_kafka_example.py",
+    "kafka_to_postgres": "tests/connectors/kafka/test_kafka_to_postgres.py",
+}
 """Examples that need a server, and the tests that run them."""
 
 ON_SPARK = ["word_count", "from_spark_dataframe"]
