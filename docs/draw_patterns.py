@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.cep import AfterMatchSkipStrategy, Pattern
 from penstock.cep.automaton import Action, Automaton, Edge, StateKind
 from penstock.cep.compiler import compiled
-from penstock.cep.conditions import shown
+from penstock.cep.conditions import condition_text
 from penstock.cep.event_matching import Match
 from penstock.cep.testing import PatternTester
 
@@ -180,7 +180,8 @@ def nodes(automaton: Automaton, places: dict[int, int]) -> list[str]:
 def arc(edge: Edge, places: dict[int, int]) -> list[str]:
     start, end = center(places[edge.source.number]), center(places[edge.target.number])
     side = RISE[edge.action]
-    label = edge.action.value + ("" if shown(edge.condition) == "always" else f" if {shown(edge.condition)}")
+    condition = condition_text(edge.condition)
+    label = edge.action.value + ("" if condition == "always" else f" if {condition}")
     if start == end:
         y = MIDDLE - side * (RADIUS + 44)
         near = MIDDLE - (1 if side > 0 else -1) * (RADIUS - 3)

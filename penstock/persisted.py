@@ -140,7 +140,7 @@ def persisted_in(public: str) -> Callable[[C], C]:
     return mark
 
 
-def found(module: str, name: str) -> Any:
+def find_persisted(module: str, name: str) -> Any:
     """What a checkpoint calls by this name, whichever version wrote it."""
     now = MOVED.get(f"{module}:{name}", f"{module}:{name}")
     today, _, attribute = now.partition(":")

@@ -41,7 +41,7 @@ _short.maxstring = _short.maxother = 80
 def check_arguments(target: T) -> T:
     """Check the arguments of a function, or of the public methods and the constructor of a class, in each call."""
     if not isinstance(target, type):
-        return typing.cast(T, _wrapped(typing.cast(Any, target)))
+        return typing.cast(T, _wrap_function(typing.cast(Any, target)))
     target._checks_arguments = True  # type: ignore[attr-defined]
     for name, member in list(vars(target).items()):
         if name == "__init__" or not (name.startswith("_") or _is_promised(target, name)):
@@ -62,14 +62,14 @@ def _wrap_member(owner: type, name: str, member: Any) -> None:
     receiver = 0 if isinstance(member, staticmethod) else 1
     if code.co_argcount + code.co_kwonlyargcount <= receiver and not code.co_flags & _VARIABLE:
         return
-    wrapped = _wrapped(function, owner, receiver)
+    wrapped = _wrap_function(function, owner, receiver)
     setattr(owner, name, type(member)(wrapped) if function is not member else wrapped)
 
 
 _VARIABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
-def _wrapped(function: Callable[..., Any], owner: type | None = None, receiver: int = 0) -> Callable[..., Any]:
+def _wrap_function(function: Callable[..., Any], owner: type | None = None, receiver: int = 0) -> Callable[..., Any]:
     check: _Arguments | None = None
 
     @functools.wraps(function)

@@ -33,7 +33,7 @@ def lazy_names(
         setattr(sys.modules[module], name, value)  # the next access does not come here
         return value
 
-    def listed() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*vars(sys.modules[module]), *origins, *submodules})
 
-    return find, listed
+    return find, list_names

@@ -19,7 +19,7 @@ from penstock import persisted
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith("penstock."):
-            return persisted.found(module, name)
+            return persisted.find_persisted(module, name)
         return super().find_class(module, name)
 
 

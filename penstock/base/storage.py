@@ -97,12 +97,12 @@ class Storage:
         """Write a file piece by piece and return its size. Pieces from an iterator cannot be written twice."""
         once = not isinstance(pieces, (list, tuple))
         self._make_folder(name)
-        return self._tried("write", name, lambda: self._write(self.path(name), pieces), 1 if once else ATTEMPTS)
+        return self._retry("write", name, lambda: self._write(self.path(name), pieces), 1 if once else ATTEMPTS)
 
     def open_new(self, name: str) -> BinaryIO:
         """Open a file to write, in a folder that is made if need be; a file that has that name is replaced."""
         self._make_folder(name)
-        return cast(BinaryIO, self._tried("write", name, lambda: self.fs.open(self.path(name), "wb")))
+        return cast(BinaryIO, self._retry("write", name, lambda: self.fs.open(self.path(name), "wb")))
 
     def sync(self, file: Any) -> None:
         """Push out what was written into an open file, as far as the file system allows."""
@@ -121,7 +121,7 @@ class Storage:
     def _make_folder(self, name: str) -> None:
         if not self._stores_objects:
             folder = posixpath.dirname(self.path(name))
-            self._tried("write", name, lambda: self.fs.makedirs(folder, exist_ok=True))
+            self._retry("write", name, lambda: self.fs.makedirs(folder, exist_ok=True))
 
     def _write(self, path: str, pieces: Iterable[bytes]) -> int:
         size = 0
@@ -160,13 +160,13 @@ class Storage:
     def _place(self, name: str, data: bytes, blindly: bool = False) -> None:
         self._make_folder(name)
         if self._puts_whole:
-            self._tried("create", name, lambda: self._put(name, data))
+            self._retry("create", name, lambda: self._put(name, data))
             return
         draft = f"{name}.{uuid.uuid4().hex}.draft"
         publish = self._link if self.local else self._move_blindly if blindly else self._move
         try:
-            self._tried("create", name, lambda: self._write(self.path(draft), [data]))
-            self._tried("create", name, lambda: publish(draft, name))
+            self._retry("create", name, lambda: self._write(self.path(draft), [data]))
+            self._retry("create", name, lambda: publish(draft, name))
         finally:
             with suppress(PenstockError):
                 self.delete(draft)
@@ -241,7 +241,7 @@ class Storage:
                 if self.fs.exists(source) or not self.fs.exists(target):  # otherwise an earlier try has done it
                     raise
 
-        self._tried("rename", name, move, missing=True)
+        self._retry("rename", name, move, missing=True)
 
     def _rename_now(self, source: str, target: str, overwrite: bool = True) -> None:
         if self.local:
@@ -259,12 +259,12 @@ class Storage:
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The whole file, or a range of it; FileNotFoundError if there is none."""
         path = self.path(name)
-        read = self._tried("read", name, lambda: self.fs.cat_file(path, start=start, end=end), missing=True)
+        read = self._retry("read", name, lambda: self.fs.cat_file(path, start=start, end=end), missing=True)
         return cast(bytes, read)
 
     def open(self, name: str) -> BinaryIO:
         """A file to seek and read in; FileNotFoundError if there is none."""
-        return self._tried("open", name, lambda: self._open(self.path(name)), missing=True)
+        return self._retry("open", name, lambda: self._open(self.path(name)), missing=True)
 
     def _open(self, path: str) -> BinaryIO:
         if self.in_memory:
@@ -274,7 +274,7 @@ class Storage:
 
     # --- finding ---
     def exists(self, name: str) -> bool:
-        return bool(self._tried("look for", name, lambda: self.fs.exists(self.path(name))))
+        return bool(self._retry("look for", name, lambda: self.fs.exists(self.path(name))))
 
     def age(self, name: str) -> float | None:
         """Return how many seconds ago a file was written, by the clock of the storage alone.
@@ -303,7 +303,7 @@ class Storage:
             except FileNotFoundError:
                 return None
 
-        return self._tried("look for", name, look)
+        return self._retry("look for", name, look)
 
     def names(self) -> list[str]:
         """Every file below the folder; none if there is no such folder."""
@@ -317,7 +317,7 @@ class Storage:
     def _listed(self, find: Callable[[], dict[str, int | None]]) -> dict[str, int | None]:
         """List, again if a file was gone before it could be looked at: others work in the same folder."""
 
-        def listed() -> dict[str, int | None]:
+        def find_again() -> dict[str, int | None]:
             for _ in range(_LISTINGS):
                 self.fs.invalidate_cache()
                 try:
@@ -327,16 +327,16 @@ class Storage:
                         return {}
             raise OSError(f"its files went away while they were listed, {_LISTINGS} times")
 
-        return self._tried("list", "", listed)
+        return self._retry("list", "", find_again)
 
     def _below(self, folder: str) -> dict[str, int | None]:
         """The paths of all files below a folder."""
         # fsspec's own `find` leaves out folders that it cannot list, and does not tell.
         own = type(self.fs).find is not AbstractFileSystem.find
-        found = self.fs.find(folder, detail=True).values() if own else self._walked(folder)
+        found = self.fs.find(folder, detail=True).values() if own else self._walk(folder)
         return {info["name"]: info.get("size") for info in found if info["type"] != "directory"}
 
-    def _walked(self, folder: str) -> Iterator[dict[str, Any]]:
+    def _walk(self, folder: str) -> Iterator[dict[str, Any]]:
         folders = [folder]
         while folders:
             path = folders.pop()
@@ -353,7 +353,7 @@ class Storage:
             with suppress(FileNotFoundError):
                 self.fs.rm_file(self.path(name))
 
-        self._tried("delete", name, remove)
+        self._retry("delete", name, remove)
 
     def delete_empty_folder(self, name: str) -> None:
         """Remove a folder if it holds nothing; where folders are no things of their own there is nothing to do."""
@@ -363,7 +363,7 @@ class Storage:
                 self.fs.rmdir(self.path(name))
 
     # --- trying again ---
-    def _tried(
+    def _retry(
         self, verb: str, name: str, action: Callable[[], T], attempts: int = ATTEMPTS, *, missing: bool = False
     ) -> T:
         """Try a few times. With `missing`, a file that is not there is not for this method to judge."""

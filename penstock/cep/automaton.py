@@ -56,15 +56,15 @@ class State:
     """How many milliseconds after the last event a partial match may still wait here."""
 
     def take(self, target: State, condition: Condition) -> None:
-        self._add(Action.TAKE, target, condition)
+        self.add_edge(Action.TAKE, target, condition)
 
     def ignore(self, target: State, condition: Condition) -> None:
-        self._add(Action.IGNORE, target, condition)
+        self.add_edge(Action.IGNORE, target, condition)
 
     def proceed(self, target: State, condition: Condition) -> None:
-        self._add(Action.PROCEED, target, condition)
+        self.add_edge(Action.PROCEED, target, condition)
 
-    def _add(self, action: Action, target: State, condition: Condition) -> None:
+    def add_edge(self, action: Action, target: State, condition: Condition) -> None:
         self.edges.append(Edge(action, self, target, condition))
 
     def forbid(self, condition: Condition) -> None:

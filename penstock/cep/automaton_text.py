@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from penstock.cep.automaton import Action, Automaton, Edge, State, StateKind
 from penstock.cep.compiler import compiled
-from penstock.cep.conditions import shown
+from penstock.cep.conditions import condition_text
 from penstock.cep.pattern import Pattern
 
 _SHAPES = {StateKind.FINAL: "doublecircle", StateKind.STOP: "octagon", StateKind.PENDING: "doubleoctagon"}
 _STYLES = {Action.TAKE: "solid", Action.IGNORE: "dashed", Action.PROCEED: "dotted"}
 
 
-def explained(pattern: Pattern, format: str) -> str:
+def explain_pattern(pattern: Pattern, format: str) -> str:
     """The automaton in one of the formats `text` and `dot`."""
     if format not in ("text", "dot"):
         raise ValueError(f"explain knows the formats 'text' and 'dot', not {format!r}")
@@ -36,7 +36,7 @@ def _text(automaton: Automaton) -> str:
 
 
 def _label(edge: Edge) -> str:
-    condition = shown(edge.condition)
+    condition = condition_text(edge.condition)
     return edge.action.value if condition == "always" else f"{edge.action.value} if {condition}"
 
 
@@ -45,24 +45,24 @@ def _dot(automaton: Automaton) -> str:
         "digraph pattern {",
         "  rankdir=LR;",
         '  "" [shape=none];',
-        f"  {_quoted('')} -> {_node(automaton.start)};",
+        f"  {_quote('')} -> {_node(automaton.start)};",
     ]
     for state in _states(automaton):
         lines.append(f"  {_node(state)} [shape={_SHAPES.get(state.kind, 'circle')}];")
     for state in _states(automaton):
         for edge in state.edges:
-            style = f"label={_quoted(_label(edge))}, style={_STYLES[edge.action]}"
+            style = f"label={_quote(_label(edge))}, style={_STYLES[edge.action]}"
             lines.append(f"  {_node(state)} -> {_node(edge.target)} [{style}];")
     return "\n".join([*lines, "}"])
 
 
 def _node(state: State) -> str:
-    return _quoted(_name(state))
+    return _quote(_name(state))
 
 
 def _name(state: State) -> str:
     return "end" if state.kind is StateKind.FINAL else state.name
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -202,7 +202,7 @@ class PatternOperator(KeyedTimerOperator):
         assert self.keyed is not None
         self.keyed.scope.key = key
         due = self._due(key, now)
-        self._run(key, due if self._sort_key is None else self._sorted(due), now)
+        self._run(key, due if self._sort_key is None else self._sort_events(due), now)
 
     def _due(self, key: Any, now: int) -> list[tuple[int, Any]]:
         """Take the events out that wait no longer, in the order of their times."""
@@ -219,7 +219,7 @@ class PatternOperator(KeyedTimerOperator):
         self._waiting.remove(key)
         return held  # type: ignore[no-any-return]
 
-    def _sorted(self, due: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    def _sort_events(self, due: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
         """The events of one timestamp after the other, each time in the comparator's order."""
         assert self._sort_key is not None
         for time, pairs in groupby(due, TIME):
@@ -238,7 +238,7 @@ class PatternOperator(KeyedTimerOperator):
             found, moved = matcher.feed(matches, event, time)
             if moved:
                 changed = True
-                self._moved(matches, found, time, key)
+                self._note_progress(matches, found, time, key)
             elif self._begun and matcher.limits:
                 self._limit(time, key)
         changed = self._advance(matches, now) or changed
@@ -253,7 +253,7 @@ class PatternOperator(KeyedTimerOperator):
         if matches is self._spare:
             self._spare = self._matcher.new()
 
-    def _moved(self, matches: PartialMatches, found: Sequence[Match], time: int, key: Any) -> None:
+    def _note_progress(self, matches: PartialMatches, found: Sequence[Match], time: int, key: Any) -> None:
         """Something has come of an event."""
         if matches.begun and time > 0:
             self._begun = True

@@ -21,7 +21,7 @@ def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
         return None
     compare = comparator.compare if isinstance(comparator, EventComparator) else comparator
 
-    def checked(first: Any, second: Any) -> int:
+    def check_and_compare(first: Any, second: Any) -> int:
         order = compare(first, second)
         if isinstance(order, bool) or not isinstance(order, int | float):
             raise RecordError(
@@ -30,7 +30,7 @@ def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
             )
         return order  # type: ignore[return-value]
 
-    return cmp_to_key(checked)
+    return cmp_to_key(check_and_compare)
 
 
 def in_order(events: list[Any], key: Callable[[Any], Any]) -> list[Any]:

@@ -126,7 +126,7 @@ class _Compiler:
         kind = self.element.get_quantifier().kind
         if kind is Kind.LOOPING:
             self._set_first_round(False)
-            loop = self._loop(self._freed(sink))
+            loop = self._loop(self._free_sink(sink))
             self._set_first_round(True)
             state = self._times(loop, sink)
         elif kind is Kind.TIMES:
@@ -143,7 +143,7 @@ class _Compiler:
         if isinstance(self.element, GroupPattern):
             return self._round(self.element, sink, bypass if optional else None)
         state = self._own_state()
-        taken = self._freed(sink)
+        taken = self._free_sink(sink)
         state.take(taken, take)
         if optional:
             self._add_bypass(state, bypass)
@@ -288,7 +288,7 @@ class _Compiler:
             condition = self._take_condition(following)
             state.proceed(self._stop(condition, following.get_name()), condition)
 
-    def _freed(self, sink: State) -> State:
+    def _free_sink(self, sink: State) -> State:
         """The sink for a match in which an optional element has an event: what must not come before it may come now."""
         forbidden = {name for _, name in self._forbidden()}
         if not forbidden or not self.element.get_quantifier().is_optional:
@@ -296,9 +296,9 @@ class _Compiler:
         copy = self._state(sink.name, sink.element, sink.kind)
         for edge in sink.edges:
             if edge.action is not Action.PROCEED:
-                copy._add(edge.action, copy if edge.target is sink else edge.target, edge.condition)
+                copy.add_edge(edge.action, copy if edge.target is sink else edge.target, edge.condition)
             elif edge.target.kind is not StateKind.STOP:
-                copy.proceed(self._freed(edge.target), edge.condition)
+                copy.proceed(self._free_sink(edge.target), edge.condition)
             elif edge.target.name not in forbidden:
                 copy.proceed(edge.target, edge.condition)
         return copy
@@ -306,7 +306,7 @@ class _Compiler:
     def _copy(self, state: State) -> State:
         copy = self._state(state.element, state.element, state.kind)
         for edge in state.edges:
-            copy._add(edge.action, copy if edge.target is state else edge.target, edge.condition)
+            copy.add_edge(edge.action, copy if edge.target is state else edge.target, edge.condition)
         return copy
 
     # --- conditions ---

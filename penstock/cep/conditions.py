@@ -182,12 +182,12 @@ def leaves(condition: Condition) -> list[Leaf]:
     return []
 
 
-def shown(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """A condition as `explain` shows it: conditions in text form as they are, functions by their names."""
     if isinstance(condition, Always):
         return "always"
     if isinstance(condition, Not):
-        return f"not ({shown(condition.of)})"
+        return f"not ({condition_text(condition.of)})"
     if isinstance(condition, Both):
         return f"{_within(condition.left, Either)} and {_within(condition.right, Either)}"
     if isinstance(condition, Either):
@@ -196,7 +196,7 @@ def shown(condition: Condition) -> str:
 
 
 def _within(condition: Condition, other: type) -> str:
-    text = shown(condition)
+    text = condition_text(condition)
     ambiguous = isinstance(condition, other) or (isinstance(condition, Leaf) and " " in text and "or" in text)
     return f"({text})" if ambiguous else text
 

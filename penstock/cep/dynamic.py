@@ -73,7 +73,7 @@ class DynamicPatternOperator(PatternOperator):
         passage = Passage(before, self._matcher) if keep else None
         for key in list(self._matches.addresses()):
             matches = self._matches.entries.get(key)
-            kept = passage.carried_over(matches) if passage is not None and matches is not None else None
+            kept = passage.carry_over(matches) if passage is not None and matches is not None else None
             if kept:
                 self._matches.put(key, kept)
                 self._limit_again(key, kept)
@@ -107,7 +107,7 @@ class Passage:
         self._numbers = {state.number: states[state.name].number for state in before.states if state.name in states}
         self._elements = set(after.elements)
 
-    def carried_over(self, matches: PartialMatches) -> PartialMatches:
+    def carry_over(self, matches: PartialMatches) -> PartialMatches:
         """What is left of the matches of a key."""
         kept = PartialMatches(self._shape)
         kept.last_number, kept.finished = matches.last_number, matches.finished

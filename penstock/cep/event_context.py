@@ -66,7 +66,7 @@ class Tests:
         if isinstance(condition, Leaf):
             return self._ask_once(condition) if condition.simple else _ask(condition)
         if isinstance(condition, Not):
-            return _negated(self.compile(condition.of))
+            return _negation(self.compile(condition.of))
         left, right = self.compile(condition.left), self.compile(condition.right)
         if isinstance(condition, Both):
             return right if left is None else left if right is None else _both(left, right)
@@ -81,7 +81,7 @@ class Tests:
                 try:
                     answer = moment.answers[index] = bool(accepts(moment.event))
                 except USER_ERRORS as error:
-                    raise _explained(error, leaf, moment.event)  # noqa: B904 - it is the same error
+                    raise _add_note(error, leaf, moment.event)  # noqa: B904 - it is the same error
             return answer
 
         return test
@@ -94,12 +94,12 @@ def _ask(leaf: Leaf) -> Test:
         try:
             return bool(accepts(moment.event, moment))
         except USER_ERRORS as error:
-            raise _explained(error, leaf, moment.event)  # noqa: B904 - it is the same error
+            raise _add_note(error, leaf, moment.event)  # noqa: B904 - it is the same error
 
     return test
 
 
-def _negated(test: Test | None) -> Test:
+def _negation(test: Test | None) -> Test:
     if test is None:
         return lambda moment: False
     return lambda moment: not test(moment)
@@ -115,7 +115,7 @@ def _either(left: Test, right: Test | None) -> Test | None:
     return lambda moment: left(moment) or right(moment)
 
 
-def _explained(error: BaseException, leaf: Leaf, event: Any) -> BaseException:
+def _add_note(error: BaseException, leaf: Leaf, event: Any) -> BaseException:
     """The error of a condition, with a note that says whose it is."""
     error.add_note(f"in a condition of the element '{leaf.element}', on the event {shortened(event)}")
     return error

@@ -77,7 +77,7 @@ class Matcher:
             return (), False
         matches.last_number = number
         matches.partials = kept
-        return self._emitted(matches, finished) if finished or matches.finished else (), True
+        return self._take_ready(matches, finished) if finished or matches.finished else (), True
 
     def _go_on(self, partials: list[Partial], number: int, finished: list[Finished]) -> tuple[list[Partial], bool]:
         """What becomes of the partial matches, and whether that is anything new."""
@@ -99,7 +99,7 @@ class Matcher:
             if test is not None and not test(moment):
                 continue
             if takes:
-                result = _taken(partial, target, element, number, moment)
+                result = _extend(partial, target, element, number, moment)
             elif partial is None:
                 continue  # the search for a new match goes on in any case
             else:
@@ -157,7 +157,7 @@ class Matcher:
         if len(kept) == len(matches.partials):
             return (), ()
         matches.partials = kept
-        return self._emitted(matches, finished), late
+        return self._take_ready(matches, finished), late
 
     def _may_be_late(self, first: Partial, time: int) -> bool:
         """The first one began before all others, so that they have time if it has."""
@@ -174,7 +174,7 @@ class Matcher:
         return None
 
     # --- complete matches ---
-    def _emitted(self, matches: PartialMatches, finished: list[Finished]) -> list[Match]:
+    def _take_ready(self, matches: PartialMatches, finished: list[Finished]) -> list[Match]:
         """The matches that need not wait for others. What a strategy skips is dropped."""
         heap, emitted, skip = matches.finished, list[Match](), self._skip
         for item in finished:
@@ -195,7 +195,7 @@ class Matcher:
             java_heap.keep(matches.finished, lambda item: item[0] >= first)
 
 
-def _taken(partial: Partial | None, target: int, element: str, number: int, moment: Moment) -> Partial:
+def _extend(partial: Partial | None, target: int, element: str, number: int, moment: Moment) -> Partial:
     """A partial match with one event more, or a new one with its first."""
     time = moment.time
     if partial is None:

@@ -173,7 +173,7 @@ class Pattern:
         return self
 
     def _refuse_negated(self) -> None:
-        if self._quantifier.strategy.negated:
+        if self._quantifier.strategy.is_negated:
             raise MalformedPatternException(
                 f"'{self._name}' is a {self._quantifier.strategy.value} element, which cannot be repeated"
             )
@@ -237,21 +237,21 @@ class Pattern:
     # --- other forms ---
     def explain(self, format: str = "text") -> str:
         """The automaton that the pattern becomes, as text or as a graph for Graphviz (`dot`)."""
-        from penstock.cep.automaton_text import explained
+        from penstock.cep.automaton_text import explain_pattern
 
-        return explained(self, format)
+        return explain_pattern(self, format)
 
     @staticmethod
     def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
         """A pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
-        from penstock.cep.pattern_text import parsed
+        from penstock.cep.pattern_text import parse_pattern
 
-        return parsed(text, after_match_skip_strategy)
+        return parse_pattern(text, after_match_skip_strategy)
 
     def __str__(self) -> str:
-        from penstock.cep.pattern_text import printed
+        from penstock.cep.pattern_text import format_pattern
 
-        return printed(self)
+        return format_pattern(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"

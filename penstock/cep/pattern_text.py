@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.cep.conditions import Always, shown
+from penstock.cep.conditions import Always, condition_text
 from penstock.cep.pattern import GroupPattern, Pattern
 from penstock.cep.pattern_tokens import Reader
 from penstock.cep.quantifier import ConsumingStrategy, Kind, WithinType
@@ -39,7 +39,7 @@ _INNER = {ConsumingStrategy.STRICT: "consecutive", ConsumingStrategy.SKIP_TILL_A
 # --- reading ---
 
 
-def parsed(text: str, skip: AfterMatchSkipStrategy | None = None) -> Pattern:
+def parse_pattern(text: str, skip: AfterMatchSkipStrategy | None = None) -> Pattern:
     """The pattern that a text describes. An error shows where the text is wrong."""
     reader = Reader(text)
     names = frozenset(reader.names_behind(*ARROWS))
@@ -148,13 +148,13 @@ def _time(reader: Reader) -> Duration:
 # --- printing ---
 
 
-def printed(pattern: Pattern) -> str:
+def format_pattern(pattern: Pattern) -> str:
     """A pattern as text. It can be read again unless conditions are Python functions, which appear by their names."""
     skip = pattern.get_after_match_skip_strategy()
-    return _printed(pattern) + ("" if isinstance(skip, NoSkip) else f" {skip}")
+    return _format_elements(pattern) + ("" if isinstance(skip, NoSkip) else f" {skip}")
 
 
-def _printed(pattern: Pattern) -> str:
+def _format_elements(pattern: Pattern) -> str:
     arrows = {strategy: arrow for arrow, strategy in ARROWS.items()}
     text = ""
     for element in pattern.elements():
@@ -165,12 +165,12 @@ def _printed(pattern: Pattern) -> str:
 
 def _one(element: Pattern) -> str:
     if isinstance(element, GroupPattern):
-        return f"({_printed(element.get_raw_pattern())}){_how_often(element)}{_printed_limits(element)}"
+        return f"({_format_elements(element.get_raw_pattern())}){_how_often(element)}{_format_limits(element)}"
     condition = element.get_condition()
-    where = "" if isinstance(condition, Always) else f"({shown(condition)})"
+    where = "" if isinstance(condition, Always) else f"({condition_text(condition)})"
     how_often = _how_often(element)
     between = " " if where and " " in how_often else ""
-    return f"{element.get_name()}{how_often}{between}{where}{_printed_limits(element)}"
+    return f"{element.get_name()}{how_often}{between}{where}{_format_limits(element)}"
 
 
 def _how_often(element: Pattern) -> str:
@@ -182,20 +182,20 @@ def _how_often(element: Pattern) -> str:
     text = ("+" if text == "{1,}" else text) + ("?" if quantifier.is_optional else "")
     words = [_INNER.get(quantifier.inner_strategy), "greedy" if quantifier.is_greedy else None]
     if times.window_time is not None:
-        words.append(f"each {_printed_time(times.window_time)}")
+        words.append(f"each {_format_time(times.window_time)}")
     return " ".join([text.replace("+?", "*"), *filter(None, words)])
 
 
-def _printed_limits(element: Pattern) -> str:
+def _format_limits(element: Pattern) -> str:
     until, text = element.get_until_condition(), ""
     if until is not None:
-        text += f" until ({shown(until)})"
+        text += f" until ({condition_text(until)})"
     for word, kind in (("wait", WithinType.PREVIOUS_AND_CURRENT), ("within", WithinType.FIRST_AND_LAST)):
         limit = element.get_window_size(kind)
-        text += "" if limit is None else f" {word} {_printed_time(limit)}"
+        text += "" if limit is None else f" {word} {_format_time(limit)}"
     return text
 
 
-def _printed_time(millis: int) -> str:
+def _format_time(millis: int) -> str:
     unit = max((unit for unit, length in _UNITS.items() if millis % length == 0), key=_UNITS.__getitem__)
     return f"{millis // _UNITS[unit]} {unit}"

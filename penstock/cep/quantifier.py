@@ -19,7 +19,7 @@ class ConsumingStrategy(Enum):
     NOT_FOLLOW = "not_followed_by"
 
     @property
-    def negated(self) -> bool:
+    def is_negated(self) -> bool:
         """Whether the element says what must not come."""
         return self in (ConsumingStrategy.NOT_NEXT, ConsumingStrategy.NOT_FOLLOW)
 
@@ -70,7 +70,7 @@ class Quantifier:
         """The element may be missing."""
         if self.is_optional:
             self._refuse("is optional already")
-        if self.strategy.negated:
+        if self.strategy.is_negated:
             self._refuse(f"is a {self.strategy.value} element, which cannot be optional")
         self.is_optional = True
 

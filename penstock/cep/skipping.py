@@ -43,12 +43,12 @@ class AfterMatchSkipStrategy(ABC):
     @staticmethod
     def skip_to_first(pattern_name: str) -> SkipToElement:
         """Give up all matches that began before the first event of this name."""
-        return SkipToElement(_checked(pattern_name, "skip_to_first"), last=False)
+        return SkipToElement(_require_name(pattern_name, "skip_to_first"), last=False)
 
     @staticmethod
     def skip_to_last(pattern_name: str) -> SkipToElement:
         """Give up all matches that began before the last event of this name."""
-        return SkipToElement(_checked(pattern_name, "skip_to_last"), last=True)
+        return SkipToElement(_require_name(pattern_name, "skip_to_last"), last=True)
 
     @abstractmethod
     def first_kept(self, match: Numbers) -> int | None:
@@ -118,7 +118,7 @@ class SkipToElement(AfterMatchSkipStrategy):
         return f"skip to {'last' if self.last else 'first'} {self.target}{strict}"
 
 
-def _checked(name: str, method: str) -> str:
+def _require_name(name: str, method: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"{method} takes the name of an element, not {name!r}")
     return name

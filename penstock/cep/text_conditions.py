@@ -33,12 +33,12 @@ class _Conditions:
         self._elements = elements
 
     def alternatives(self) -> Expression:
-        return self._joined("or", self._conjunction)
+        return self._join("or", self._conjunction)
 
     def _conjunction(self) -> Expression:
-        return self._joined("and", self._negation)
+        return self._join("and", self._negation)
 
-    def _joined(self, word: str, part: object) -> Expression:
+    def _join(self, word: str, part: object) -> Expression:
         assert callable(part)
         parts = [part()]
         while self._reader.take(word):

@@ -134,7 +134,9 @@ class RowTypeInfo(TypeInformation):
         for value in column:
             row = self._as_row(value, names)
             fitted = fit_columns([(field,) for field in row], self.field_types, self)
-            rows.append(row if fitted is None else make_row(row._names, tuple(field for (field,) in fitted), row._kind))
+            rows.append(
+                row if fitted is None else make_row(row._names, tuple(field for (field,) in fitted), row.get_row_kind())
+            )
         unchanged = all(row is value for row, value in zip(rows, column, strict=True))
         return column if unchanged else rows
 
@@ -142,12 +144,12 @@ class RowTypeInfo(TypeInformation):
         if isinstance(value, (tuple, list)):
             return make_row(names, tuple(value))
         if not isinstance(value, Row):
-            return make_row(names, _found(value, names))
+            return make_row(names, _values_by_name(value, names))
         if value._names is None:
-            return make_row(names, value._values, value._kind)
+            return make_row(names, tuple(value), value.get_row_kind())
         if self.field_names is None or value._names == names:
             return value
-        return make_row(names, _fields_of(value.as_dict(), names), value._kind)
+        return make_row(names, _fields_of(value.as_dict(), names), value.get_row_kind())
 
     def _text(self, value: Any) -> str:
         kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
@@ -173,7 +175,7 @@ def required_row_type(declared: Any) -> RowTypeInfo:
     return declared
 
 
-def _found(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+def _values_by_name(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
     """The items of a dict, or the attributes of an object, under these names; ValueError if it has none of them."""
     if isinstance(value, dict):
         found = {name: value[name] for name in names if name in value}

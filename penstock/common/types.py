@@ -111,7 +111,7 @@ class Row:
         try:
             return self._names.index(name)  # type: ignore[union-attr]
         except (AttributeError, ValueError):
-            raise KeyError(f"no field {name!r}; this row has {_described(self._names)}") from None
+            raise KeyError(f"no field {name!r}; this row has {_describe_names(self._names)}") from None
 
     def __getitem__(self, item: int | slice | str) -> Any:
         if isinstance(item, int):
@@ -174,7 +174,7 @@ class Row:
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self._values, strict=True))})"
 
 
-def _described(names: tuple[str, ...] | None) -> str:
+def _describe_names(names: tuple[str, ...] | None) -> str:
     return "no names" if names is None else "the fields " + ", ".join(names)
 
 

@@ -141,10 +141,10 @@ class FieldTimestamps(TimestampAssigner):
     field: int | str
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        millis: int = millis_of(self._found(value))
+        millis: int = millis_of(self._field_value(value))
         return millis
 
-    def _found(self, value: Any) -> Any:
+    def _field_value(self, value: Any) -> Any:
         if isinstance(self.field, str) and not isinstance(value, (Row, dict)):
             return getattr(value, self.field)
         return value[self.field]

@@ -173,9 +173,9 @@ class MetricGroup:
     @property
     def described(self) -> dict[str, Described]:
         """By full name: what every metric is, here and in the groups around and below."""
-        return self._shared().described
+        return self._find_registry().described
 
-    def _shared(self) -> _Registry:
+    def _find_registry(self) -> _Registry:
         """What the groups of a tree share; nothing, if the outermost one is gone."""
         return self._registry() or _Registry()
 
@@ -205,7 +205,7 @@ class MetricGroup:
         """
         gauge = obj if isinstance(obj, Gauge) else Gauge(_function_of(name, obj), combining)
         self._metric(name, Gauge, lambda: gauge)
-        self._metrics[name] = self._shared().metrics[self.get_metric_identifier(name)] = gauge
+        self._metrics[name] = self._find_registry().metrics[self.get_metric_identifier(name)] = gauge
         return gauge
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
@@ -243,7 +243,7 @@ class MetricGroup:
         date."""
         changed = {
             name: value
-            for full, metric in self._shared().metrics.items()
+            for full, metric in self._find_registry().metrics.items()
             for part, value in metric.reported().items()
             if not _same(last.get(name := f"{full}.{part}" if part else full, _NOTHING), value)
         }
@@ -255,7 +255,7 @@ class MetricGroup:
         if metric is None:
             metric = self._metrics[name] = make()
             full = self.get_metric_identifier(name)
-            shared = self._shared()
+            shared = self._find_registry()
             shared.metrics[full] = metric
             shared.described[full] = self._description(name, metric)
         if not isinstance(metric, kind):

@@ -83,14 +83,14 @@ def merged(states: Iterable[HistogramState]) -> HistogramState:
         min(state.min for state in full),
         max(state.max for state in full),
         sum(state.zeros for state in full),
-        *_merged_bins(full),
+        *_merge_bins(full),
     )
 
 
-def _merged_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
+def _merge_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
     """The library merges bin by bin in Python, which takes a while; but it knows how to collapse too many of them."""
-    positive = _added([state.positive for state in states])
-    negative = _added([state.negative for state in states])
+    positive = _add_bins([state.positive for state in states])
+    negative = _add_bins([state.negative for state in states])
     if positive is not None and negative is not None:
         return positive, negative
     sketch = _sketch(states[0])
@@ -100,9 +100,9 @@ def _merged_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
     return bins
 
 
-def _added(parts: list[Bins]) -> Bins | None:
+def _add_bins(parts: list[Bins]) -> Bins | None:
     """Bins with the counts of all of them; None if they are too many."""
-    lists = [unpacked(part) for part in parts if part[1]]
+    lists = [unpack_bins(part) for part in parts if part[1]]
     if not lists:
         return _NO_BINS
     first = min(start for start, _ in lists)
@@ -113,7 +113,7 @@ def _added(parts: list[Bins]) -> Bins | None:
     for start, bins in lists:
         place = slice(start - first, start - first + len(bins))
         total[place] = map(add, total[place], bins)
-    return packed(first, total)
+    return pack_bins(first, total)
 
 
 class Histogram(Metric):
@@ -185,9 +185,9 @@ def _sketch(state: HistogramState) -> Any:
     return Sketch(state.zeros, state.positive, state.negative)
 
 
-def packed(first: int, bins: list[float]) -> Bins:
+def pack_bins(first: int, bins: list[float]) -> Bins:
     return (first, array("d", bins).tobytes())
 
 
-def unpacked(bins: Bins) -> tuple[int, list[float]]:
+def unpack_bins(bins: Bins) -> tuple[int, list[float]]:
     return bins[0], array("d", bins[1]).tolist()

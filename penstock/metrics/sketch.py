@@ -12,7 +12,7 @@ from ddsketch.ddsketch import BaseDDSketch
 from ddsketch.mapping import LogarithmicMapping
 from ddsketch.store import CollapsingLowestDenseStore
 
-from penstock.metrics.histogram import _MOST_BINS, _NO_BINS, ACCURACY, Bins, packed, unpacked
+from penstock.metrics.histogram import _MOST_BINS, _NO_BINS, ACCURACY, Bins, pack_bins, unpack_bins
 
 
 @cache
@@ -56,7 +56,7 @@ class Sketch(BaseDDSketch):
 def _store(bins: Bins) -> Any:
     store = CollapsingLowestDenseStore(_MOST_BINS)
     if bins[1]:
-        store.offset, store.bins = unpacked(bins)
+        store.offset, store.bins = unpack_bins(bins)
         store.min_key, store.max_key = store.offset, store.offset + len(store.bins) - 1
         store.count = sum(store.bins)
     return store
@@ -66,4 +66,4 @@ def _bins(store: Any) -> Bins:
     if not store.count:
         return _NO_BINS
     first, last = store.min_key - store.offset, store.max_key - store.offset
-    return packed(store.min_key, store.bins[first : last + 1])
+    return pack_bins(store.min_key, store.bins[first : last + 1])

@@ -213,13 +213,13 @@ class CrashFileSystem(MemoryFileSystem):
 
     def _open(self, path: str, mode: str = "rb", **settings: Any) -> Any:
         if mode == "rb":
-            return _faulty(f"read {path}", lambda: self._opened(path, settings))
+            return _faulty(f"read {path}", lambda: self._open_faulty(path, settings))
         _durable(f"before writing {path}")
         return _faulty(
             f"write {path}", lambda: _Written(super(CrashFileSystem, self)._open(path, mode, **settings), path)
         )
 
-    def _opened(self, path: str, settings: dict[str, Any]) -> Any:
+    def _open_faulty(self, path: str, settings: dict[str, Any]) -> Any:
         opened, faults = super()._open(path, "rb", **settings), _faults()
         return opened if faults is None else io.BytesIO(faults.read(opened.getvalue()))
 
@@ -384,7 +384,7 @@ def simulate(
         count = schedule.random.randint(1, 4) if crashes is None else crashes
         schedule.crashes = chosen_crashes(schedule.random, count, steps)
     drivers = 0
-    with simulated(schedule, settings):
+    with simulate_world(schedule, settings):
         while True:
             drivers += 1
             if drivers > MOST_DRIVERS:
@@ -440,7 +440,7 @@ def chosen_settings(chance: random.Random) -> dict[str, str]:
 
 
 @contextmanager
-def simulated(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
+def simulate_world(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
     """Within this block, jobs run in the world of a schedule."""
     configuration = Configuration()
     for name, value in settings.items():

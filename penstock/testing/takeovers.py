@@ -31,7 +31,7 @@ from penstock.testing.crashes import (
     Schedule,
     chosen_crashes,
     chosen_settings,
-    simulated,
+    simulate_world,
 )
 
 TURNS = (1, 1, 2, 3, 5, 10, 30, 100, 300, 1000, 5000)
@@ -63,7 +63,7 @@ def simulate_takeovers(build: Build, seed: int, steps: dict[str, int], crashes: 
         schedule.random, schedule.random.choice([0, 0, 1, 2]) if crashes is None else crashes, steps
     )
     turns = _Turns(schedule, lambda: _run_driver(build, settings), sum(steps.values()))
-    with simulated(schedule, settings):
+    with simulate_world(schedule, settings):
         turns.play()
     drivers, steps_done = len(turns.endings), dict(schedule.steps)
     return TakeoverOutcome(seed, schedule.store, drivers, schedule.log, steps_done, settings, endings=turns.endings)

@@ -27,16 +27,16 @@ def get_j_env_configuration(j_env: Any) -> Any:
     return j_env.getConfiguration()
 
 
-def _refused(name: str) -> Any:
+def _make_refusal(name: str) -> Any:
     def refuse(*args: Any, **named: Any) -> NoReturn:
         raise UnsupportedOperation(f"{name} does not exist here: {ADVICE}")
 
     return refuse
 
 
-add_jars_to_context_class_loader = _refused("add_jars_to_context_class_loader")
-get_field_value = _refused("get_field_value")
-invoke_method = _refused("invoke_method")
-is_instance_of = _refused("is_instance_of")
-load_java_class = _refused("load_java_class")
-to_jarray = _refused("to_jarray")
+add_jars_to_context_class_loader = _make_refusal("add_jars_to_context_class_loader")
+get_field_value = _make_refusal("get_field_value")
+invoke_method = _make_refusal("invoke_method")
+is_instance_of = _make_refusal("is_instance_of")
+load_java_class = _make_refusal("load_java_class")
+to_jarray = _make_refusal("to_jarray")

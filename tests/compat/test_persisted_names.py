@@ -35,7 +35,7 @@ class TestNames:
     @pytest.mark.parametrize("name", sorted(recorded_names()))
     def test_every_name_ever_written_is_found(self, name):
         module, _, attribute = name.partition(":")
-        assert persisted.found(module, attribute).__name__ == attribute.rpartition(".")[2]
+        assert persisted.find_persisted(module, attribute).__name__ == attribute.rpartition(".")[2]
 
     @pytest.mark.parametrize("folder", SAVEPOINTS, ids=lambda folder: folder.name)
     def test_the_names_in_savepoints_are_recorded(self, folder):
@@ -48,7 +48,7 @@ class TestNames:
     @pytest.mark.parametrize("name", sorted(name for name in recorded_names() if name not in persisted.MOVED))
     def test_what_is_written_today_has_the_name_that_is_recorded(self, name):
         module, _, attribute = name.partition(":")
-        assert names_in(pickling.dumps(persisted.found(module, attribute))) == {name}
+        assert names_in(pickling.dumps(persisted.find_persisted(module, attribute))) == {name}
 
     @pytest.mark.parametrize("folder", SAVEPOINTS, ids=lambda folder: folder.name)
     def test_only_format_1_names_modules_that_may_move(self, folder):

@@ -20,7 +20,7 @@ from penstock.testing.crashes import (
     chosen_crashes,
     chosen_settings,
     crash_point,
-    simulated,
+    simulate_world,
 )
 
 SEEDS = 60
@@ -87,7 +87,7 @@ def play(seed: int) -> tuple[list, list, Schedule]:
     settings = chosen_settings(schedule.random)
     schedule.crashes = chosen_crashes(schedule.random, schedule.random.randint(1, 4), STEPS)
     answers = []
-    with simulated(schedule, settings):
+    with simulate_world(schedule, settings):
         while True:
             cluster = Asking(Random(schedule.random.random()), answers)
             with with_defaults(cluster=lambda settings, deployment: cluster):

@@ -252,12 +252,12 @@ class StateDescriptor:
         """Return the name under which clients look it up; None if they cannot."""
         return self._queryable_state_name
 
-    def _compared(self) -> tuple[object, ...]:
+    def _identity(self) -> tuple[object, ...]:
         return self.name, self.type_info, self.ttl_config
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, StateDescriptor) and type(self) is type(other) and self._compared() == other._compared()
+            isinstance(other, StateDescriptor) and type(self) is type(other) and self._identity() == other._identity()
         )
 
     def __hash__(self) -> int:
@@ -275,8 +275,8 @@ class ValueStateDescriptor(StateDescriptor):
         super().__init__(name, value_type_info)
         self.default_value = default_value
 
-    def _compared(self) -> tuple[object, ...]:
-        return *super()._compared(), self.default_value
+    def _identity(self) -> tuple[object, ...]:
+        return *super()._identity(), self.default_value
 
 
 @check_arguments

@@ -107,20 +107,20 @@ class _ContinuousTrigger(_Untimed):
         next_fire.clear()
         return True
 
-    def scheduled(self, ctx: Trigger.TriggerContext) -> int | None:
+    def next_timer(self, ctx: Trigger.TriggerContext) -> int | None:
         state: Any = ctx.get_partitioned_state(self._next)
         at: int | None = state.get()
         return at
 
     def forget(self, ctx: Trigger.TriggerContext, delete: Callable[[int], None]) -> None:
-        at = self.scheduled(ctx)
+        at = self.next_timer(ctx)
         if at is not None:
             delete(at)
             ctx.get_partitioned_state(self._next).clear()
 
     def merge(self, ctx: Trigger.OnMergeContext, register: Callable[[int], None]) -> None:
         ctx.merge_partitioned_state(self._next)
-        at = self.scheduled(ctx)
+        at = self.next_timer(ctx)
         if at is not None:
             register(at)
 
@@ -137,7 +137,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        if self.scheduled(ctx) is None:
+        if self.next_timer(ctx) is None:
             self.schedule(timestamp - timestamp % self.interval, window, ctx, ctx.register_event_time_timer)
         return CONTINUE
 
@@ -166,7 +166,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return ContinuousProcessingTimeTrigger(interval)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        if self.scheduled(ctx) is None:
+        if self.next_timer(ctx) is None:
             now = ctx.get_current_processing_time()
             self.schedule(now - now % self.interval, window, ctx, ctx.register_processing_time_timer)
         return CONTINUE

@@ -69,7 +69,7 @@ class NativeHdfs(AbstractFileSystem):
     # --- finding ---
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         with _as_os_errors():
-            return _described(self._client.get_file_info(self._strip_protocol(path)))
+            return _file_info(self._client.get_file_info(self._strip_protocol(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
         try:
@@ -80,7 +80,7 @@ class NativeHdfs(AbstractFileSystem):
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         with _as_os_errors():
-            listed = [_described(status) for status in self._client.list_status(self._strip_protocol(path), False)]
+            listed = [_file_info(status) for status in self._client.list_status(self._strip_protocol(path), False)]
         return listed if detail else [status["name"] for status in listed]
 
     def modified(self, path: str) -> datetime:
@@ -224,7 +224,7 @@ def _first_line(text: str) -> str:
     return text.partition("\n")[0].partition("\\n")[0]
 
 
-def _described(status: Any) -> dict[str, Any]:
+def _file_info(status: Any) -> dict[str, Any]:
     return {
         "name": status.path,
         "size": status.length,

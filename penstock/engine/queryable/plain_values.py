@@ -74,7 +74,7 @@ def from_json(sent: Any) -> Any:
 
 
 # --- to JSON ---
-def _tagged(tag: str, form: Encoder) -> Callable[[Any, Encoder], Any]:
+def _tag_with(tag: str, form: Encoder) -> Callable[[Any, Encoder], Any]:
     return lambda value, _: {"t": tag, "v": form(value)}
 
 
@@ -98,7 +98,7 @@ def _dict(value: dict[Any, Any], encode: Encoder) -> Any:
     return {"t": "dict", "v": [[encode(key), encode(part)] for key, part in value.items()]}
 
 
-def _sent_row(row: Row, encode: Encoder) -> Any:
+def _encode_row(row: Row, encode: Encoder) -> Any:
     return {"t": "row", "v": [row.get_field_names(), row.get_row_kind().value, [encode(part) for part in row]]}
 
 
@@ -110,24 +110,24 @@ _ENCODERS: dict[type, Callable[[Any, Encoder], Any]] = {
     float: _float,
     list: _list,
     dict: _dict,
-    Row: _sent_row,
+    Row: _encode_row,
     tuple: _sequence("tuple"),
     set: _sequence("set"),
     frozenset: _sequence("frozenset"),
-    bytes: _tagged("bytes", lambda value: b64encode(value).decode()),
-    bytearray: _tagged("bytes", lambda value: b64encode(value).decode()),
-    Decimal: _tagged("decimal", str),
-    UUID: _tagged("uuid", str),
-    datetime.datetime: _tagged("datetime", lambda value: value.isoformat()),
-    datetime.date: _tagged("date", lambda value: value.isoformat()),
-    datetime.time: _tagged("time", lambda value: value.isoformat()),
-    datetime.timedelta: _tagged("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
-    Instant: _tagged("instant", lambda value: [value.seconds, value.nanos]),
+    bytes: _tag_with("bytes", lambda value: b64encode(value).decode()),
+    bytearray: _tag_with("bytes", lambda value: b64encode(value).decode()),
+    Decimal: _tag_with("decimal", str),
+    UUID: _tag_with("uuid", str),
+    datetime.datetime: _tag_with("datetime", lambda value: value.isoformat()),
+    datetime.date: _tag_with("date", lambda value: value.isoformat()),
+    datetime.time: _tag_with("time", lambda value: value.isoformat()),
+    datetime.timedelta: _tag_with("timedelta", lambda value: [value.days, value.seconds, value.microseconds]),
+    Instant: _tag_with("instant", lambda value: [value.seconds, value.nanos]),
 }
 
 
 # --- from JSON ---
-def _received_row(sent: list[Any]) -> Row:
+def _decode_row(sent: list[Any]) -> Row:
     names, kind, parts = sent
     row = Row.of_kind(RowKind(kind), *map(from_json, parts))
     if names is not None:
@@ -147,7 +147,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "set": lambda sent: set(map(from_json, sent)),
     "frozenset": lambda sent: frozenset(map(from_json, sent)),
     "dict": lambda sent: {from_json(key): from_json(value) for key, value in sent},
-    "row": _received_row,
+    "row": _decode_row,
     "bytes": lambda sent: b64decode(sent, validate=True),
     "decimal": Decimal,
     "uuid": UUID,

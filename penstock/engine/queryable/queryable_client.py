@@ -78,7 +78,7 @@ class QueryableStateClient:
         With a type the key is checked before it is sent, and with a descriptor the kind of the state.
         """
 
-        def found(answer: QueryAnswer) -> State:
+        def make_state(answer: QueryAnswer) -> State:
             check_kind(queryable_state_name, answer.kind, state_descriptor)
             (entry,) = answer.entries
             if not entry.found:
@@ -88,8 +88,8 @@ class QueryableStateClient:
         try:
             _check_key(key, key_type_info)
         except TypeMismatch as error:
-            return _failed(error)
-        return _then(self.query(job_id, QueryRequest.of(queryable_state_name, key)), found)
+            return _make_failed_future(error)
+        return _then(self.query(job_id, QueryRequest.of(queryable_state_name, key)), make_state)
 
     def get_many(self, job_id: Any, queryable_state_name: str, keys: Iterable[Any]) -> Future[QueryAnswer]:
         """Many keys at once, all from the same cut; `entries` has them in this order, `values()` those found."""
@@ -130,12 +130,12 @@ class QueryableStateClient:
             message = {"job": str(job_id), "request": wire.request_to_json(request), "timeout": self._timeout * 1000}
             return _then(self._ask(message, "answer"), wire.answer_from_json)
         except PenstockError as error:
-            return _failed(error)
+            return _make_failed_future(error)
 
     # --- the connection ---
     def _ask(self, message: dict[str, Any], part: str) -> Future[Any]:
         number = next(self._numbers)
-        data = wire.packed({"id": number, **message}, wire.MOST_REQUEST_BYTES)
+        data = wire.pack({"id": number, **message}, wire.MOST_REQUEST_BYTES)
         with self._lock:
             if self._link is None or self._link.is_over:
                 self._link = _Link(self._address, self._token, self._timeout, self._tls)
@@ -171,7 +171,7 @@ def _check_key(key: Any, declared: TypeInformation | None) -> None:
             raise TypeMismatch(f"the key must be {declared.notation}: {error}") from None
 
 
-def _failed(error: Exception) -> Future[Any]:
+def _make_failed_future(error: Exception) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_exception(error)
     return future
@@ -245,7 +245,7 @@ class _Link:
             raise AccessDenied(f"the server at {self._where} wants a token (queryable-state.token)")
         nonces = (str(greeting.get("nonce")), secrets.token_hex(16))
         said = None if token is None else wire.proof(token, "client", nonces)
-        self._socket.sendall(wire.packed({"nonce": nonces[1], "proof": said}))
+        self._socket.sendall(wire.pack({"nonce": nonces[1], "proof": said}))
         answered = self._message()
         expected = wire.proof(token, "server", nonces) if token is not None and greeting.get("token") else None
         if answered.get("proof") != expected:

@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
         self._deadline = None if seconds is None else self._loop.call_later(seconds, self._transport.abort)
 
     def _say(self, message: dict[str, Any]) -> None:
-        self._send(wire.packed(message))
+        self._send(wire.pack(message))
 
     def _send(self, data: bytes) -> None:
         if not self._transport.is_closing():
@@ -252,9 +252,9 @@ class Connection(asyncio.Protocol):
 
 def _answer(number: Any, future: Future[QueryAnswer]) -> bytes:
     try:
-        return wire.packed({"id": number, "answer": wire.answer_to_json(future.result())})
+        return wire.pack({"id": number, "answer": wire.answer_to_json(future.result())})
     except Exception as error:
-        return wire.packed({"id": number, "error": wire.error_to_json(error)})
+        return wire.pack({"id": number, "error": wire.error_to_json(error)})
 
 
 def _same(given: Any, expected: str) -> bool:

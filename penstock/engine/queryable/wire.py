@@ -26,7 +26,7 @@ class BadMessage(QueryError):
     """The other side does not keep to the protocol."""
 
 
-def packed(message: dict[str, Any], most: int = MOST_MESSAGE_BYTES) -> bytes:
+def pack(message: dict[str, Any], most: int = MOST_MESSAGE_BYTES) -> bytes:
     body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
     if len(body) > most:
         raise QueryError(f"a message of {len(body)} bytes is above the limit of {most}: ask for less, or in pages")

@@ -35,7 +35,7 @@ from penstock.engine.state.state_schema import (
     has_default,
     is_slot,
     parts_of,
-    qualified,
+    qualified_name,
     schema_of,
     schema_text,
     type_schema,
@@ -73,7 +73,7 @@ def migration(saved: Schema, declared: StateDescriptor) -> Conversion | None:
     """
     now = schema_of(declared)
     try:
-        convert = None if saved == now else _stored_conversion(saved, now, declared)
+        convert = None if saved == now else _conversion_of_stored(saved, now, declared)
     except _Refused as reason:
         raise _error(reason, saved, declared) from None
     return None if convert is None else _reporting(convert, saved, declared)
@@ -87,22 +87,22 @@ def _error(reason: _Refused, saved: Schema, declared: StateDescriptor) -> StateM
 
 
 def _reporting(convert: Conversion, saved: Schema, declared: StateDescriptor) -> Conversion:
-    def converted(stored: Any) -> Any:
+    def convert_or_explain(stored: Any) -> Any:
         try:
             return convert(stored)
         except _Refused as reason:
             raise _error(reason, saved, declared) from None
 
-    return converted
+    return convert_or_explain
 
 
-def _stored_conversion(saved: Schema, now: Schema, declared: StateDescriptor) -> Conversion | None:
+def _conversion_of_stored(saved: Schema, now: Schema, declared: StateDescriptor) -> Conversion | None:
     _require_same_kind(saved, now)
     infos, kind = types_of(declared), now["kind"]
     change = _conversion(saved["value"], infos["value"], _PLACES.get(kind, "the value"))
     each = _in_turn(change, _repair(saved["classes"], infos))
     if each is not None and now["ttl"]:
-        each = _stamped(each)
+        each = _keep_stamp(each)
     if kind == "map":
         return _map_conversion(_key_check(saved["key"], infos["key"], "its keys"), each, "the map")
     return _list_conversion(each, "the list") if kind == "list" else each
@@ -128,7 +128,7 @@ def _in_turn(first: Conversion | None, second: Conversion | None) -> Conversion 
     return lambda value: second(first(value))
 
 
-def _stamped(convert: Conversion) -> Conversion:
+def _keep_stamp(convert: Conversion) -> Conversion:
     return lambda pair: (convert(pair[0]), pair[1])
 
 
@@ -184,7 +184,7 @@ def _inner_conversion(info: TypeInformation, saved: Schema, where: str) -> Conve
 @_inner_conversion.register(DataclassTypeInfo)
 @_inner_conversion.register(EnumTypeInfo)
 def _(info: DataclassTypeInfo | EnumTypeInfo, saved: Schema, where: str) -> Conversion | None:
-    name = qualified(info.python_class)
+    name = qualified_name(info.python_class)
     if saved["class"] != name:
         raise _Refused(f"{where}: {saved['class']} cannot become {name}. A class must keep its name and its module")
     return None
@@ -218,7 +218,7 @@ def _(info: TupleTypeInfo, saved: Schema, where: str) -> Conversion | None:
 def _(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
     names = [field["name"] for field in saved["fields"]]
     if info.field_names is None and not any(names):
-        return _unnamed_row_conversion(info, saved, where)
+        return _conversion_of_unnamed_row(info, saved, where)
     if info.field_names is None or None in names:
         raise _Refused(f"{where}: a row cannot gain or lose all field names at once. Declare it as before")
     known = {field["name"]: field["type"] for field in saved["fields"]}
@@ -226,10 +226,10 @@ def _(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
     fields = [_conversion(known[n], part, f"field {n!r} of {where}") if n in known else None for n, part in declared]
     if not any(fields) and names == list(info.field_names):
         return None
-    return _named_row_conversion(names, info.field_names, fields, where)
+    return _conversion_of_named_row(names, info.field_names, fields, where)
 
 
-def _named_row_conversion(
+def _conversion_of_named_row(
     saved: list[str], declared: tuple[str, ...], fields: list[Conversion | None], where: str
 ) -> Conversion:
     def convert(value: Any) -> Row:
@@ -239,7 +239,7 @@ def _named_row_conversion(
     return convert
 
 
-def _unnamed_row_conversion(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
+def _conversion_of_unnamed_row(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
     """A row that was declared without names keeps the names it has."""
     fields = _by_position(info.field_types, saved["fields"], where)
     if not any(fields):
@@ -331,7 +331,7 @@ def _repair(saved: dict[str, Schema], declared: dict[str, TypeInformation]) -> C
     """How instances of classes that changed since they were saved become instances of the classes as they are now."""
     changed: _Changed = {}
     for name, found in classes_in(declared.values()).items():
-        if name in saved and (removed := _removed_fields(name, saved[name], class_schema(found))) is not None:
+        if name in saved and (removed := _find_removed_fields(name, saved[name], class_schema(found))) is not None:
             changed[name] = found, removed
     for name in classes_in(_map_keys(declared)):
         if name in changed:
@@ -345,7 +345,7 @@ def _map_keys(declared: dict[str, TypeInformation]) -> list[TypeInformation]:
     return [*keys, declared["key"]] if "key" in declared else keys
 
 
-def _removed_fields(name: str, saved: Schema, now: Schema) -> set[str] | None:
+def _find_removed_fields(name: str, saved: Schema, now: Schema) -> set[str] | None:
     """The fields that a class lost; None if it neither lost nor gained any."""
     if saved["class"] != now["class"]:
         raise _Refused(f"{name} was saved as a class of the kind {saved['class']}, and is now a {now['class']}")
@@ -434,20 +434,24 @@ class _Repair:
     def _repair(self, item: Any) -> None:
         kind = type(item)
         if kind not in self._removed:
-            self._removed[kind] = self._removed_from(kind)
+            self._removed[kind] = self._fields_to_remove(kind)
         removed = self._removed[kind]
         if removed is not None:
             _complete(item, removed)
 
-    def _removed_from(self, kind: type) -> set[str] | None:
+    def _fields_to_remove(self, kind: type) -> set[str] | None:
         """What instances of a class lose because it, or a base of it, changed; None if they stay as they are."""
-        changed = [(base, *self._changed[qualified(base)]) for base in kind.__mro__ if qualified(base) in self._changed]
+        changed = [
+            (base, *self._changed[qualified_name(base)])
+            for base in kind.__mro__
+            if qualified_name(base) in self._changed
+        ]
         if not changed or not dataclasses.is_dataclass(kind):
             return None
         if any(base is not now for base, now, _ in changed):
             raise _Refused(
-                f"{qualified(kind)} was saved together with its class, since it could not be imported. Only classes "
-                "at the top level of a module can change"
+                f"{qualified_name(kind)} was saved together with its class, since it could not be imported. Only "
+                "classes at the top level of a module can change"
             )
         return {name for *_, removed in changed for name in removed} - {f.name for f in dataclasses.fields(kind)}
 
@@ -465,7 +469,7 @@ def _complete(instance: Any, removed: set[str]) -> None:
 
 def _default_of(field: dataclasses.Field[Any], owner: type) -> Any:
     if not has_default(field):
-        raise _Refused(f"a saved {qualified(owner)} has no field {field.name!r}, and the field has no default")
+        raise _Refused(f"a saved {qualified_name(owner)} has no field {field.name!r}, and the field has no default")
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 

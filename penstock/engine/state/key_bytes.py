@@ -134,7 +134,7 @@ def _of_other(key: Any) -> Any:
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         fields = [getattr(key, field.name) for field in dataclasses.fields(key) if field.compare]
         return ["dataclass", _number(type(key)), *map(_canonical, fields)]
-    return ["object", _pickled(key)]
+    return ["object", _pickle_key(key)]
 
 
 def _number(thing: Any) -> int:
@@ -149,7 +149,7 @@ class _Pickler(pickle.Pickler):
         return _number(thing) if isinstance(thing, type) else None
 
 
-def _pickled(key: Any) -> bytes:
+def _pickle_key(key: Any) -> bytes:
     buffer = io.BytesIO()
     pickler = _Pickler(buffer, pickle.HIGHEST_PROTOCOL)
     pickler.fast = True  # without a memo, the bytes do not depend on which parts are one object

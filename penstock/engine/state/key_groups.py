@@ -19,7 +19,7 @@ _MIX = 0x9E3779B1
 _WORD = 0xFFFFFFFF
 
 
-def _mixed(number: int) -> int:
+def _mix(number: int) -> int:
     folded = number ^ (number >> 32)
     return (folded * _MIX & _WORD) >> 8
 
@@ -28,22 +28,22 @@ def _of_number(key: Any) -> int:
     """Python's numeric hash is not salted and agrees with == across int, float, bool and Decimal."""
     if key != key:  # noqa: PLR0124 - true for NaN alone
         raise UnsupportedKey("NaN cannot be a key: it is not equal to itself")
-    return _mixed(hash(key))
+    return _mix(hash(key))
 
 
 def _of_parts(parts: Any, seed: int) -> int:
     result = seed
     for part in parts:
         result = (result * 31 + stable_hash(part)) & _WORD
-    return _mixed(result)
+    return _mix(result)
 
 
 def _of_text(key: str) -> int:
-    return _mixed(crc32(key.encode("utf-8", "surrogatepass")))
+    return _mix(crc32(key.encode("utf-8", "surrogatepass")))
 
 
 def _of_bytes(key: bytes) -> int:
-    return _mixed(crc32(key, 1))
+    return _mix(crc32(key, 1))
 
 
 def _of_tuple(key: tuple[Any, ...]) -> int:
@@ -57,7 +57,7 @@ def _of_row(key: Row) -> int:
 
 
 def _of_frozenset(key: frozenset[Any]) -> int:
-    return _mixed(sum(stable_hash(part) for part in key) & _WORD)
+    return _mix(sum(stable_hash(part) for part in key) & _WORD)
 
 
 def _of_none(_: None) -> int:
@@ -126,7 +126,7 @@ def hashes_of_numbers(numbers: Any) -> Any | None:
     """The stable hashes of a numpy array of 64-bit whole numbers; None if some are too large for a shortcut."""
     if len(numbers) and (numbers.max() >= _PLAIN_HASH or numbers.min() <= -_PLAIN_HASH):
         return None
-    return _mixed(numbers - (numbers == -1))
+    return _mix(numbers - (numbers == -1))
 
 
 def hashes_of_tuples(parts: Sequence[Any]) -> Any:
@@ -134,7 +134,7 @@ def hashes_of_tuples(parts: Sequence[Any]) -> Any:
     result: Any = 7
     for part in parts:
         result = (result * 31 + part) & _WORD
-    return _mixed(result)
+    return _mix(result)
 
 
 def _of_other(key: Any) -> int:

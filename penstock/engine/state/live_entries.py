@@ -85,7 +85,7 @@ class Entries(MutableMapping[Any, Any]):
             if address in self._heavy_old:
                 self.heavy[address] = self._heavy_old[address]
         else:
-            stored = self.stored(address)
+            stored = self.read_stored(address)
             if stored is None:
                 return default
             address, held = pickle.loads(stored)
@@ -120,7 +120,7 @@ class Entries(MutableMapping[Any, Any]):
                     if len(stored) >= HEAVY:
                         self.heavy[address] = len(stored)
 
-    def stored(self, address: Any) -> bytes | None:
+    def read_stored(self, address: Any) -> bytes | None:
         """What the database has for an address without a live object."""
         return None if not self.written or address in self.gone else self._table.read(address)
 
@@ -144,14 +144,14 @@ class Entries(MutableMapping[Any, Any]):
         return {
             address
             for address in addresses.difference(self._young)
-            if address not in self._old and self.stored(address) is None
+            if address not in self._old and self.read_stored(address) is None
         }
 
     def discard(self, address: Any) -> bool:
         """Remove an entry; whether there was one."""
         self.heavy.pop(address, None)
         was_young = self._young.pop(address, ABSENT) is not ABSENT
-        if self._old.pop(address, ABSENT) is ABSENT and not was_young and self.stored(address) is None:
+        if self._old.pop(address, ABSENT) is ABSENT and not was_young and self.read_stored(address) is None:
             return False
         self.gone.add(address)
         return True
@@ -208,7 +208,7 @@ class Entries(MutableMapping[Any, Any]):
         self._table.clear()
 
     def __contains__(self, address: object) -> bool:
-        return self.live(address) is not ABSENT or self.stored(address) is not None
+        return self.live(address) is not ABSENT or self.read_stored(address) is not None
 
     def __iter__(self) -> Iterator[Any]:
         return (address for address, _, _ in self._table.scan())

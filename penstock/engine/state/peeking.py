@@ -30,7 +30,7 @@ def peek_of(descriptor: StateDescriptor) -> Peek:
     What it returns may be, or hold, live objects of the job: it must be copied before anything else happens.
     """
     config = ttl_of(descriptor)
-    shown = _shown(descriptor)
+    shown = _reader_of(descriptor)
     left = None if config is None else _left(descriptor, to_millis(config.get_ttl()))
 
     def peek(held: Any, now: int) -> Any:
@@ -41,7 +41,7 @@ def peek_of(descriptor: StateDescriptor) -> Peek:
     return peek
 
 
-def _shown(descriptor: StateDescriptor) -> Callable[[Any], Any]:
+def _reader_of(descriptor: StateDescriptor) -> Callable[[Any], Any]:
     """The function of an aggregate is the user's, and gets a copy: it might change its accumulator."""
     if isinstance(descriptor, AggregatingStateDescriptor):
         result = descriptor.get_agg_function().get_result

@@ -44,7 +44,7 @@ from penstock.engine.state.key_groups import shortened
 from penstock.engine.state.live_entries import ABSENT, Entries, Room
 from penstock.engine.state.rocksdb_figures import figures
 from penstock.engine.state.spill import Spill
-from penstock.engine.state.tables import PAGE_ENTRIES, Layout, Page, Table, packed
+from penstock.engine.state.tables import PAGE_ENTRIES, Layout, Page, Table, pack_page
 from penstock.errors import ConfigurationError, NotSerializable
 
 DEFAULT_MEMORY = 256 << 20
@@ -88,8 +88,8 @@ class RocksTables:
         memory = options.memory_bytes or DEFAULT_MEMORY
         settings = _database_options(options, int(memory * _FOR_DATABASE))
         self._room = Room(int(memory * _FOR_OBJECTS))
-        self.directory, claim = _claimed_directory(options.directories, label)
-        self._release = finalize(self._room, _released, self.directory, claim, os.getpid())
+        self.directory, claim = _claim_directory(options.directories, label)
+        self._release = finalize(self._room, _release_directory, self.directory, claim, os.getpid())
         try:
             self._database = Rdict(os.path.join(self.directory, "db"), settings)
         except Exception as error:
@@ -148,7 +148,7 @@ class RocksTable(Table):
         alive = self.entries.live(address)
         if alive is not ABSENT:
             return alive
-        stored = self.entries.stored(address)
+        stored = self.entries.read_stored(address)
         return ABSENT if stored is None else pickle.loads(stored)[1]
 
     def items(self) -> Iterable[tuple[Any, Any]]:
@@ -201,14 +201,14 @@ class RocksTable(Table):
     def changes(self) -> Iterable[Page]:
         """Like a table in memory, page by page from disk. An entry may come several times; the last one counts."""
         spilled = self._spill.pages()
-        return chain(spilled, self.everything()) if self._spill.thinned else spilled
+        return chain(spilled, self.everything()) if self._spill.is_thinned else spilled
 
     def everything(self, pruned: bool = False) -> Iterable[Page]:
         entries, prune = self.scan(), self.prune if pruned else None
         if prune is not None:
             left = ((address, prune(value), stored) for address, value, stored in entries)
             entries = (entry for entry in left if entry[1] is not None)
-        return map(packed, _pieces(entries))
+        return map(pack_page, _pieces(entries))
 
     def load(self, page: Page, wanted: Callable[[Any], bool] | None = None) -> None:
         addresses, values, gone = pickling.loads(page)
@@ -247,7 +247,7 @@ class RocksTable(Table):
 
     def _write(self, pairs: Iterable[tuple[Any, Any]], gone: Iterable[Any], tracked: bool) -> None:
         """Put entries and remove others, piece by piece, so that a large change needs little memory."""
-        for piece in _pieces(self._pickled(pairs)):
+        for piece in _pieces(self._pickle_entries(pairs)):
             batch, prefix = WriteBatch(raw_mode=True), self._prefix
             # In order, RocksDB finds the place of each key beside that of the one before.
             for key, pickled in sorted([(prefix + key_bytes(address), pickled) for address, _, pickled in piece]):
@@ -264,7 +264,7 @@ class RocksTable(Table):
             if tracked:
                 self._keep([], [address for address, _, _ in piece])
 
-    def _pickled(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Entry]:
+    def _pickle_entries(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Entry]:
         dumps = pickling.dumps
         for address, value in pairs:
             try:
@@ -376,7 +376,7 @@ def _factory(path: str) -> Any:
 
 
 # --- directories ---
-def _claimed_directory(directories: tuple[str, ...], label: str) -> tuple[str, int]:
+def _claim_directory(directories: tuple[str, ...], label: str) -> tuple[str, int]:
     """A new directory, and a descriptor that holds a lock on it for as long as this process lives."""
     base = directories[crc32(label.encode()) % len(directories)] if directories else tempfile.gettempdir()
     os.makedirs(base, exist_ok=True)
@@ -388,7 +388,7 @@ def _claimed_directory(directories: tuple[str, ...], label: str) -> tuple[str, i
     return path, claim
 
 
-def _released(directory: str, claim: int, owner: int) -> None:
+def _release_directory(directory: str, claim: int, owner: int) -> None:
     """Remove a directory, but not in a process that was forked from its owner."""
     os.close(claim)
     if os.getpid() == owner:

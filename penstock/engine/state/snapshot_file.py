@@ -202,7 +202,7 @@ class SnapshotFile:
 
     def __init__(self, ref: FileRef) -> None:
         self._ref = ref
-        self._file = self._opened()
+        self._file = self._open()
         if self._read(0, len(MAGIC)) != MAGIC:
             raise self._corrupt("it does not begin like a file of a checkpoint")
         body = self._read(ref.index_at, ref.size - ref.index_at)
@@ -214,7 +214,7 @@ class SnapshotFile:
             Name(uid, Kind(kind), name, scope): places for uid, kind, name, scope, places in index["sections"]
         }
 
-    def _opened(self) -> BinaryIO:
+    def _open(self) -> BinaryIO:
         if self._ref.inline is not None:
             return BytesIO(self._ref.inline)
         folder, name = split_url(self._ref.url)

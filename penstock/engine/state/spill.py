@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from penstock.base import pickling
-from penstock.engine.state.tables import Page, packed
+from penstock.engine.state.tables import Page, pack_page
 
 _FRAME = 8
 
@@ -38,7 +38,7 @@ class Spill:
         return sum(self._sizes.values())
 
     @property
-    def thinned(self) -> bool:
+    def is_thinned(self) -> bool:
         """Whether `thin` has dropped entries, so that the pages do not hold all changes."""
         return self._thinning or self._thinned_until is not None
 
@@ -50,7 +50,7 @@ class Spill:
             return
         if self._file is None:
             self._file = open(f"{self._stem}-{next(self._numbers)}.changes", "wb")  # noqa: SIM115 - closed by seal
-        made = packed(entries, gone)
+        made = pack_page(entries, gone)
         _write(self._file, made)
         if entries:
             self._sizes[self._file.name] = self._sizes.get(self._file.name, 0) + len(made)
@@ -120,5 +120,5 @@ def _keep_gone(path: str) -> None:
         for made in _read(old):
             gone = pickling.loads(made)[2]
             if gone:
-                _write(new, packed([], gone))
+                _write(new, pack_page([], gone))
     os.replace(thinner, path)

@@ -102,11 +102,11 @@ class HeapMapState(MapState[Any, Any]):
         self._table = table
         self._scope = scope
 
-    def _held(self) -> dict[Any, Any]:
+    def _current_map(self) -> dict[Any, Any]:
         return self._table.entries.get(self._scope.key) or {}
 
     def get(self, key: Any) -> Any:
-        return self._held().get(key)
+        return self._current_map().get(key)
 
     def put(self, key: Any, value: Any) -> None:
         address = self._scope.key
@@ -121,7 +121,7 @@ class HeapMapState(MapState[Any, Any]):
             self.put(key, value)
 
     def remove(self, key: Any) -> None:
-        held = self._held()
+        held = self._current_map()
         if key in held:
             del held[key]
             self._table.changed.add(self._scope.key)
@@ -129,19 +129,19 @@ class HeapMapState(MapState[Any, Any]):
                 self._table.remove(self._scope.key)
 
     def contains(self, key: Any) -> bool:
-        return key in self._held()
+        return key in self._current_map()
 
     def items(self) -> list[tuple[Any, Any]]:
-        return list(self._held().items())
+        return list(self._current_map().items())
 
     def keys(self) -> list[Any]:
-        return list(self._held())
+        return list(self._current_map())
 
     def values(self) -> list[Any]:
-        return list(self._held().values())
+        return list(self._current_map().values())
 
     def is_empty(self) -> bool:
-        return not self._held()
+        return not self._current_map()
 
     def clear(self) -> None:
         self._table.remove(self._scope.key)

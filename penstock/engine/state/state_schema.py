@@ -98,7 +98,7 @@ def types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
 def type_schema(info: TypeInformation) -> Schema:
     """A type as JSON. A type of the user's own has the name that it gives itself, or that of its class."""
     nameless = type(info).__repr__ is object.__repr__ and type(info).notation is TypeInformation.notation
-    return {"type": qualified(type(info)) if nameless else info.notation}
+    return {"type": qualified_name(type(info)) if nameless else info.notation}
 
 
 @type_schema.register
@@ -109,7 +109,7 @@ def _(info: PickledBytesTypeInfo) -> Schema:
 @type_schema.register(DataclassTypeInfo)
 @type_schema.register(EnumTypeInfo)
 def _(info: DataclassTypeInfo | EnumTypeInfo) -> Schema:
-    return {"type": _head(info), "class": qualified(info.python_class)}
+    return {"type": _head(info), "class": qualified_name(info.python_class)}
 
 
 @type_schema.register
@@ -144,7 +144,7 @@ def _head(info: TypeInformation) -> str:
     return info.notation.partition("(")[0]
 
 
-def qualified(named: Any) -> str:
+def qualified_name(named: Any) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
@@ -171,12 +171,12 @@ def _collect(hint: Any, found: dict[str, type]) -> None:
     for part in (typing.get_origin(hint), *typing.get_args(hint)):
         if part is not None:
             _collect(part, found)
-    if not isinstance(hint, type) or qualified(hint) in found:
+    if not isinstance(hint, type) or qualified_name(hint) in found:
         return
     if issubclass(hint, Enum):
-        found[qualified(hint)] = hint
+        found[qualified_name(hint)] = hint
     elif dataclasses.is_dataclass(hint):
-        found[qualified(hint)] = hint
+        found[qualified_name(hint)] = hint
         for field in dataclasses.fields(hint):
             _collect(_hint(hint, field), found)
 
@@ -201,7 +201,7 @@ def _constant_text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_constant_text, value))})"
     simple = isinstance(value, int | float | str | bytes | None) and not isinstance(value, Enum)
-    return repr(value) if simple else qualified(type(value))
+    return repr(value) if simple else qualified_name(type(value))
 
 
 def is_slot(owner: type, name: str) -> bool:

@@ -165,7 +165,7 @@ class Table:
         entries, addresses = self.entries, set[Any]().union(*self._unconfirmed.values())
         gone = [address for address in addresses if address not in entries]
         kept = ((address, entries[address]) for address in addresses if address in entries)
-        return [*pages(kept), packed([], gone)] if gone else list(pages(kept))
+        return [*pages(kept), pack_page([], gone)] if gone else list(pages(kept))
 
     def everything(self, pruned: bool = False) -> Iterable[Page]:
         """All entries as they are now; without expired ones if asked. May be consumed in another thread."""
@@ -200,10 +200,10 @@ def pages(entries: Iterable[tuple[Any, Any]]) -> Iterator[Page]:
     """Entries piece by piece, each serialised when it is asked for."""
     feed = iter(entries)
     while piece := list(islice(feed, PAGE_ENTRIES)):
-        yield packed(piece)
+        yield pack_page(piece)
 
 
-def packed(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) -> Page:
+def pack_page(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) -> Page:
     """One page of entries, which begin with an address and its value."""
     return page([entry[0] for entry in entries], [entry[1] for entry in entries], gone)
 

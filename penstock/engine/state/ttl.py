@@ -53,17 +53,17 @@ class Expiry:
         self._uses += 1
         return value, self.now()
 
-    def expired(self, stamped: Stamped) -> bool:
+    def is_expired(self, stamped: Stamped) -> bool:
         return self.now() - stamped[1] >= self._ttl
 
     def visible(self, stamped: Stamped) -> bool:
         """Whether a value can be read: an expired one can, if the configuration says so, until it is cleaned up."""
         self._uses += 1
-        return self._lenient or not self.expired(stamped)
+        return self._lenient or not self.is_expired(stamped)
 
-    def renewed(self, stamped: Stamped) -> Stamped:
+    def renew(self, stamped: Stamped) -> Stamped:
         """The value after it was read."""
-        return self.stamp(stamped[0]) if self._read_renews and not self.expired(stamped) else stamped
+        return self.stamp(stamped[0]) if self._read_renews and not self.is_expired(stamped) else stamped
 
 
 def ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:
@@ -76,14 +76,14 @@ def pruner(descriptor: StateDescriptor, expiry: Expiry) -> Callable[[Any], Any]:
     """What is left of a stored value: itself if nothing of it has expired, None if everything has."""
 
     def of_value(held: Stamped) -> Stamped | None:
-        return None if expiry.expired(held) else held
+        return None if expiry.is_expired(held) else held
 
     def of_list(held: list[Stamped]) -> list[Stamped] | None:
-        left = [stamped for stamped in held if not expiry.expired(stamped)]
+        left = [stamped for stamped in held if not expiry.is_expired(stamped)]
         return held if len(left) == len(held) else left or None
 
     def of_map(held: dict[Any, Stamped]) -> dict[Any, Stamped] | None:
-        left = {key: stamped for key, stamped in held.items() if not expiry.expired(stamped)}
+        left = {key: stamped for key, stamped in held.items() if not expiry.is_expired(stamped)}
         return held if len(left) == len(held) else left or None
 
     if isinstance(descriptor, ListStateDescriptor):
@@ -120,9 +120,9 @@ def read_one(
     if stamped is None:
         return None
     visible = expiry.visible(stamped)
-    if expiry.expired(stamped):
+    if expiry.is_expired(stamped):
         clear()
-    elif (renewed := expiry.renewed(stamped)) is not stamped:
+    elif (renewed := expiry.renew(stamped)) is not stamped:
         write(renewed)
     return stamped if visible else None
 
@@ -137,7 +137,7 @@ class TtlListState(ListState[Any]):
     def get(self) -> list[Any]:
         held: list[Stamped] = list(self._inner.get() or ())
         shown = [stamped[0] for stamped in held if self._expiry.visible(stamped)]
-        kept = [self._expiry.renewed(stamped) for stamped in held if not self._expiry.expired(stamped)]
+        kept = [self._expiry.renew(stamped) for stamped in held if not self._expiry.is_expired(stamped)]
         if kept != held:
             self._inner.update(kept)
         return shown

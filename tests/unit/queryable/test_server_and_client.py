@@ -237,9 +237,9 @@ def test_a_server_that_does_not_know_the_token_is_not_trusted():
 
         def pretend():
             with listening.accept()[0] as made:
-                made.sendall(wire.packed({"server": wire.GREETING, "version": 1, "nonce": "n", "token": True}))
+                made.sendall(wire.pack({"server": wire.GREETING, "version": 1, "nonce": "n", "token": True}))
                 said.append(receive(made))
-                made.sendall(wire.packed({"proof": "0" * 64}))
+                made.sendall(wire.pack({"proof": "0" * 64}))
 
         said = []
         thread = threading.Thread(target=pretend)
@@ -253,7 +253,7 @@ def test_a_server_that_does_not_know_the_token_is_not_trusted():
 
 def test_a_proof_cannot_be_used_again(job, raw):
     sock, greeting = raw
-    sock.sendall(wire.packed({"nonce": "x", "proof": wire.proof(TOKEN, "client", ("another", "x"))}))
+    sock.sendall(wire.pack({"nonce": "x", "proof": wire.proof(TOKEN, "client", ("another", "x"))}))
     assert receive(sock)["error"]["kind"] == "AccessDenied" and receive(sock) is None
     assert greeting["nonce"] != "another"
 
@@ -300,11 +300,11 @@ def test_what_is_no_message_ends_the_connection(raw, client, job, sent):
 def test_a_strange_question_is_answered_with_an_error(job, raw, asked):
     sock, greeting = raw
     nonces = (greeting["nonce"], "mine")
-    sock.sendall(wire.packed({"nonce": "mine", "proof": wire.proof(TOKEN, "client", nonces)}))
+    sock.sendall(wire.pack({"nonce": "mine", "proof": wire.proof(TOKEN, "client", nonces)}))
     assert receive(sock) == {"proof": wire.proof(TOKEN, "server", nonces)}
-    sock.sendall(wire.packed({"id": 1, "job": str(job.get_job_id()), "timeout": "soon", **asked}))
+    sock.sendall(wire.pack({"id": 1, "job": str(job.get_job_id()), "timeout": "soon", **asked}))
     assert receive(sock)["error"]["message"]
-    sock.sendall(wire.packed({"id": 2, "job": str(job.get_job_id()), "states": True}))
+    sock.sendall(wire.pack({"id": 2, "job": str(job.get_job_id()), "states": True}))
     assert receive(sock)["id"] == 2, "and the next one as usual"
 
 
@@ -325,18 +325,18 @@ def test_there_are_not_too_many_clients(job, client, monkeypatch):
 def test_a_client_that_leaves_its_answers_unread_does_not_hold_up_others(job, client, raw, monkeypatch):
     monkeypatch.setattr(serving, "SLOW_SECONDS", 0.2)
     sock, greeting = raw
-    sock.sendall(wire.packed({"nonce": "x", "proof": wire.proof(TOKEN, "client", (greeting["nonce"], "x"))}))
+    sock.sendall(wire.pack({"nonce": "x", "proof": wire.proof(TOKEN, "client", (greeting["nonce"], "x"))}))
     asked = {"job": str(job.get_job_id()), "request": {"name": "q-value"}}
     with pytest.raises(OSError):
         for number in range(1_000_000):  # far more than all buffers hold: it is read less and less, and cut off at last
-            sock.sendall(wire.packed({"id": number, **asked}))
+            sock.sendall(wire.pack({"id": number, **asked}))
             if number % 1000 == 0:
                 assert client.get_kv_state(job.get_job_id(), "q-value", "a").result(60).value() == 3
 
 
 def test_answers_have_a_limit(job, client, monkeypatch):
     monkeypatch.setattr(wire, "MOST_MESSAGE_BYTES", 300)
-    monkeypatch.setattr(wire.packed, "__defaults__", (300,))
+    monkeypatch.setattr(wire.pack, "__defaults__", (300,))
     error = client.get_all(job.get_job_id(), "q-value").exception(60)
     assert isinstance(error, QueryError) and "above the limit of 300: ask for less, or in pages" in str(error)
     assert len(list(client.scan(job.get_job_id(), "q-value", page_size=5))) == 7
