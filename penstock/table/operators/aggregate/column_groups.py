@@ -1,4 +1,4 @@
-"""Groups that stay in Arrow: rows with equal keys become one, and no key becomes a Python object."""
+"""Aggregation that stays in Arrow: rows with equal keys become one row, and no key becomes a Python object."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from penstock.table.operators.aggregate.functions.fold import Fold, Part, Vector
 from penstock.table.types import data_types as t
 
 _COMPARED_OTHERWISE = (t.FloatType, t.DoubleType, t.NullType, t.ArrayType, t.MapType, t.MultisetType, t.RowType)
-"""Types whose values Python compares in another way than Arrow's groups do, or which have no groups there."""
+"""Types that Python and Arrow compare differently, or that Arrow cannot group by."""
 
 
 def groups_in_arrow(keys: Sequence[t.DataType], folds: Sequence[Fold]) -> bool:
-    """Whether groups with such keys and folds can stay in Arrow all the time."""
+    """Return True if groups with these keys and folds can be computed in Arrow alone."""
     return not any(isinstance(kind, _COMPARED_OTHERWISE) for kind in keys) and all(
         isinstance(fold, VectorFold) and not any(isinstance(kind, t.NullType) for kind in fold.types) for fold in folds
     )
 
 
 def combined(keys: Sequence[pa.Array], parts: Sequence[Part], schema: pa.Schema) -> pa.RecordBatch:
-    """One row for each key, in the order of their first rows: the key, then its parts, in the form of a schema."""
+    """Return one row for each key, in the order of their first rows: the key, then its parts, cast to `schema`."""
     names = [f"key {index}" for index in range(len(keys))]
     own = {f"part {index}": part for index, part in enumerate(parts) if part.column is not None}
     wanted: list[Any] = [(name, part.function) for name, part in own.items()]
@@ -40,5 +40,5 @@ def combined(keys: Sequence[pa.Array], parts: Sequence[Part], schema: pa.Schema)
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as a single array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

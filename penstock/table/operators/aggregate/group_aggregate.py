@@ -1,4 +1,4 @@
-"""GROUP BY without windows: every group has a row, which changes with what arrives."""
+"""GROUP BY without windows. Every group has a row, which is updated as input arrives."""
 
 from __future__ import annotations
 
@@ -31,17 +31,23 @@ from penstock.table.operators.base.table_operator import HoldingLocalOperator, H
 from penstock.table.types.data_types import BigIntType
 
 FEW = 32
-"""Of so many rows at once folding together gains nothing worth a change that nobody sees."""
+"""Batches of at most this many rows are processed row by row.
+
+Folding them would save little and hide intermediate changes.
+"""
 
 
 def with_counter(folds: Sequence[Fold], signed: bool) -> list[Fold]:
-    """The folds, and where rows can be taken back a last one that counts the rows of a group."""
+    """Return the folds. If rows can be retracted, the last fold counts the rows of a group."""
     counter = Count(AggregateCall("COUNT", (), BigIntType(False)), (), signed)
     return [*folds, counter] if signed else list(folds)
 
 
 def one_by_one(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Few rows one after the other, so that every change of a group can be seen; many as they are, folded together."""
+    """Yield the rows of a small batch one by one, so that every change of a group is sent.
+
+    Yield a large batch as it is.
+    """
     if batch.num_rows > FEW:
         yield batch
     else:
@@ -50,7 +56,7 @@ def one_by_one(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class LocalAggregate(HoldingLocalOperator):
-    """The first phase before the exchange: out come the keys, then the parts of every fold."""
+    """The first phase before the exchange. It sends the keys, then the parts of every fold."""
 
     def __init__(self, keys: Sequence[int], folds: Sequence[Fold], signed: bool, schema: pa.Schema) -> None:
         super().__init__(schema)
@@ -73,16 +79,16 @@ class LocalAggregate(HoldingLocalOperator):
 
 
 def part_schema(keys: Sequence[pa.Field], folds: Sequence[Fold], signed: bool) -> pa.Schema:
-    """What the first phase sends: keys and parts."""
+    """Return the schema of the first phase's output: keys, then parts."""
     types = [kind for fold in with_counter(folds, signed) if isinstance(fold, VectorFold) for kind in fold.part_types()]
     return pa.schema([*keys, *(pa.field(f"part{index}", kind) for index, kind in enumerate(types))])
 
 
 class GroupAggregate(FoldingOperator, HoldingTableOperator):
-    """State of a key: its accumulators. Input is held back to the end of the epoch. For DISTINCT see DistinctMembers.
+    """State of a key: its accumulators. Input is held back until the end of the epoch.
 
-    What was sent last follows from the accumulators. BATCH mode sends the rows of all groups at the end, and without
-    keys always one.
+    The accumulators give the row that was sent last. BATCH mode sends the rows of all groups at the end, and one row if
+    there are no keys. The values of DISTINCT have state of their own, see `DistinctMembers`.
     """
 
     def __init__(
@@ -94,10 +100,11 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         self.signed = signed
         self.ttl = ttl
         self.parts_come = False
-        """Whether the first phase has been done before the exchange."""
+        """True if the first phase runs before the exchange."""
 
     @property
     def key_positions(self) -> tuple[int, ...]:
+        """Return the positions of the key columns in the input."""
         selector = self.key_selector
         assert isinstance(selector, ColumnKeys)
         return selector.positions
@@ -113,7 +120,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
             self._take_over()
 
     def _take_over(self) -> None:
-        """In savepoints of an earlier version, the values of DISTINCT are in the accumulators."""
+        """Convert savepoints of an earlier version, which have the values of DISTINCT in the accumulators."""
         known = next(self._groups.items(), None)
         if known is None or not any(isinstance(known[1][fold.number], list) for fold in self._members):
             return
@@ -152,7 +159,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
             self._tell(batch, found, Changes(entries, old, new, gone))
 
     def _forget(self, keys: Collection[Any]) -> None:
-        """Groups have no rows any more."""
+        """Remove the state of groups that have no rows any more."""
         self._groups.remove_all(keys)
         for fold in self._members:
             fold.forget(keys)
@@ -171,7 +178,10 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         return found, None if found.positions is None else row_folds(self.folds, batch, signs)
 
     def _accumulators(self, entries: list[Any]) -> list[Sequence[Any]]:
-        """What state has, as a column for each fold. Accumulators of folds in columns are never changed in place."""
+        """Return the accumulators in state, as a column for each fold.
+
+        Accumulators of a VectorFold are never changed in place.
+        """
         if None not in entries:
             return [list(map(itemgetter(number), entries)) for number in range(len(self.folds))]
         columns: list[Sequence[Any]] = []
@@ -184,7 +194,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         return columns
 
     def _old_values(self, before: list[Sequence[Any]], entries: list[Any]) -> list[list[Any]]:
-        """What was sent, before accumulators change; a group that is new has sent nothing."""
+        """Return the values that were sent last, before accumulators change. A new group has None."""
         return [
             fold.values(before[number])
             if isinstance(fold, VectorFold)
@@ -194,7 +204,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
 
     # --- groups that are all new ---
     def _begin(self, batch: pa.RecordBatch, found: Groups) -> None:
-        """There is nothing to fold into and nothing to take back: what the first phase made is what comes out."""
+        """Process a batch whose groups are all new: the results of the first phase are the output."""
         count, columns, now = len(found.keys), list[Sequence[Any]](), list[Sequence[Any]]()
         feed = iter(found.columns)
         for fold, parts in zip(self.folds, found.parts, strict=True):
@@ -221,7 +231,10 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
         self.send(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def _begin_others(self, batch: pa.RecordBatch, found: Groups, entries: list[Any]) -> None:
-        """SELECT DISTINCT: a group that is known does not change, and is written again only if that keeps it alive."""
+        """Process SELECT DISTINCT.
+
+        Known groups do not change. They are written again only to renew their time to live.
+        """
         new = [index for index, entry in enumerate(entries) if entry is None]
         written = found.keys if self.ttl else [found.keys[index] for index in new]
         self._groups.put_all(written, [()] * len(written))
@@ -261,7 +274,7 @@ class GroupAggregate(FoldingOperator, HoldingTableOperator):
 
 
 class Changes:
-    """What changed in some groups: old and new values by call, and which groups are new or gone."""
+    """The changes of some groups: old and new values by call, and flags for groups that are new or gone."""
 
     def __init__(self, entries: list[Any], old: list[list[Any]], new: list[list[Any]], gone: list[bool] | None) -> None:
         self.entries = entries
@@ -270,7 +283,7 @@ class Changes:
         self.gone = gone
 
     def told(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Rows to be sent, as positions in the old values followed by the new ones, and their kinds."""
+        """Return the rows to send, as positions in the old values followed by the new ones, and their kinds."""
         count = len(self.entries)
         fresh = np.fromiter((entry is None for entry in self.entries), bool, count)
         gone = np.zeros(count, bool) if self.gone is None else np.array(self.gone, bool)
@@ -285,7 +298,7 @@ class Changes:
 
 
 def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[pa.Array]:
-    """Keys as columns; a key of one column is no tuple."""
+    """Return keys as columns. A key of one column is not a tuple."""
     if len(fields) == 1:
         return [column_of(keys, fields[0].type)]
     by_column = list(zip(*keys, strict=True)) if keys else [()] * len(fields)
@@ -293,7 +306,7 @@ def key_columns(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[pa.Arra
 
 
 def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | None) -> list[Any]:
-    """For folds that see rows: arguments, signs, and which rows count."""
+    """Return for each fold that sees rows their arguments, their signs and whether they count."""
     ones = [1] * batch.num_rows if signs is None else signs.to_pylist()
     return [None if isinstance(fold, VectorFold) else (fold.rows(batch), ones, fold.chosen(batch)) for fold in folds]
 
@@ -301,7 +314,7 @@ def row_folds(folds: Sequence[Fold], batch: pa.RecordBatch, signs: pa.Array | No
 def fold_groups(
     folds: Sequence[Fold], before: Sequence[Sequence[Any]], found: Groups, rows: list[Any] | None
 ) -> list[list[Any]]:
-    """Fold groups of rows into accumulators, which are given, and returned, as a list for each fold."""
+    """Fold groups of rows into accumulators. Both `before` and the result are a list for each fold."""
     now = []
     for number, fold in enumerate(folds):
         parts = found.parts[number]
@@ -316,7 +329,7 @@ def fold_groups(
 
 
 def folded_rows(fold: Fold, accumulator: Any, rows: tuple[Any, Any, Any], positions: Sequence[int]) -> Any:
-    """Fold rows one by one."""
+    """Fold rows into an accumulator one by one."""
     args, signs, chosen = rows
     for position in positions:
         if chosen is None or chosen[position]:

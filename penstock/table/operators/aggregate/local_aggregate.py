@@ -1,4 +1,4 @@
-"""The first phase of aggregation: rows with equal keys become one, in Arrow."""
+"""The first phase of aggregation: rows with equal keys become one row, in Arrow."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Groups(NamedTuple):
     firsts: pa.Array
     """For each group, the position of its first row."""
     parts: list[list[list[Any]] | None]
-    """For each fold what the first phase made, as a list for each part; None for a fold that sees rows."""
+    """For each fold, the results of the first phase as a list for each part, or None for a fold that sees rows."""
     positions: list[list[int]] | None
-    """For each group, the positions of its rows; None if no fold sees rows."""
+    """For each group, the positions of its rows. None if no fold sees rows."""
     columns: list[pa.Array]
-    """The parts as columns, one fold's after the other's."""
+    """The parts as columns, in the order of the folds."""
     which: pa.Array
     """For each row, the number of its key."""
     codes: pa.Array
     """For each group, the number of its key."""
 
     def of_rows(self) -> np.ndarray[Any, Any]:
-        """For each row, its group."""
+        """Return the group of each row."""
         which, codes = self.which.to_numpy(zero_copy_only=False), self.codes.to_numpy(zero_copy_only=False)
         groups = np.empty(len(codes), "int64")
         groups[codes] = np.arange(len(codes))
@@ -42,21 +42,24 @@ class Groups(NamedTuple):
 
 
 def signs_of(batch: pa.RecordBatch, signed: bool) -> pa.Array | None:
-    """1 for rows that add, -1 for rows that take away; None if all add."""
+    """Return 1 for rows that add and -1 for rows that retract, or None if all rows add."""
     return pc.if_else(adds(batch), 1, -1) if signed else None
 
 
 def grouped(
     batch: pa.RecordBatch, keys: ColumnKeys, folds: Sequence[Fold], signs: pa.Array | None, held: bool = True
 ) -> Groups:
-    """Group the rows of a batch by key. `held`: whether Python needs the parts, or only their columns."""
+    """Group the rows of a batch by key.
+
+    `held` is True if Python needs the parts, and False if their columns are enough.
+    """
     return _grouped(
         batch, keys, [fold.parts(batch, signs) if isinstance(fold, VectorFold) else None for fold in folds], held
     )
 
 
 def regrouped(batch: pa.RecordBatch, width: int, folds: Sequence[VectorFold]) -> Groups:
-    """Group what the first phase sent, keys and then parts: a key may have come from several subtasks."""
+    """Group the output of the first phase: keys, then parts. Several subtasks may have sent the same key."""
     feed = iter(batch.columns[width:])
     parts: list[list[Part] | None] = [[Part(next(feed), function) for function in fold.functions()] for fold in folds]
     return _grouped(batch, ColumnKeys(tuple(range(width))), parts, held=True)
@@ -86,14 +89,14 @@ def _grouped(batch: pa.RecordBatch, keys: ColumnKeys, parts: list[list[Part] | N
 
 
 def _in_order(keys: Sequence[Any], codes: pa.Array) -> Sequence[Any]:
-    """The keys of groups; mostly groups come in the order in which keys are numbered."""
+    """Return the keys of groups. In most cases groups are in the order of the numbers of their keys."""
     if np.array_equal(codes.to_numpy(zero_copy_only=False), np.arange(len(keys))):
         return keys
     return [keys[code] for code in codes.to_pylist()]
 
 
 def aggregated(groups: np.ndarray[Any, Any], parts: Sequence[Part]) -> tuple[list[int], list[list[Any]]]:
-    """The groups that rows have, given for each row, and their parts."""
+    """Return the groups that occur among the rows, and their parts. `groups` has the group of each row."""
     made = _aggregated(pa.array(groups), parts)
     return made.column(0).to_pylist(), [held_values(column) for column in made.columns[1:]]
 
@@ -103,7 +106,7 @@ def _positions(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _aggregated(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
-    """One row for each code: the code, then the parts."""
+    """Return one row for each code: the code, then the parts."""
     columns, names, wanted = [codes], ["code"], list[Any]()
     for index, part in enumerate(parts):
         if part.column is None:
@@ -120,13 +123,13 @@ def _aggregated(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
 
 
 def _of_single_rows(codes: pa.Array, parts: Sequence[Part]) -> pa.RecordBatch:
-    """The same for rows that all have a code of their own: there is nothing to put together."""
+    """Return one row for each code, for rows that all have different codes."""
     arrays = [codes, *(_of_single(part, len(codes)) for part in parts)]
     return pa.RecordBatch.from_arrays(arrays, names=[str(index) for index in range(len(arrays))])
 
 
 def _of_single(part: Part, count: int) -> pa.Array:
-    """What Arrow's function makes of each value alone."""
+    """Return the result of an Arrow function for each value alone."""
     if part.column is None:
         return pa.repeat(pa.scalar(1, pa.int64()), count)
     match part.function:
@@ -140,7 +143,7 @@ def _of_single(part: Part, count: int) -> pa.Array:
 
 
 def _total(kind: pa.DataType) -> pa.DataType:
-    """The type in which Arrow adds up."""
+    """Return the type of Arrow's sums."""
     if pa.types.is_decimal(kind):
         return pa.decimal128(38, kind.scale)
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()

@@ -1,4 +1,4 @@
-"""flat_aggregate: a table aggregate function gives any number of rows for each group."""
+"""The operators of flat_aggregate: a table aggregate function returns any number of rows for each group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.table.types.data_types import DataType
 
 
 class TableAggregate(HoldingTableOperator):
-    """State of a key: [accumulator, how many rows, what was sent last]. BATCH mode sends everything at the end."""
+    """State of a key: [accumulator, number of rows, rows that were sent last]. BATCH mode sends all rows at the end."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TableAggregate(HoldingTableOperator):
         schema: pa.Schema,
         ttl: int = 0,
     ) -> None:
-        """`types` are those of the arguments and of what comes out."""
+        """Create an operator. `types` are the types of the arguments and of the results."""
         super().__init__(keys, schema)
         self.aggregate = call
         self.result_types = tuple(types[1])
@@ -107,11 +107,11 @@ class TableAggregate(HoldingTableOperator):
 
 
 class WindowTableAggregate(WindowAggregate):
-    """The same over windows: the rows of a group come once, when the window ends."""
+    """A table aggregate over windows. It sends the rows of a group once, when the window ends."""
 
     result_types: tuple[DataType, ...] = ()
     properties: tuple[int, ...] = ()
-    """Which of start, end and time come out, by number."""
+    """The numbers of the window properties that the output has: 0 for start, 1 for end, 2 for time."""
 
     def __init__(
         self, keys: Sequence[int], windows: WindowKeys, fold: UserAggregate, signed: bool, schema: pa.Schema
@@ -136,7 +136,7 @@ class WindowTableAggregate(WindowAggregate):
 
 
 def emitted_rows(fold: UserAggregate, accumulator: Any) -> list[tuple[Any, ...]]:
-    """The rows that a function gives for a group."""
+    """Return the rows that a function emits for a group."""
     try:
         emitted = list(fold.function.emit_value(accumulator))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Rows in columns that wait for the ends of their windows, beside the state table that checkpoints hold them in."""
+"""Columns of rows that wait for the ends of their windows. Checkpoints hold them in the state table."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from penstock.table.operators.window.slices import Times
 
 Smaller = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Makes fewer rows of some, which say the same."""
+"""A function that returns fewer rows with the same effect."""
 MOST_CHUNKS = 32
 LEAST_ROWS = 1 << 16
 
 
 class Chunks:
-    """Batches of one form: those that the state table has as well, and those that are fresh since the last snapshot.
+    """Batches of one schema. Settled batches are also in the state table, fresh ones came after the last snapshot.
 
     The first column is a time in milliseconds: the end of the row's window, or of its slice.
     """
@@ -28,10 +28,10 @@ class Chunks:
         self._settled: list[pa.RecordBatch] = []
         self.fresh: list[pa.RecordBatch] = []
         self._small = 0
-        """How many rows the fresh ones had after they were made fewer."""
+        """Number of fresh rows after their last reduction."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows. Now and then what has come is made smaller, so that its size follows the number of groups."""
+        """Add rows. Reduce the fresh ones from time to time, so that their number follows the number of groups."""
         if not batch.num_rows:
             return
         self.fresh.append(batch)
@@ -43,7 +43,7 @@ class Chunks:
             self._small = self.fresh[0].num_rows
 
     def _merge_small(self) -> None:
-        """Put the last batches together, as long as they are small beside what came after them."""
+        """Concatenate the last batches, as long as they are small compared with the batches after them."""
         rows, first = 0, len(self.fresh)
         while first and self.fresh[first - 1].num_rows <= 2 * rows + 1024:
             first -= 1
@@ -51,9 +51,9 @@ class Chunks:
         self.fresh[first:] = [self._together(self.fresh[first:])]
 
     def settle(self, away: Times) -> pa.RecordBatch:
-        """What is fresh, made as small as it can be; it counts as held by the table from now on.
+        """Reduce the fresh rows, mark them as settled and return them.
 
-        Rows with one of the times that are away are in the table alone then.
+        Rows whose time is in `away` are then stored only in the table.
         """
         fresh = self._together(self.fresh)
         if self._smaller is not None and len(self.fresh) != 1:
@@ -66,11 +66,11 @@ class Chunks:
         return fresh
 
     def restore(self, batch: pa.RecordBatch) -> None:
-        """Take rows that the table holds."""
+        """Add rows that are in the table."""
         self._settled.append(batch)
 
     def leave(self) -> None:
-        """Forget the rows that the table holds."""
+        """Forget all settled rows. They remain in the table."""
         self._settled.clear()
 
     @property
@@ -78,7 +78,7 @@ class Chunks:
         return sum(chunk.nbytes for chunk in (*self._settled, *self.fresh))
 
     def take(self, ends: Times, keep: Times) -> pa.RecordBatch:
-        """All rows with one of these ends; only those whose ends are to be kept stay. Both are sorted."""
+        """Return all rows with one of `ends`. Of all rows, only those with a time in `keep` remain. Both are sorted."""
         taken = []
         for chunks in (self._settled, self.fresh):
             for index, chunk in enumerate(chunks):
@@ -89,7 +89,7 @@ class Chunks:
         return self._together(taken)
 
     def rename(self, renamed: Callable[[Times], Times]) -> None:
-        """Change the times of rows, and make fewer of those that have become equal."""
+        """Change the times of rows, and merge those that have become equal."""
         for chunks in (self._settled, self.fresh):
             for index, chunk in enumerate(chunks):
                 chunks[index] = chunk.set_column(0, self.schema.field(0), pa.array(renamed(times_of(chunk))))
@@ -97,7 +97,7 @@ class Chunks:
                 chunks[:] = [self._smaller(self._together(chunks))]
 
     def ends(self) -> Times:
-        """The different times, sorted."""
+        """Return the different times, sorted."""
         return different([chunk.column(0) for chunk in (*self._settled, *self.fresh)])
 
     def _together(self, chunks: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -107,24 +107,24 @@ class Chunks:
 
 
 def empty(schema: pa.Schema) -> pa.RecordBatch:
-    """No rows. Names of columns may repeat."""
+    """Return a batch without rows. Names of columns may repeat."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def different(columns: Sequence[pa.Array]) -> Times:
-    """The different times in some columns, sorted."""
+    """Return the different times in some columns, sorted."""
     found = [pc.unique(column).to_numpy(zero_copy_only=False) for column in columns]
     return np.unique(np.concatenate(found)) if found else np.empty(0, "int64")
 
 
 def times_of(chunk: pa.RecordBatch) -> Times:
-    """The first column."""
+    """Return the first column."""
     times: Times = chunk.column(0).to_numpy(zero_copy_only=False)
     return times
 
 
 def among(values: Times, wanted: Times) -> Times:
-    """For each value whether it is one of the wanted ones, which are sorted."""
+    """Return for each value whether it is in `wanted`, which is sorted."""
     if not len(wanted):
         return np.zeros(len(values), bool)
     found: Times = wanted[np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)] == values

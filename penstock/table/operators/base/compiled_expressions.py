@@ -17,7 +17,7 @@ Evaluate = Callable[[pa.RecordBatch, Moment], pa.Array]
 
 
 def evaluator(rex: Rex) -> Evaluate:
-    """What computes an expression; a column is taken as it is."""
+    """Return a function that computes an expression. A column reference returns the column itself."""
     if isinstance(rex, InputRef):
         index = rex.index
         return lambda batch, moment: batch.column(index)
@@ -30,13 +30,13 @@ def evaluators(rexes: Sequence[Rex]) -> list[Evaluate]:
 
 
 def moment_of(operator: Operator, zone: str) -> Moment:
-    """What an operator knows about time while it evaluates a batch."""
+    """Return the time that an operator sees while it evaluates a batch."""
     watermark = operator.current_watermark
     return Moment(operator.context.clock.now, None if watermark == MIN_TIMESTAMP else watermark, zone)
 
 
 def truth(array: pa.Array) -> pa.Array:
-    """The result of a condition as a mask without NULL."""
+    """Return the result of a condition as a mask without NULL."""
     return array.fill_null(False) if array.null_count else array
 
 

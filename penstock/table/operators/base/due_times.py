@@ -1,4 +1,7 @@
-"""What is to be done at which time. It is kept in memory alone, and made again from the state after a restart."""
+"""Addresses by the time at which work for them is due.
+
+They are only in memory, and rebuilt from state after a restart.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Due:
         self.extend(time, (address,))
 
     def extend(self, time: int, addresses: Iterable[Any]) -> None:
-        """Note addresses; one that is noted twice comes twice."""
+        """Add addresses. An address that is added twice is returned twice."""
         known = self._by_time.get(time)
         if known is None:
             self._by_time[time] = list(addresses)
@@ -27,7 +30,7 @@ class Due:
             known.extend(addresses)
 
     def pop(self, until: int) -> Iterator[tuple[int, list[Any]]]:
-        """Take out everything that is due at or before a time, in order of time."""
+        """Remove and yield everything that is due at or before a time, in order of time."""
         while self._times and self._times[0] <= until:
             time = heappop(self._times)
             yield time, self._by_time.pop(time)

@@ -1,4 +1,4 @@
-"""Which rows of two batches have equal keys, found in columns."""
+"""A search for rows of two batches with equal keys, in columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.engine.records.columns import held_values
 
 Positions = np.ndarray[Any, Any]
 MOST_PAIRS = 1 << 20
-"""About so many pairs are looked at together."""
+"""Approximate number of pairs that are processed together."""
 
 
 def key_codes(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[Positions, Positions]:
-    """For each row a number that is the same for rows with equal keys, on either side; NULL is equal to NULL."""
+    """Return a number for each row of both sides. Rows with equal keys have equal numbers, and NULL equals NULL."""
     codes = np.zeros(len(left[0]) + len(right[0]), "int64")
     for one, other in zip(left, right, strict=True):
         own, width = _encoded(one, other)
@@ -35,7 +35,7 @@ def _encoded(one: pa.Array, other: pa.Array) -> tuple[Positions, int]:
 
 
 def without_nulls(keys: Sequence[pa.Array], null_safe: Sequence[bool], count: int) -> Positions:
-    """For each row whether its key can be equal to another: NULL is not, unless the comparison says so."""
+    """Return for each row whether its key can equal another key. NULL cannot, unless the comparison is null-safe."""
     able = np.ones(count, bool)
     for key, safe in zip(keys, null_safe, strict=True):
         if key.null_count and not safe:
@@ -46,7 +46,7 @@ def without_nulls(keys: Sequence[pa.Array], null_safe: Sequence[bool], count: in
 def equal_pairs(
     left: Positions, right: Positions, able: tuple[Positions, Positions]
 ) -> Iterator[tuple[Positions, Positions]]:
-    """The pairs of rows with the same code, as positions on both sides, some at a time, in the order of the left."""
+    """Yield pairs of rows with the same code, as positions on both sides, piece by piece, in the order of the left."""
     candidates = np.flatnonzero(able[1])
     in_order = candidates[np.argsort(right[candidates], kind="stable")]
     codes = right[in_order]

@@ -1,4 +1,4 @@
-"""Keys by the time at which something of theirs expires. In memory alone: made again from the state after a restart."""
+"""Keys by the time at which a part of their state expires. They are only in memory, and rebuilt after a restart."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from penstock.table.operators.base.state_matching import Numbers
 
 
 class Expirations:
-    """Each batch of keys is sorted once; taking out costs as much as what is taken, and a little for each batch."""
+    """A queue of batches of keys.
+
+    Each batch is sorted once. `pop` costs what it returns, and a little for each batch.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, int, Numbers, Sequence[Any]]] = []
-        """A heap of (next time, tie-breaker, how many are gone, times in order, their keys)."""
+        """A heap of (next time, tie-breaker, number of keys that are gone, times in order, their keys)."""
         self._numbers = count()
 
     def add(self, times: Numbers, keys: Sequence[Any]) -> None:
-        """Note for each key the time at which something of it expires; a key may come several times."""
+        """Add for each key the time at which a part of its state expires. A key may occur several times."""
         if len(times) == 0:
             return
         if bool((times[1:] < times[:-1]).any()):
@@ -30,7 +33,7 @@ class Expirations:
         self._push(0, times, keys)
 
     def pop(self, until: int) -> list[Any]:
-        """Take out the keys of everything that has expired at a time, each once."""
+        """Remove everything that has expired at a time, and return its keys, each once."""
         found: dict[Any, None] = {}
         while self._waiting and self._waiting[0][0] <= until:
             _, _, gone, times, keys = heappop(self._waiting)

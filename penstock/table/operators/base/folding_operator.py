@@ -1,4 +1,4 @@
-"""What all operators share that fold rows into accumulators: the functions of users in folds are opened and closed."""
+"""The base of operators that fold rows into accumulators. It opens and closes the users' functions in folds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.table.operators.base.table_operator import KeyedTableOperator
 
 
 class FoldingOperator(KeyedTableOperator):
-    """Named before the other bases of an operator, so that folds are open before state is restored."""
+    """The first base of an operator, so that it opens folds before another base restores state."""
 
     folds: Sequence[Fold]
 

@@ -1,4 +1,4 @@
-"""What functions of users learn about where they run."""
+"""The context that users' functions get: the operator, the subtask and the job's parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.table.expression.function_declarations import FunctionContext
 
 
 def function_context(context: OperatorContext) -> FunctionContext:
-    """The context for `open` of functions in an operator."""
+    """Return the context for `open` of functions in an operator."""
     return FunctionContext(
         context.metrics,
         dict(context.job_parameters),

@@ -1,4 +1,4 @@
-"""Batches of a query: rows as columns, with a last column for the kind of change where rows are not all inserts."""
+"""Batches of a query: rows as columns. A changelog has a last column for the kind of change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.engine.records.columns import held_values
 from penstock.table.types.arrow_forms import KIND
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
-"""The values of RowKind, as the kind column has them."""
+"""The values of RowKind in the kind column."""
 Held = tuple[Any, ...]
 """A row as state holds it: plain Python values that can be hashed. Moments are numbers."""
 
@@ -23,7 +23,7 @@ KIND_FIELD = pa.field(KIND, pa.int8())
 
 # --- between columns and what state holds ---
 def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The column of values that state held."""
+    """Return a column of values that state held."""
     if pa.types.is_date32(kind):
         return pa.array(values, pa.int32()).cast(kind)
     if any(is_moment(kind) for is_moment in _MOMENTS):
@@ -32,20 +32,20 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def held_rows(batch: pa.RecordBatch, positions: Sequence[int] | None = None) -> list[Held]:
-    """The rows of a batch, or some of their columns, as state holds them."""
+    """Return the rows of a batch, or some of their columns, as state holds them."""
     wanted = range(batch.num_columns) if positions is None else positions
     columns = [held_values(batch.column(position)) for position in wanted]
     return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
 def batch_of(rows: Sequence[Held], schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of rows that state held; with kinds, if the schema has them."""
+    """Return a batch of rows that state held, with kinds if the schema has them."""
     arrays = [column_of(list(map(itemgetter(index), rows)), field.type) for index, field in enumerate(schema)]
     return made(arrays, schema, len(rows))
 
 
 def made(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """A batch of columns. Without any it still has its number of rows."""
+    """Return a batch of columns. A batch without columns still has `count` rows."""
     if arrays:
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
@@ -53,12 +53,12 @@ def made(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.Record
 
 # --- kinds of change ---
 def kinds_of(batch: pa.RecordBatch) -> pa.Array:
-    """The kinds of the rows of a changelog."""
+    """Return the kinds of the rows of a changelog."""
     return batch.column(batch.num_columns - 1)
 
 
 def adds(batch: pa.RecordBatch) -> pa.Array:
-    """For every row of a changelog, whether it adds a row (+I, +U) or takes one away (-U, -D)."""
+    """Return for each row of a changelog whether it adds a row (+I, +U) or retracts one (-U, -D)."""
     return pc.is_in(kinds_of(batch), value_set=_ADDING)
 
 
@@ -66,12 +66,12 @@ _ADDING = pa.array([INSERT, UPDATE_AFTER], pa.int8())
 
 
 def inserts(count: int) -> pa.Array:
-    """The kinds of rows that all are inserts."""
+    """Return kinds of rows that are all inserts."""
     return pa.repeat(pa.scalar(INSERT, pa.int8()), count)
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Several batches of one form as one; the names of columns are those of the first."""
+    """Concatenate batches of one schema. The names of columns are those of the first batch."""
     if len(batches) == 1:
         return batches[0]
     schema = batches[0].schema

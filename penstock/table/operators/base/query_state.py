@@ -1,4 +1,4 @@
-"""State of a query by key, which may expire when it has not been written for a while."""
+"""State of a query by key. It may expire if it has not been written for some time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.engine.state.ttl import Expiry, Stamped, pruner
 
 
 class Store:
-    """One value for each address. Whoever changes a value in place puts it again."""
+    """One value for each address. A caller that changes a value in place must put it again."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -24,17 +24,17 @@ class Store:
         self.remove_all = table.remove_all
 
     def put_all(self, addresses: Sequence[Any], values: Sequence[Any]) -> None:
-        """Store values and remember that they changed."""
+        """Store values and mark them as changed."""
         self.table.entries.update(zip(addresses, values, strict=True))
         self.table.changed.update(addresses)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Every address with its value; nothing may change meanwhile."""
+        """Return every address with its value. The table must not change during the iteration."""
         return iter(self.table.items())
 
 
 class ExpiringStore:
-    """The same with the time of the last write beside each value. A value that is `in_use` does not expire."""
+    """A store with the time of the last write beside each value. A value that is `in_use` does not expire."""
 
     def __init__(self, table: Table, expiry: Expiry, in_use: Callable[[Any], bool]) -> None:
         self.table = table
@@ -69,7 +69,7 @@ AnyStore = Store | ExpiringStore
 
 
 def never(value: Any) -> bool:
-    """No value is in use."""
+    """Return False, for stores in which no value is in use."""
     return False
 
 
@@ -80,7 +80,7 @@ def store(
     layout: Layout | None = None,
     in_use: Callable[[Any], bool] = never,
 ) -> AnyStore:
-    """The state of a name; with a time to live in milliseconds, unless that is 0."""
+    """Return the state with a name. It expires after `ttl` milliseconds without a write, or never if `ttl` is 0."""
     descriptor = ValueStateDescriptor(name)
     if not ttl:
         return Store(backend.table(descriptor, layout))

@@ -1,4 +1,4 @@
-"""What connectors bring becomes batches: columns pass, and rows are gathered."""
+"""The conversion of connectors' records to batches: batches pass, and rows are gathered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.table.operators.io.row_conversions import FromValues
 
 
 class FromRecords(FromValues):
-    """Makes batches of the records of a source; batches in the right form pass as they are."""
+    """Converts the records of a source to batches. Batches with the right schema pass unchanged."""
 
     def chunk(self, chunk: Chunk) -> None:
         columns = chunk.columns

@@ -1,6 +1,6 @@
-"""Expressions over single rows as state holds them, for operators that look at rows one by one.
+"""Expressions over single rows as state holds them, for operators that process rows one by one.
 
-Comparisons, logic and sums of plain columns are Python; everything else goes through Arrow with one row.
+Python evaluates comparisons, logic and columns of plain types. Arrow evaluates the rest, in batches of one row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLAIN = (
 
 
 def rowwise(rex: Rex, schema: pa.Schema) -> Value:
-    """A function from a row to the value of an expression, as state holds values. NULL is None."""
+    """Return a function from a row to the value of an expression, as state holds values. NULL is None."""
     made = _python(rex)
     return _by_arrow(rex, schema) if made is None else made
 

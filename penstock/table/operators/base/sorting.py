@@ -1,4 +1,4 @@
-"""Order of rows: NULL has a place of its own, and any key may be descending."""
+"""The order of rows. NULLs come first or last, and any key may be descending."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ class Downward:
 
 
 _NEGATED = frozenset({int, float})
-"""Numbers in descending order are their negatives in ascending order, which Python compares faster than objects."""
+"""Types whose negatives have the opposite order. Python compares numbers faster than `Downward` objects."""
 
 
 def nulls_first(key: SortKey) -> bool:
+    """Return True if NULLs come first: as the key says, or else if it is ascending."""
     return not key.descending if key.nulls_first is None else key.nulls_first
 
 
 def order_of(keys: Sequence[SortKey]) -> Callable[[Held], tuple[Any, ...]]:
-    """A function that gives rows, as state holds them, values to sort by."""
+    """Return a function from a row, as state holds it, to its sort value."""
     plan = [(key.index, key.descending, (0 if nulls_first(key) else 2,)) for key in keys]
 
     def order(row: Held) -> tuple[Any, ...]:
@@ -60,7 +61,7 @@ def order_of(keys: Sequence[SortKey]) -> Callable[[Held], tuple[Any, ...]]:
 
 
 def sort_positions(batch: pa.RecordBatch | pa.Table, keys: Sequence[SortKey]) -> pa.Array:
-    """The positions of the rows in order; rows that are equal stay in theirs."""
+    """Return the positions of the rows in order. Equal rows keep their order."""
     columns, names, order = list[Any](), list[str](), list[tuple[str, str]]()
     for number, key in enumerate(keys):
         column = batch.column(key.index)

@@ -1,4 +1,4 @@
-"""Which rows of a batch meet which entries of state, found for the whole batch at once."""
+"""A search for the entries of state that the rows of a batch meet, for the whole batch at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.table.operators.base.query_batches import Held, batch_of
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 MOST_PAIRS = 1 << 17
-"""So many pairs are made at once, unless a single row has more partners."""
+"""Number of pairs that are made at once, unless a single row has more partners."""
 
 
 class Keyed(NamedTuple):
@@ -30,11 +30,11 @@ class Keyed(NamedTuple):
 
     @property
     def unique(self) -> bool:
-        """Whether every row has a key of its own, so that keys are in the order of rows."""
+        """Return True if all rows have different keys, so that keys are in the order of rows."""
         return len(self.keys) == len(self.codes)
 
     def key_of_each(self) -> Sequence[Any]:
-        """For each row its key."""
+        """Return the key of each row."""
         return self.keys if self.unique else [self.keys[code] for code in self.codes.tolist()]
 
 
@@ -45,7 +45,7 @@ def keyed(batch: pa.RecordBatch, selector: ColumnKeys) -> Keyed:
 
 
 def matchable(batch: pa.RecordBatch, keys: Sequence[int], null_safe: Sequence[bool]) -> Mask | None:
-    """Which rows can have matches: NULL equals nothing, unless the condition says so. None if all can."""
+    """Return a mask of the rows that can have matches, or None if all can. NULL matches only if `null_safe` says so."""
     mask: Mask | None = None
     for key, safe in zip(keys, null_safe, strict=True):
         column = batch.column(key)
@@ -56,7 +56,7 @@ def matchable(batch: pa.RecordBatch, keys: Sequence[int], null_safe: Sequence[bo
 
 
 def gathered(codes: Numbers, entries: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
-    """For each key that occurs: its number, and the entries of its rows in their order."""
+    """Yield for each key its number and the entries of its rows, in their order."""
     order = np.argsort(codes, kind="stable")
     in_order = codes[order]
     cuts = np.flatnonzero(np.diff(in_order)) + 1
@@ -80,7 +80,10 @@ class Pairs(NamedTuple):
 
 
 def pairs_by_key(codes: Numbers, groups: Sequence[Sequence[Any] | None]) -> tuple[list[Any], Iterator[Pairs]]:
-    """The candidates, and pairs of every row with everything there is for its key; `groups` has it for each key."""
+    """Return the candidates, and pairs of every row with every entry of its key.
+
+    `groups` has the entries of each key.
+    """
     lengths = _lengths(groups)
     candidates = [entry for group in groups if group for entry in group]
     firsts = np.cumsum(lengths) - lengths
@@ -90,7 +93,10 @@ def pairs_by_key(codes: Numbers, groups: Sequence[Sequence[Any] | None]) -> tupl
 def pairs_by_time(
     codes: Numbers, groups: Sequence[Sequence[Any] | None], low: Numbers, high: Numbers
 ) -> tuple[list[Any], Iterator[Pairs]]:
-    """The same, but only with entries, which begin with their time, between two times that each row says."""
+    """Return the candidates, and pairs of every row with the entries of its key whose time is between `low` and `high`.
+
+    Entries begin with their time. `low` and `high` have a limit for each row.
+    """
     candidates = [entry for group in groups if group for entry in group]
     if not candidates:
         return candidates, iter(())
@@ -101,7 +107,7 @@ def pairs_by_time(
         at = times[np.minimum(firsts, len(times) - 1)]
         near = (lengths[codes] == 1) & (low <= at) & (at <= high)
         return candidates, iter((Pairs(np.flatnonzero(near), firsts[near]),))
-    # Candidates in order of key and time: those of a row are then neighbours, whose ends are found by bisection.
+    # Candidates of a row are neighbours in the order of key and time. Bisection finds the first and the last of them.
     known = np.unique(times)
     places = np.repeat(np.arange(len(groups)), lengths) * (len(known) + 1) + np.searchsorted(known, times)
     order = np.argsort(places, kind="stable")
@@ -116,7 +122,7 @@ def _lengths(groups: Sequence[Sequence[Any] | None]) -> Numbers:
 
 
 def _expanded(firsts: Numbers, counts: Numbers) -> Iterator[Pairs]:
-    """Pairs of every row with so many candidates from its first one on, piece by piece."""
+    """Yield pairs of every row with a number of candidates from its first one on, piece by piece."""
     ends, start = np.cumsum(counts), 0
     while start < len(counts):
         before = int(ends[start - 1]) if start else 0
@@ -130,7 +136,7 @@ def _expanded(firsts: Numbers, counts: Numbers) -> Iterator[Pairs]:
 
 
 class Partners:
-    """Rows that state holds, as columns where they are needed."""
+    """Rows that state holds, converted to columns when they are needed."""
 
     def __init__(self, rows: Sequence[Held], schema: pa.Schema) -> None:
         self._rows = rows
@@ -138,7 +144,7 @@ class Partners:
         self._whole: pa.RecordBatch | None = None
 
     def columns(self, picks: Numbers) -> list[pa.Array]:
-        """The columns of the rows at these positions. Each row is converted once, if most are needed."""
+        """Return the columns of the rows at these positions. Each row is converted once if most rows are needed."""
         if self._whole is None and len(picks) < len(self._rows):
             rows = self._rows
             return list(batch_of([rows[pick] for pick in picks.tolist()], self._schema).columns)
@@ -148,7 +154,7 @@ class Partners:
 
 
 def taken(batch: pa.RecordBatch, positions: Numbers) -> pa.RecordBatch:
-    """The rows at these positions; often these are all, in their order."""
+    """Return the rows at these positions. If these are all rows in their order, return the batch itself."""
     count = len(positions)
     if count == batch.num_rows and (count == 1 or bool((positions[1:] - positions[:-1] == 1).all())):
         return batch

@@ -1,4 +1,4 @@
-"""The bases of a query's operators: batches in, batches out, state by key, event time."""
+"""The bases of a query's operators: they receive and send batches, and handle state by key and event time."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from penstock.table.operators.base.update_pairs import ChangelogCheck
 from penstock.table.types.arrow_forms import KIND
 
 MOST_HELD = 1 << 17
-"""So many rows are held back until they are processed, within an epoch."""
+"""Maximum number of rows that are held back within an epoch."""
 
 
 CHECK = "PENSTOCK_CHECK_CHANGELOGS"
-"""Environment variable: if it is set, operators check every changelog that they send. For tests."""
+"""Environment variable for tests: if it is set, operators check every changelog that they send."""
 ACROSS = "across"
-"""Its value if rows are remembered across batches; with any other, each batch is checked alone."""
+"""The value of the variable for checks across batches. With any other value, each batch is checked alone."""
 
 
 def checked(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], None]:
-    """What hands chunks of an operator to its output: after a check of the changelog, where that is wanted."""
+    """Return a function that sends an operator's chunks to its output, after a check of the changelog if enabled."""
     send, columns = operator.output.chunk, operator.schema.names
     if CHECK not in os.environ or columns[-1:] != [KIND]:
         return send
@@ -50,20 +50,20 @@ def checked(operator: TableOperator | KeyedTableOperator) -> Callable[[Chunk], N
 
 
 class Backlog:
-    """Batches that are held back, to be processed as one."""
+    """Batches that are held back to be processed as one."""
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> bool:
-        """Add a batch; True if there are so many rows now that they should be processed."""
+        """Add a batch. Return True if there are enough rows to process them now."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         return self._rows >= MOST_HELD
 
     def take(self) -> pa.RecordBatch | None:
-        """All of them, which are then gone; None if there are none."""
+        """Remove all batches and return them as one, or None if there are none."""
         if not self._batches:
             return None
         whole, self._batches, self._rows = joined(self._batches), [], 0
@@ -71,14 +71,14 @@ class Backlog:
 
 
 class TableOperator(Operator, ABC):
-    """An operator without state. A subclass says in `batch` what becomes of a batch."""
+    """An operator without state. A subclass processes a batch in `batch`."""
 
     schema: pa.Schema
-    """The form of what it sends: the columns, and the kinds if it is a changelog."""
+    """The schema of its output: the columns, and the kinds if it is a changelog."""
     upsert_keys: tuple[tuple[int, ...], ...] = ()
     """Sets of columns, each of which makes a row unique at any time."""
     forgets = False
-    """Whether state of the query expires, so that rows may come again that never went."""
+    """True if state of the query expires, so that a row may come again without a retraction."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__()
@@ -97,16 +97,16 @@ class TableOperator(Operator, ABC):
 
     @abstractmethod
     def batch(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the only input."""
+        """Process a batch of the only input."""
 
     def send(self, batch: pa.RecordBatch) -> None:
-        """Hand a batch to the output; an empty one is nothing."""
+        """Send a batch to the output. Send nothing if it is empty."""
         if batch.num_rows:
             self.emit_chunk(Chunk.of(Columns(batch)))
 
 
 class HoldingLocalOperator(TableOperator, ABC):
-    """Holds its input back until the watermark advances or the epoch ends: the first phase before an exchange."""
+    """Holds its input back until the watermark advances or the epoch ends, for the first phase before an exchange."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -123,7 +123,7 @@ class HoldingLocalOperator(TableOperator, ABC):
 
     @abstractmethod
     def whole(self, batch: pa.RecordBatch) -> None:
-        """Take everything that was held back, as one batch."""
+        """Process everything that was held back, as one batch."""
 
     def _release(self) -> None:
         try:
@@ -136,7 +136,7 @@ class HoldingLocalOperator(TableOperator, ABC):
         super().watermark(timestamp)
 
     def status(self, idle: bool) -> None:
-        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        """Send held rows before the status. Event time advances without an idle stream, and the rows would be late."""
         self._release()
         super().status(idle)
 
@@ -148,18 +148,18 @@ class HoldingLocalOperator(TableOperator, ABC):
 
 
 class KeyedTableOperator(FunctionOperator):
-    """An operator with state by key. Output is gathered as held rows, and sent after every batch and watermark.
+    """An operator with state by key. It gathers output as held rows, and sends it after every batch and watermark.
 
-    In BATCH mode it gets its input as it comes, without watermarks before the last one.
+    In BATCH mode input comes in any order, with no watermark before the last one.
     """
 
     timers: Timers
     upsert_keys: tuple[tuple[int, ...], ...] = ()
     """Sets of columns, each of which makes a row unique at any time."""
     forgets = False
-    """Whether state of the query expires, so that rows may come again that never went."""
+    """True if state of the query expires, so that a row may come again without a retraction."""
     only_final = False
-    """Whether changes are added up, and only what is left is sent at the end: BATCH mode has no changelogs."""
+    """True if changes are summed up and only the remaining rows are sent at the end. BATCH mode has no changelogs."""
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema) -> None:
         super().__init__(None, None, ColumnKeys(tuple(keys)))
@@ -173,10 +173,10 @@ class KeyedTableOperator(FunctionOperator):
         self.timers = Timers(context.clock, self.keyed)
         self.gathered: list[Held] = []
         self._left: Counter[Held] = Counter()
-        """With `only_final`, how often each row is there."""
+        """With `only_final`, the number of copies of each row."""
 
     def table(self, name: str, layout: Layout | None = None) -> Table:
-        """The table of a state."""
+        """Return the table of a state."""
         assert self.keyed is not None
         return self.keyed.table(ValueStateDescriptor(name), layout)
 
@@ -188,16 +188,16 @@ class KeyedTableOperator(FunctionOperator):
         self.take(self.batch, chunk)
 
     def take(self, how: Callable[[pa.RecordBatch], None], chunk: Chunk) -> None:
-        """Let a method take a batch, and send on what it gathered."""
+        """Let a method process a batch, and send the output that it gathered."""
         assert chunk.columns is not None
         self.do(how, chunk.columns.batch)
 
     def batch(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the only input."""
+        """Process a batch of the only input."""
         raise NotImplementedError
 
     def do(self, how: Callable[..., None], *what: Any) -> None:
-        """Call a method, and send on what it gathered; an error names this operator."""
+        """Call a method, and send the output that it gathered. An error names this operator."""
         try:
             how(*what)
         except USER_ERRORS as error:
@@ -215,19 +215,19 @@ class KeyedTableOperator(FunctionOperator):
             self.gathered.append(row)
 
     def flush(self) -> None:
-        """Send on what was gathered."""
+        """Send the gathered output."""
         if self.gathered:
             rows, self.gathered = self.gathered, []
             self.send(batch_of(rows, self.schema))
 
     def send(self, batch: pa.RecordBatch) -> None:
-        """Hand a batch to the output; an empty one is nothing."""
+        """Send a batch to the output. Send nothing if it is empty."""
         if batch.num_rows:
             self.emit_chunk(Chunk.of(Columns(batch)))
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
-        """What is due comes before the watermark is passed on."""
+        """Fire timers that are due before the watermark is passed on."""
         self.current_watermark = self.timers.watermark = timestamp
         self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
         self.output.watermark(timestamp)
@@ -242,11 +242,11 @@ class KeyedTableOperator(FunctionOperator):
         return self.timers.processing_time.next_time()
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fires."""
+        """Process an event-time timer that fires."""
         raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
 
     def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fires."""
+        """Process a processing-time timer that fires."""
         raise NotImplementedError(f"{type(self).__name__} has no use for its timers")
 
     def finish(self) -> None:
@@ -257,11 +257,11 @@ class KeyedTableOperator(FunctionOperator):
             self.send(batch_of(rows, self.schema))
 
     def at_end(self) -> None:
-        """All input has come; gather what is left, which BATCH mode keeps to the end."""
+        """Gather the remaining output after all input has come. BATCH mode keeps output until then."""
 
 
 class HoldingTableOperator(KeyedTableOperator, ABC):
-    """Holds its input back until the watermark advances or the epoch ends, so that Python meets a key once for all."""
+    """Holds its input back until the watermark advances or the epoch ends, so that Python processes each key once."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -272,21 +272,21 @@ class HoldingTableOperator(KeyedTableOperator, ABC):
             self.release()
 
     def release(self) -> None:
-        """Process what was held back."""
+        """Process the input that was held back."""
         whole = self._backlog.take()
         if whole is not None:
             self.whole(whole)
 
     @abstractmethod
     def whole(self, batch: pa.RecordBatch) -> None:
-        """Take everything that was held back, as one batch."""
+        """Process everything that was held back, as one batch."""
 
     def watermark(self, timestamp: int) -> None:
         self.do(self.release)
         super().watermark(timestamp)
 
     def status(self, idle: bool) -> None:
-        """Send first what is held: event time goes on without an idle stream, and the rows would be late."""
+        """Send held rows before the status. Event time advances without an idle stream, and the rows would be late."""
         self.do(self.release)
         super().status(idle)
 
@@ -310,8 +310,8 @@ class TwoInputTableOperator(KeyedTableOperator, ABC):
 
     @abstractmethod
     def left(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the first input."""
+        """Process a batch of the first input."""
 
     @abstractmethod
     def right(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the second input."""
+        """Process a batch of the second input."""

@@ -1,7 +1,7 @@
-"""Updates in a changelog: a -U stands directly in front of the +U that replaces its row, or it is a -D.
+"""Updates in a changelog. A -U stands directly before the +U that replaces its row; a -U without a +U becomes -D.
 
-This is the contract of every batch with kinds of change; see docs/decisions/0030-changelogs.md. The functions here keep
-it where an operator passes kinds of its input on, and drops or multiplies rows.
+This is the contract of every batch with kinds of change, see docs/decisions/0030-changelogs.md. Operators that keep
+kinds of their input, but drop or multiply rows, use these functions to keep the contract.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def with_pairs(kinds: pa.Array, positions: pa.Array | Numbers | None = None, keys: Mask | None = None) -> pa.Array:
-    """Kinds in which each -U without its +U directly behind it is a -D.
+    """Return kinds in which each -U without its +U directly behind it is a -D.
 
-    `positions` has for each row the row of the input that it is made of: an update stays one if its two rows are made
-    of neighbours. `keys` tells for each row whether it has the same key as the next one.
+    `positions` has for each row the input row from which it is made: an update remains if its two rows come from
+    neighbours. `keys` tells for each row whether it has the same key as the next one.
     """
     values = kinds.to_numpy(zero_copy_only=False)
     before = values == UPDATE_BEFORE
@@ -42,14 +42,14 @@ def with_pairs(kinds: pa.Array, positions: pa.Array | Numbers | None = None, key
 
 
 def with_pairs_of_rows(batch: pa.RecordBatch, positions: pa.Array | Numbers) -> pa.RecordBatch:
-    """A changelog whose rows are made of rows of the input, given by their positions."""
+    """Return a changelog with valid pairs. `positions` are the input rows from which its rows are made."""
     kinds = kinds_of(batch)
     mended = with_pairs(kinds, positions)
     return batch if mended is kinds else _with_kinds(batch, mended)
 
 
 def with_pairs_of_keys(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.RecordBatch:
-    """A changelog in which the two rows of each update stand side by side and have the same key."""
+    """Return a changelog in which the two rows of each update are neighbours with the same key."""
     values = kinds_of(batch).to_numpy(zero_copy_only=False)
     if not (values == UPDATE_BEFORE).any():
         return batch
@@ -59,10 +59,10 @@ def with_pairs_of_keys(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.RecordB
 def updates_side_by_side(
     kinds: pa.Array, positions: Numbers, picks: Numbers, turn: Numbers
 ) -> tuple[Numbers, pa.Array]:
-    """An order of pairs in which both rows of an update stand side by side, and the kinds of the pairs in it.
+    """Return an order of pairs in which both rows of an update are neighbours, and the kinds of the pairs in it.
 
-    `kinds` are those of the input. A pair is made of a row of it and of an entry that it meets, and may be there
-    several times, in turns. An update whose other row does not meet the entry is a -D or stays a +U.
+    `kinds` are the kinds of the input. A pair consists of an input row and an entry that it meets, and may occur
+    several times, in turns. If only one row of an update meets the entry, it becomes a -D or stays a +U.
     """
     values = kinds.to_numpy(zero_copy_only=False)
     follows = np.zeros(len(values), np.bool_)
@@ -76,12 +76,12 @@ def updates_side_by_side(
 
 
 def without_pairs(kinds: pa.Array) -> pa.Array:
-    """Kinds in which each -U is a -D, for rows that may have left their neighbours."""
+    """Return kinds with -D in place of each -U, for rows that may be separated from their neighbours."""
     return pc.if_else(pc.equal(kinds, UPDATE_BEFORE), pa.scalar(DELETE, pa.int8()), kinds)
 
 
 def same_as_next(batch: pa.RecordBatch, columns: Sequence[int]) -> Mask:
-    """For each row, whether the next one has the same values in some columns. NULL equals NULL."""
+    """Return for each row whether the next one has the same values in some columns. NULL equals NULL."""
     same = np.zeros(batch.num_rows, np.bool_)
     if batch.num_rows > 1:
         rows = held_rows(batch, columns)
@@ -90,9 +90,9 @@ def same_as_next(batch: pa.RecordBatch, columns: Sequence[int]) -> Mask:
 
 
 def upserts(batch: pa.RecordBatch, keys: Sequence[int]) -> pa.RecordBatch:
-    """A changelog for a table that holds one row of each key: +I, +U and -D.
+    """Return a changelog of +I, +U and -D for a table that holds one row of each key.
 
-    A row that is taken back is left out if a later row of the batch has its key; else its key is deleted.
+    A retracted row is left out if a later row of the batch has its key. Otherwise its key is deleted.
     """
     values = kinds_of(batch).to_numpy(zero_copy_only=False)
     gone = (values == UPDATE_BEFORE) | (values == DELETE)
@@ -115,7 +115,7 @@ def _with_kinds(batch: pa.RecordBatch, kinds: pa.Array) -> pa.RecordBatch:
 
 # --- checking ---
 class ChangelogBroken(AssertionError):
-    """An operator broke the contract of changelogs."""
+    """The error for an operator that breaks the contract of changelogs."""
 
 
 Held = tuple[object, ...]
@@ -124,16 +124,17 @@ Held = tuple[object, ...]
 class ChangelogCheck:
     """Checks the batches that an operator sends, one after the other.
 
-    `keys` are sets of columns, each of which makes a row unique at any time: an update keeps them, and of each key a
-    row is taken away before another one comes, also across batches. What a row held is compared within a batch alone:
-    a column such as PROCTIME has another value when the row goes. If not `remembers`, each batch is checked alone.
+    `keys` are sets of columns, each of which makes a row unique at any time: an update keeps them, and a row of a key
+    is retracted before another one comes, also across batches. The contents of rows are compared within a batch only,
+    because a column such as PROCTIME has another value when the row is retracted. If `remembers` is False, each batch
+    is checked alone.
     """
 
     def __init__(self, keys: Sequence[Sequence[int]] = (), remembers: bool = True) -> None:
         self._keys = keys
         self._remembers = remembers
         self._there = [dict[Held, bool]() for _ in keys]
-        """For each key that was seen, whether it has a row."""
+        """For each known key, whether it has a row."""
 
     def check(self, batch: pa.RecordBatch) -> None:
         """Raise ChangelogBroken if a batch with kinds breaks the contract."""
@@ -147,7 +148,7 @@ class ChangelogCheck:
 
 
 def _check_updates(kinds: list[int], rows: list[Held], keys: Sequence[Sequence[int]]) -> None:
-    """Each -U has its +U behind it, and both have the same keys."""
+    """Check that each -U has its +U behind it, and that both have the same keys."""
     for position, kind in enumerate(kinds):
         if kind == UPDATE_BEFORE:
             if kinds[position + 1 : position + 2] != [UPDATE_AFTER]:
@@ -158,7 +159,7 @@ def _check_updates(kinds: list[int], rows: list[Held], keys: Sequence[Sequence[i
 
 
 def _check_order(kinds: list[int], rows: list[Held], key: Sequence[int], there: dict[Held, bool]) -> None:
-    """Check that rows of a key come and go in turn, and that the row that came is the one that goes. Update `there`."""
+    """Check that rows of a key come and go in turn, and that each retraction names the current row. Update `there`."""
     last = dict[Held, Held]()
     for kind, row in zip(kinds, rows, strict=True):
         own = tuple(row[index] for index in key)

@@ -1,4 +1,4 @@
-"""Filter and projection in one operator, without a look at single rows."""
+"""Filter and projection in one operator, in columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from penstock.table.operators.base.update_pairs import with_pairs
 
 
 class Calc(TableOperator):
-    """Keeps rows for which a condition is TRUE, and computes expressions. An update stays one if both rows stay."""
+    """Keeps rows for which a condition is TRUE, and computes expressions.
+
+    An update remains one if both its rows are kept.
+    """
 
     def __init__(self, exprs: Sequence[Rex], condition: Rex | None, schema: pa.Schema, changelog: bool) -> None:
         super().__init__(schema)

@@ -9,14 +9,14 @@ from penstock.table.operators.base.table_operator import TableOperator
 
 
 class WithKinds(TableOperator):
-    """Makes a changelog of rows that are all inserts."""
+    """Adds the kind INSERT to rows, so that they become a changelog."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
         self.send(pa.RecordBatch.from_arrays([*batch.columns, inserts(batch.num_rows)], schema=self.schema))
 
 
 class Renamed(TableOperator):
-    """The same columns under other names."""
+    """Renames columns."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
         self.send(made(batch.columns, self.schema, batch.num_rows))

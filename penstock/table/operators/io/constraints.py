@@ -1,4 +1,4 @@
-"""What a table demands of the rows that are written into it: values where it has NOT NULL, and lengths that fit."""
+"""Constraints of a table on the rows that are written into it: NOT NULL and the lengths of types."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Rules:
     """The constraints that are enforced, and the way to enforce them."""
 
     drops: bool = False
-    """Whether a row with a NULL where none is allowed is left out. Otherwise it is an error."""
+    """True if a row with a NULL in a NOT NULL column is dropped. Otherwise it is an error."""
     lengths: str = "IGNORE"
     """IGNORE, TRIM_PAD or ERROR."""
     nested: str = "IGNORE"
-    """The nested values that are looked at: IGNORE, ROWS or ROWS_AND_COLLECTIONS."""
+    """The nested values that are checked: IGNORE, ROWS or ROWS_AND_COLLECTIONS."""
 
     def concern(self, kind: t.DataType) -> bool:
-        """Whether a value of this type can break a rule."""
+        """Return True if a value of this type can break a rule."""
         return not kind._nullable or self._fits(kind) or any(map(self.concern, self._parts(kind)))
 
     def _fits(self, kind: t.DataType) -> bool:
@@ -56,7 +56,7 @@ class Rules:
 class ConstraintEnforcer(TableOperator):
     """Enforces the constraints of a table on the rows that are written into it.
 
-    A row that is taken back may have NULL anywhere: its key is all that some sources know of it.
+    A retraction may have NULL in any column, because some sources know only the key of the row.
     """
 
     def __init__(self, kinds: Sequence[tuple[str, t.DataType]], schema: pa.Schema, changelog: bool, rules: Rules):
@@ -84,14 +84,14 @@ class ConstraintEnforcer(TableOperator):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the elements of an array stand in the rows of a batch."""
+    """The rows of a batch that the elements of an array belong to."""
 
     rows: npt.NDArray[np.int64]
-    """For each element the number of its row."""
+    """For each element, the number of its row."""
     present: npt.NDArray[np.bool_]
-    """Whether an element is part of a row, and not of a nested row that is NULL itself."""
+    """For each element, False if it belongs to a nested row that is NULL itself."""
     name: Callable[[int], str]
-    """The name of an element, by its position in the array."""
+    """A function from the position of an element in the array to its name."""
 
 
 def _column_name(name: str, at: int) -> str:
@@ -108,14 +108,14 @@ _Part = tuple[pa.Array, t.DataType, str]
 
 @dataclass
 class _Check:
-    """The constraints of one batch. `is_dropped` marks the rows that are left out."""
+    """The constraints of one batch. `is_dropped` marks the rows that are dropped."""
 
     rules: Rules
     is_added: npt.NDArray[np.bool_]
     is_dropped: npt.NDArray[np.bool_]
 
     def enforce(self, array: pa.Array, kind: t.DataType, place: _Place) -> pa.Array:
-        """The array with lengths that fit. A value that breaks a rule fails the job or drops its row."""
+        """Return the array with lengths that fit. A value that breaks a rule fails the job or drops its row."""
         if not kind._nullable and array.null_count:
             self._refuse_nulls(array, place)
         if self.rules._fits(kind):
@@ -187,7 +187,7 @@ class _Check:
 
 
 def _fit_length(array: pa.Array, kind: t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType) -> pa.Array:
-    """The values cut to their length; CHAR and BINARY are also padded to it."""
+    """Truncate values to their length. Pad CHAR and BINARY to it."""
     if isinstance(kind, _TEXTS):
         cut = pc.utf8_slice_codeunits(array, 0, kind.length)
         return pc.utf8_rpad(cut, kind.length, " ") if isinstance(kind, t.CharType) else cut

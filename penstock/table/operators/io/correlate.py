@@ -1,4 +1,4 @@
-"""LATERAL and UNNEST: every row with the rows that a table function, or a nested value, makes of it."""
+"""LATERAL and UNNEST: every row is joined with the rows of a table function or of a nested value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from penstock.table.types.arrow_forms import array_of, arrow_type, values_of
 from penstock.table.types.data_types import MultisetType, RowType
 
 Made = tuple[pa.Array, list[pa.Array]]
-"""For each row that was made the position of the row that it was made of, and the columns of what was made."""
+"""For each new row, the position of the input row from which it is made; and the columns of the new rows."""
 
 
 class Correlate(TableOperator):
-    """Joins rows with what is made of them; with `outer`, rows of which nothing is made come with NULLs."""
+    """Joins each row with the rows made from it. With `outer`, a row without any is joined with NULLs."""
 
     def __init__(
         self, call: Rex, outer: bool, condition: Rex | None, ordinality: bool, schema: pa.Schema, changelog: bool
@@ -80,7 +80,7 @@ class Correlate(TableOperator):
     def _with_missing(
         self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch, columns: list[pa.Array]
     ) -> tuple[pa.RecordBatch, pa.Array]:
-        """The rows with those of which nothing is made in between, and what all of them are made of."""
+        """Add the rows from which nothing is made. Return all rows in order, and the positions of their input rows."""
         every = pa.array(range(batch.num_rows), pa.int64())
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions.cast(pa.int64()))))
         if not len(missing):
@@ -102,7 +102,7 @@ def _ordinals(positions: pa.Array, kind: pa.DataType) -> pa.Array:
 
 # --- UNNEST ---
 def unnested(column: pa.Array, call: Call) -> Made:
-    """The elements of arrays, the pairs of maps, or the elements of multisets as often as they are there."""
+    """Return the elements of arrays, the pairs of maps, or the elements of multisets with their repetitions."""
     assert isinstance(call.type, RowType)
     declared = call.args[0].type
     fields = [arrow_type(kind) for kind in call.type.field_types()]
@@ -129,7 +129,7 @@ def _of_map(column: pa.Array, multiset: bool, fields: list[pa.DataType]) -> Made
 
 # --- table functions ---
 def called(args: list[pa.Array], call: Call, count: int) -> Made:
-    """The rows that a function of the user gives for every row."""
+    """Return the rows that a user's function gives for every row."""
     assert isinstance(call.type, RowType)
     values = [values_of(column, arg.type) for column, arg in zip(args, call.args, strict=True)]
     rows = list(zip(*values, strict=True)) if values else [()] * count
@@ -146,7 +146,7 @@ def called(args: list[pa.Array], call: Call, count: int) -> Made:
 
 
 def _results(function: Any, row: tuple[Any, ...], call: Call) -> Iterable[Any]:
-    """What a function gives: a generator, a list, one value, or nothing."""
+    """Return the results of a function as an iterable. A function may return a generator, a list, one value or None."""
     try:
         given = function(*row)
         if given is None:

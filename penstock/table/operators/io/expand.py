@@ -1,4 +1,4 @@
-"""Grouping sets: every row once for each set."""
+"""Grouping sets: every row occurs once for each set."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock.table.operators.base.table_operator import TableOperator
 
 
 class ExpandOperator(TableOperator):
-    """Sends a batch for each set: keys that are not in it are NULL, and its id is one more column.
+    """Sends a batch for each set: keys outside of the set are NULL, and one more column has the id of the set.
 
-    The id has a bit for each key, the first one highest, that is 1 if the key is not in the set.
+    The id has a bit for each key, the first key highest. The bit is 1 if the key is not in the set.
     """
 
     def __init__(self, keys: Sequence[int], sets: Sequence[Sequence[int]], schema: pa.Schema, changelog: bool) -> None:
@@ -38,5 +38,8 @@ class ExpandOperator(TableOperator):
 
 
 def set_id(keys: Sequence[int], kept: Sequence[int]) -> int:
-    """The number of a grouping set: a bit for each key, the first one highest, that is 1 if the key is not in it."""
+    """Return the id of a grouping set.
+
+    It has a bit for each key, the first key highest, that is 1 if the key is not in it.
+    """
     return sum(1 << (len(keys) - 1 - place) for place, key in enumerate(keys) if key not in kept)

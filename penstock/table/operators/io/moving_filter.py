@@ -1,4 +1,4 @@
-"""A condition over changes whose value differs from call to call, such as one with CURRENT_TIMESTAMP."""
+"""A filter over a changelog whose condition can change its value between two calls, such as CURRENT_TIMESTAMP."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penstock.table.operators.base.table_operator import TableOperator
 
 
 class MovingFilter(TableOperator):
-    """Makes upserts: +I of each row that comes and for which the condition is TRUE, -D of the key of every other row.
+    """Makes upserts: +I of each added row for which the condition is TRUE, and -D of the key of every other row.
 
-    The condition does not decide about rows that go, as its value may have changed since they came.
+    The condition does not decide about retractions, because its value may have changed since the row came.
     """
 
     def __init__(self, condition: Rex, schema: pa.Schema) -> None:

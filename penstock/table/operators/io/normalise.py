@@ -1,4 +1,4 @@
-"""Upserts become a changelog: what a row was before is looked up, so that it can be taken back."""
+"""The conversion of upserts to a changelog. State gives the previous row, so that it can be retracted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ChangelogNormalize(HoldingTableOperator):
     """State of a key: its row. Of several rows of a key in an epoch, only the last one counts."""
 
     every_version = False
-    """Whether each of them counts after all, since someone asks for the version of a time."""
+    """True if each of these rows counts, because a temporal join needs all versions."""
 
     def __init__(self, keys: Sequence[int], schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)

@@ -1,4 +1,4 @@
-"""Where batches begin and end: values and streams become batches, and batches become rows again."""
+"""Conversions between batches and values: values and streams become batches, and batches become rows."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _SAME_IN_STREAMS = (
     t.DateType,
     t.TimestampType,
 )
-"""Types whose values in a stream are what their columns of Arrow say."""
+"""Types whose values have the same form in a stream and in a column of Arrow."""
 
 
 class BatchesSource(Source):
-    """Batches that the program itself holds, from one subtask."""
+    """A source of batches that the program holds, with one subtask."""
 
     parallel = False
 
@@ -69,14 +69,14 @@ class _BatchesReader(Reader):
 
 
 def values_batch(columns: PlanColumns, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Rows of a query as a batch."""
+    """Return rows of a query as a batch."""
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     arrays = [array_of(values, column.type) for values, column in zip(by_column, columns, strict=True)]
     return made(arrays, arrow_schema(columns), len(rows))
 
 
 class FromValues(Operator):
-    """Makes batches of the values of a stream: rows by name or position, or single values."""
+    """Converts the values of a stream to batches: rows by name or position, or single values."""
 
     wants_declared_form = True
 
@@ -86,9 +86,9 @@ class FromValues(Operator):
         self.metadata = dict(metadata)
         self.changelog = changelog
         self.key: tuple[int, ...] = ()
-        """The columns of the primary key, if there is one."""
+        """The positions of the primary key's columns. Empty if there is no primary key."""
         self.versions = False
-        """Whether rows are versions of a table, of which a -U says nothing."""
+        """True if rows are versions of a table, so that each -U is dropped."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -109,7 +109,10 @@ class FromValues(Operator):
             self.emit_chunk(Chunk.of(Columns(batch)))
 
     def _in_columns(self, columns: Columns) -> pa.RecordBatch | None:
-        """Columns of a stream that have the names and types of the table; None if values must be looked at."""
+        """Return columns of a stream if they have the names and types of the table.
+
+        Return None if values must be converted.
+        """
         found, arrays = columns.batch.schema, list[pa.Array]()
         for index, field in enumerate(self._schema):
             if index in self.metadata:
@@ -130,7 +133,7 @@ class FromValues(Operator):
             self.emit_chunk(Chunk.of(Columns(batch)))
 
     def _with_pairs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of an update stand side by side; a source may send them in any way."""
+        """Place the rows of an update side by side. A source may send them in any order."""
         if not self.changelog:
             return batch
         if self.versions:
@@ -178,7 +181,7 @@ class FromValues(Operator):
 
 
 def millis_column(stamps: pa.Array, declared: t.DataType) -> pa.Array:
-    """Milliseconds as a column of a type that can hold them."""
+    """Return milliseconds as a column of a type that can hold them."""
     if isinstance(declared, t.TimestampType | t.LocalZonedTimestampType):
         moments = stamps.cast(pa.timestamp("ms")).cast(pa.timestamp("us"))
         return moments.cast(pa.int64()).cast(array_of([], declared).type)
@@ -186,7 +189,7 @@ def millis_column(stamps: pa.Array, declared: t.DataType) -> pa.Array:
 
 
 def millis_of(column: pa.Array) -> pa.Array:
-    """A column of TIMESTAMP as whole milliseconds, rounded down."""
+    """Return a column of TIMESTAMP in whole milliseconds, rounded down."""
     if not pa.types.is_timestamp(column.type) or column.type.unit != "us":
         return column.cast(pa.int64())
     least = pc.min(column.cast(pa.int64())).as_py()
@@ -200,7 +203,7 @@ def _kind(value: Any) -> int:
 
 
 class ToRows(Operator):
-    """Makes Rows with kinds of batches; with a rowtime, it is the timestamp of the row."""
+    """Converts batches to Rows with kinds. If there is a rowtime, it becomes the timestamp of the row."""
 
     def __init__(self, columns: PlanColumns, changelog: bool, stamped: bool = False) -> None:
         super().__init__()
@@ -208,7 +211,7 @@ class ToRows(Operator):
         self.changelog = changelog
         self.stamped = stamped
         self.key: tuple[int, ...] = ()
-        """The key of a table that holds one row of each, and gets +I, +U and -D."""
+        """The key of a table that holds one row of each key and receives +I, +U and -D."""
 
     def chunk(self, chunk: Chunk) -> None:
         assert chunk.columns is not None
@@ -226,7 +229,7 @@ class ToRows(Operator):
             raise self.failed(error, []) from error
 
     def _stays_columns(self) -> bool:
-        """Whether a stream's rows of these columns are those of the table, made only if somebody wants them."""
+        """Return True if a stream can use the columns as they are, so that rows are made only on demand."""
         names = [column.name for column in self.columns]
         plain = all(isinstance(column.type, _SAME_IN_STREAMS) for column in self.columns)
         return bool(names) and not self.changelog and plain and len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""INTERSECT and EXCEPT, with and without ALL: how often a row is there follows from how often both sides have it."""
+"""INTERSECT and EXCEPT, with and without ALL. The counts of a row on both sides give its count in the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.table.operators.base.table_operator import TwoInputTableOperator
 
 
 class SetOperationOperator(TwoInputTableOperator):
-    """State of a row: [how often the left has it, how often the right has it]. The whole row is the key."""
+    """State of a row: [count in the left, count in the right]. The whole row is the key."""
 
     def __init__(
         self, kind: str, all: bool, schema: pa.Schema, changelogs: tuple[bool, bool], width: int, ttl: int

@@ -1,4 +1,4 @@
-"""In front of a sink that holds one row of each key, while the query may have several: which of them the sink gets.
+"""Materializers before a sink that holds one row of each key. They choose a row if the query has several.
 
 The rules are those of Flink's SinkUpsertMaterializer and WatermarkCompactingSinkMaterializer.
 """
@@ -22,7 +22,7 @@ from penstock.table.operators.base.state_matching import gathered, keyed
 from penstock.table.operators.base.table_operator import KeyedTableOperator, TableOperator
 
 Change = tuple[bool, Held]
-"""Whether a row comes, and the row."""
+"""True if the row is added, and the row."""
 
 
 class Rows:
@@ -33,7 +33,7 @@ class Rows:
         self._identity = identity
 
     def add(self, row: Held) -> None:
-        """Add a row, in the place of the one that it replaces, or else as the youngest."""
+        """Add a row. It takes the place of the row with the same identity, or else becomes the youngest."""
         place = self._place(row) if self._identity is not _itself else None
         if place is None:
             self.rows.append(row)
@@ -41,7 +41,7 @@ class Rows:
             self.rows[place] = row
 
     def remove(self, row: Held) -> int | None:
-        """Remove a row; returns its place, or None if it is not there."""
+        """Remove a row, and return its place, or None if it is not there."""
         place = self._place(row)
         if place is not None:
             del self.rows[place]
@@ -57,12 +57,12 @@ def _itself(row: Held) -> Held:
 
 
 class _PerKey(KeyedTableOperator):
-    """What both materializers share. `upsert_key` are the columns of the key of the query; None if it has none."""
+    """The base of both materializers. `upsert_key` has the columns of the query's key, or is None if it has no key."""
 
     def __init__(
         self, keys: Sequence[int], upsert_key: Sequence[int] | None, schema: pa.Schema, changelog: bool, ttl: int = 0
     ) -> None:
-        """`changelog` says whether the input has kinds of change; the output always has."""
+        """Create an operator. `changelog` is True if the input has kinds of change. The output always has them."""
         super().__init__(keys, schema)
         self.keys = tuple(keys)
         self.upsert_key = tuple(upsert_key or ())
@@ -70,7 +70,7 @@ class _PerKey(KeyedTableOperator):
         self.ttl = ttl
 
     def _identity(self) -> Callable[[Held], Any]:
-        """What tells rows of the query apart."""
+        """Return a function that gives the identity of a row of the query."""
         positions = self.upsert_key
         return (lambda row: [row[position] for position in positions]) if positions else _itself
 
@@ -80,7 +80,7 @@ class _PerKey(KeyedTableOperator):
 
 
 class SinkMaterializer(_PerKey):
-    """The sink gets the youngest row of each key. When that goes, the one before it comes back.
+    """Sends the youngest row of each key. When it is retracted, the row before it comes back.
 
     State of a key: its rows, the oldest first.
     """
@@ -120,7 +120,7 @@ class SinkMaterializer(_PerKey):
 
 
 class WatermarkTimestamps(TableOperator):
-    """Gives every row the watermark that has been reached as its timestamp."""
+    """Gives every row the current watermark as its timestamp."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
@@ -129,14 +129,14 @@ class WatermarkTimestamps(TableOperator):
 
 
 class CompactingMaterializer(_PerKey):
-    """The sink gets the row that is left of each key when the watermark advances: ON CONFLICT DO ERROR or NOTHING.
+    """Sends the remaining row of each key when the watermark advances, for ON CONFLICT DO ERROR or NOTHING.
 
-    If several rows are left, that is an error, or the first one stays. State of a key: what waits, as (watermark when
-    it came, whether it comes, row), and the row that the sink has.
+    If several rows remain, that is an error, or the first one stays. State of a key: its waiting changes, as (watermark
+    at their arrival, True if the row is added, row), and the current row of the sink.
     """
 
     fails = False
-    """Whether a conflict is an error."""
+    """True if a conflict is an error."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -183,7 +183,7 @@ class CompactingMaterializer(_PerKey):
         self._settle(key, before, rows.rows)
 
     def _settle(self, key: Any, before: Held | None, rows: list[Held]) -> None:
-        """Tell the sink what is left of a key."""
+        """Send the change of a key's row to the sink."""
         if len(rows) > 1 and self.fails:
             raise RecordError(self._conflict(rows[0]))
         if not rows:
@@ -206,7 +206,7 @@ class CompactingMaterializer(_PerKey):
 
 
 class SinkShuffle(TableOperator):
-    """Passes rows on, behind an exchange by the key of the sink."""
+    """Passes rows on, after an exchange by the key of the sink."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
         self.send(batch)

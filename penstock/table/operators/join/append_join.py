@@ -1,4 +1,4 @@
-"""Inner joins of tables that only grow: what is kept is only ever added to."""
+"""Inner joins of tables that only grow, so that state only grows too."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from penstock.table.operators.join.pairs import Condition, both_sides
 from penstock.table.operators.join.regular_join import JoinSpec
 
 PAGE_ROWS = 64
-"""A key's rows are kept in pages of so many, so that a new row does not cost more the more rows its key has."""
+"""Number of rows of a key in a page. With pages, the cost of adding a row does not grow with the rows of its key."""
 
 
 class AppendJoin(TwoInputTableOperator):
-    """Python meets every key of a batch and every row that is kept, but no pair.
+    """Processes each key of a batch and each stored row in Python, but pairs only in columns.
 
     A row whose key is NULL never has a match, and is dropped.
     """
@@ -73,9 +73,9 @@ class AppendJoin(TwoInputTableOperator):
 
 
 class PagedRows:
-    """The rows of one side by key: the newest ones in a tuple, and full pages of older ones beside it.
+    """The rows of one side by key: the newest ones in a tuple, and older ones in full pages.
 
-    If there are pages, their number comes first in the tuple. Adding reads and writes no page but the newest.
+    If there are pages, their number comes first in the tuple. Adding rows reads and writes only the newest page.
     """
 
     def __init__(self, backend: KeyedStateBackend, name: str) -> None:
@@ -84,7 +84,7 @@ class PagedRows:
         self._pages = store(backend, f"{name} pages", layout=Layout.PANE)
 
     def all_rows(self, keys: Sequence[Any]) -> list[Sequence[Held] | None]:
-        """All rows of each key; None for a key without any."""
+        """Return all rows of each key, or None for a key without rows."""
         return [
             newest if newest is None or newest[0].__class__ is tuple else self._whole(key, newest)
             for key, newest in zip(keys, self._newest.get_all(keys), strict=True)
@@ -103,7 +103,7 @@ class PagedRows:
         self._newest.put_all(keys, now)
 
     def _turned(self, key: Any, newest: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Put full pages away; what is left, behind their number."""
+        """Move full pages out of the tuple, and return the tuple that remains, with the number of pages in front."""
         number, rows = _parts(newest)
         while len(rows) >= PAGE_ROWS:
             self._pages.put((key, number), rows[:PAGE_ROWS])
@@ -117,12 +117,12 @@ class PagedRows:
 
 
 def _parts(newest: tuple[Any, ...]) -> tuple[int, tuple[Held, ...]]:
-    """The number of pages, and the newest rows."""
+    """Return the number of pages, and the newest rows."""
     return (0, newest) if newest[0].__class__ is tuple else (newest[0], newest[1:])
 
 
 def _without_counts(table: Table) -> None:
-    """Rows that an earlier version kept in a dict with their numbers."""
+    """Convert state of an earlier version, which kept rows in a dict with their counts."""
     first = next(iter(table.items()), None)
     if first is not None and isinstance(first[1], dict):
         table.convert(lambda rows: tuple(row for row, entry in rows.items() for _ in range(entry[0])))

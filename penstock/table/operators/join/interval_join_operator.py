@@ -1,4 +1,4 @@
-"""Interval joins: rows of two inputs whose times are near each other, so that old rows can be forgotten."""
+"""Interval joins: rows of two inputs match if their times are close together, so that old rows can be removed."""
 
 from __future__ import annotations
 
@@ -33,28 +33,31 @@ from penstock.table.operators.join.timed_rows import Kept, TimedRows
 
 @dataclass(frozen=True)
 class Interval:
-    """The time of the right is between that of the left plus `lower` and plus `upper`, in milliseconds."""
+    """The bounds of an interval join. The right time is from the left time plus `lower` to the left time plus `upper`.
+
+    Bounds are in milliseconds.
+    """
 
     times: tuple[int, int]
-    """The time columns of the sides."""
+    """The positions of the time columns on both sides."""
     lower: int
     upper: int
     processing_time: bool = False
 
     def around(self, side: int) -> tuple[int, int]:
-        """How far before and after a row's time its matches on the other side are."""
+        """Return the offsets, in milliseconds, from a row's time to its earliest and latest match on the other side."""
         return (self.lower, self.upper) if side == 0 else (-self.upper, -self.lower)
 
     def reach(self, side: int) -> int:
-        """How long after its own time a row can still find matches."""
+        """Return how long, in milliseconds, a row can still find matches after its own time."""
         return self.upper if side == 0 else -self.lower
 
 
 class IntervalJoin(TwoInputTableOperator):
-    """State of a key, for each side: rows that may still find matches. Rows that never did are padded at the end.
+    """State of a key, for each side: rows that may still find matches. Rows without any match are padded at the end.
 
-    A batch is matched as a whole: Python meets every key of it, and every row that is kept, but no pair.
-    As in Flink, rows are cleaned up some time after they could, so that late rows may still meet them.
+    A batch is matched as a whole: Python processes its keys and the stored rows, but pairs only in columns. As in
+    Flink, rows are removed some time after they expire, so that late rows may still meet them.
     """
 
     def __init__(self, spec: JoinSpec, interval: Interval, schema: pa.Schema) -> None:
@@ -71,7 +74,7 @@ class IntervalJoin(TwoInputTableOperator):
         self._condition = Condition(spec.condition, both_sides(*spec.schemas), spec.zone)
         slack = max((self.interval.upper - self.interval.lower) // 2, 0)
         self._delays = [self.interval.reach(side) + slack + 1 for side in (0, 1)]
-        """How long after its time a row, and all others of its key that have expired, are cleaned up."""
+        """For each side, the time in milliseconds from a row's time to the removal of all expired rows of its key."""
         self._expirations = (Expirations(), Expirations())
         for side, kept in enumerate(self._sides):
             restored = list(kept.times())
@@ -101,7 +104,7 @@ class IntervalJoin(TwoInputTableOperator):
         self._keep(side, arrived, times, matched)
 
     def _usable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that can have matches. The others are padded at once."""
+        """Return the rows that can have matches, and pad the others at once."""
         mask = matchable(batch, self.spec.keys[side], self.spec.null_safe)
         moments = batch.column(self.interval.times[side])
         if moments.null_count and not self.interval.processing_time:
@@ -119,7 +122,7 @@ class IntervalJoin(TwoInputTableOperator):
         return times
 
     def _match(self, side: int, arrived: Keyed, times: Numbers) -> Mask:
-        """Send all pairs of these rows; returns which of the rows have any."""
+        """Send all pairs of these rows. Return a mask of the rows that have a match."""
         before, after = self.interval.around(side)
         low, high = times + before, times + after
         groups = self._sides[1 - side].near(arrived.keys, int(low.min()), int(high.max()))
@@ -139,7 +142,10 @@ class IntervalJoin(TwoInputTableOperator):
         return matched
 
     def _note(self, pairs: Pairs, candidates: list[Any], arrived: Keyed, met: dict[int, list[Kept]]) -> None:
-        """Note which entries of the other side have found their first match, by the code of their key."""
+        """Mark entries of the other side that have found their first match.
+
+        Add them to `met` by the code of their key.
+        """
         picks, firsts = np.unique(pairs.picks, return_index=True)
         codes = arrived.codes[pairs.positions[firsts]]
         for pick, code in zip(picks.tolist(), codes.tolist(), strict=True):
@@ -148,7 +154,7 @@ class IntervalJoin(TwoInputTableOperator):
                 met.setdefault(code, []).append(candidates[pick])
 
     def _send_pairs(self, side: int, arrived: Keyed, pairs: Pairs, partners: Partners) -> Pairs:
-        """Columns of the rows that came are taken as they are; those of the other side are made of what was kept."""
+        """Send the pairs that the condition accepts, and return them."""
         if not len(pairs.positions):
             return pairs
         own = taken(arrived.batch, pairs.positions).columns[: len(self.spec.schemas[side])]
@@ -173,7 +179,7 @@ class IntervalJoin(TwoInputTableOperator):
         self._expirations[side].add(times + self._delays[side], arrived.key_of_each())
 
     def _pad(self, side: int, batch: pa.RecordBatch) -> None:
-        """Send rows without a match, if that is wanted."""
+        """Send rows without a match if the join is outer on their side."""
         if self.spec.outer(side) and batch.num_rows:
             own = batch.columns[: len(self.spec.schemas[side])]
             missing = [pa.nulls(batch.num_rows, field.type) for field in self.spec.schemas[1 - side]]
@@ -182,7 +188,7 @@ class IntervalJoin(TwoInputTableOperator):
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
-        """What is joined may be as old as the interval is long, so that event time goes on with that delay."""
+        """Pass the watermark on with the delay of the interval, because joined rows may be that old."""
         self.current_watermark = self.timers.watermark = timestamp
         if not self.interval.processing_time:
             self.do(self._expire_all, timestamp)
@@ -213,7 +219,7 @@ class IntervalJoin(TwoInputTableOperator):
                 self._expire(side, keys, now)
 
     def _expire(self, side: int, keys: list[Any], now: int) -> None:
-        """Forget the rows of some keys whose time for matches has passed, if one of them is due."""
+        """Remove the expired rows of some keys, if one of their rows is due."""
         last = now == MAX_TIMESTAMP
         limit = MAX_TIMESTAMP if last else now - self.interval.reach(side) - 1
         due = MAX_TIMESTAMP if last else now - self._delays[side]

@@ -1,4 +1,4 @@
-"""What a join keeps of one side: the rows of each key, how often each is there, and how many matches it has."""
+"""The state of one side of a join: the rows of each key, their counts, and the numbers of their matches."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from penstock.table.operators.base.query_batches import Held
 from penstock.table.operators.base.query_state import ExpiringStore, store
 
 Entry = Sequence[int]
-"""(how often the row is there, how many rows of the other side match it); if state expires, also when it was last
-written. An entry is never changed: tuples of numbers cost the garbage collector nothing."""
+"""(count of the row, number of matching rows of the other side), and the time of the last write if state expires.
+
+An entry is never changed. Tuples of numbers cost the garbage collector nothing.
+"""
 Rows = MutableMapping[Held, Entry]
 MOST_TOGETHER = 128
-"""A key with more rows has them in several entries of state, so that a change of one row does not rewrite all."""
+"""Maximum number of rows of a key in one entry of state. With several entries, a change does not rewrite all rows."""
 
 
 class JoinRows:
-    """The rows of one side. Whoever changes rows that were read writes them again.
+    """The rows of one side. A caller that changes rows must write them again.
 
-    The rows of a key are a dict, or, if they are many, spread over buckets; (buckets, rows) then stands for them.
-    If state expires, every row does so by itself, as in Flink.
+    The rows of a key are a dict. Many rows are spread over buckets, and the entry of the key is then (buckets, rows).
+    If state expires, every row expires by itself, as in Flink.
     """
 
     def __init__(self, backend: KeyedStateBackend, name: str, ttl: int) -> None:
@@ -37,7 +39,7 @@ class JoinRows:
                 self._prune_rows(kept)
 
     def read(self, keys: Sequence[Any]) -> list[Rows | None]:
-        """The rows of keys; None for a key without any."""
+        """Return the rows of keys, or None for a key without rows."""
         heads = self._heads.get_all(keys)
         if self._ttl:
             return [None if head is None else self._rows(key, head) for key, head in zip(keys, heads, strict=True)]
@@ -50,7 +52,7 @@ class JoinRows:
         return Spread(self, key, *head) if isinstance(head, tuple) else self.fresh(head)
 
     def write(self, keys: Sequence[Any], rows: Sequence[Rows | None]) -> None:
-        """Store the rows of keys, or forget a key whose rows are gone; None is passed over."""
+        """Store the rows of keys. Remove a key whose rows are gone, and skip None."""
         heads: dict[Any, Any] = {}
         for key, own in zip(keys, rows, strict=True):
             if own:
@@ -63,7 +65,7 @@ class JoinRows:
         self._heads.put_all(list(heads), list(heads.values()))
 
     def _spread(self, key: Any, rows: Rows) -> tuple[int, int]:
-        """Write many rows of a key; returns what stands for them."""
+        """Write many rows of a key, and return the entry of the key."""
         if not isinstance(rows, Spread):
             known, rows = rows, Spread(self, key, 1, 0)
             rows.update(known)
@@ -82,15 +84,15 @@ class JoinRows:
 
     # --- expiry ---
     def entry(self, count: int, matches: int) -> Entry:
-        """The entry of a row that is written now."""
+        """Return the entry of a row that is written now."""
         return (count, matches, self._now()) if self._ttl else (count, matches)
 
     def again(self, entry: Entry) -> Entry:
-        """The entry of a row that came once more."""
+        """Return the entry of a row that came once more."""
         return self.entry(entry[0] + 1, entry[1])
 
     def fresh(self, rows: dict[Held, Entry]) -> dict[Held, Entry]:
-        """The rows that have not expired."""
+        """Return the rows that have not expired."""
         if not self._ttl:
             return rows
         limit = self._now() - self._ttl
@@ -99,7 +101,7 @@ class JoinRows:
         return {row: entry for row, entry in rows.items() if len(entry) < 3 or entry[2] > limit}
 
     def _prune_rows(self, kept: ExpiringStore) -> None:
-        """What is swept loses its rows that have expired, even if others of the key have not."""
+        """Let the cleanup of state remove expired rows, even if other rows of the key have not expired."""
         whole = kept.table.prune
         assert whole is not None
 
@@ -115,7 +117,7 @@ class JoinRows:
 class Spread(MutableMapping[Held, Entry]):
     """Many rows of one key, in buckets by the hash of the row. Buckets are read when they are needed.
 
-    Linear hashing: with more rows one bucket after the other is split in two, so that no change moves many rows.
+    Linear hashing splits one bucket after the other as rows are added, so that no change moves many rows.
     """
 
     def __init__(self, rows: JoinRows, key: Any, buckets: int, count: int) -> None:
@@ -127,7 +129,7 @@ class Spread(MutableMapping[Held, Entry]):
         self._changed: set[int] = set()
 
     def written(self) -> tuple[int, int]:
-        """Write what changed; returns what stands for the whole."""
+        """Write the changed buckets, and return the entry of the key."""
         for number in self._changed:
             self._rows.put_bucket(self._key, number, self._loaded[number])
         self._changed.clear()
@@ -144,7 +146,7 @@ class Spread(MutableMapping[Held, Entry]):
         return hashed % size if hashed % size < self._number else hashed % (size // 2)
 
     def _split(self) -> None:
-        """One bucket more, which gets its rows from the one that had them so far."""
+        """Add a bucket, and move its rows out of the bucket that had them."""
         new = self._number
         old = new - (1 << new.bit_length() - 1)
         rows = self._bucket(old)

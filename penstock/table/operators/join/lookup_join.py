@@ -1,4 +1,4 @@
-"""Lookup joins: every row asks an outside system for the rows that belong to it."""
+"""Lookup joins: every row looks up the rows of an external system that belong to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.table.types.arrow_forms import array_of, arrow_schema, values_of
 
 @dataclass
 class LookedUp:
-    """What is looked up: the columns of the table, and what the query makes of them before it joins."""
+    """The looked-up columns, and the expressions and the condition of the query over them."""
 
     columns: Columns
     exprs: tuple[Rex, ...]
@@ -33,7 +33,7 @@ class LookedUp:
 
 
 class LookupJoin(TableOperator):
-    """Looks each different key of a batch up once. Rows that nothing belongs to are padded by a LEFT JOIN."""
+    """Looks up each different key of a batch once. A LEFT JOIN pads rows that find nothing."""
 
     changelog = False
     zone = "UTC"
@@ -48,7 +48,7 @@ class LookupJoin(TableOperator):
         outer: bool,
         schema: pa.Schema,
     ) -> None:
-        """`condition` is over both sides."""
+        """Create an operator. `condition` is over both sides."""
         super().__init__(schema)
         self.lookup = lookup
         self.keys = tuple(keys)
@@ -73,7 +73,7 @@ class LookupJoin(TableOperator):
         self.send(with_pairs_of_rows(joined, positions) if self.changelog else joined)
 
     def joined(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
-        """The rows that come out, and for each of them the row of the batch that asked."""
+        """Return the output rows, and for each of them the position of its input row."""
         positions, found = self._found(batch)
         positions, columns = self._computed(positions, found)
         joined = self._joined(batch, positions, columns)
@@ -85,7 +85,7 @@ class LookupJoin(TableOperator):
         return joined, positions
 
     def _found(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.RecordBatch]:
-        """The rows that were found, each with the position of the row that asked for it."""
+        """Return the rows that were found, each with the position of its input row."""
         by_key = keyed(batch, ColumnKeys(self.keys))
         candidates, found = pairs_by_key(by_key.codes, [self._looked_up(key) for key in self._asked(by_key)])
         pieces = list(found) or [Pairs(np.empty(0, np.int64), np.empty(0, np.int64))]
@@ -97,7 +97,7 @@ class LookupJoin(TableOperator):
         return pa.array(np.concatenate([piece.positions for piece in pieces])), whole.take(pa.array(picks))
 
     def _asked(self, by_key: Keyed) -> Iterator[tuple[Any, ...]]:
-        """The keys as the connector sees them."""
+        """Return the keys in the form that the connector expects."""
         firsts = pa.array(np.unique(by_key.codes, return_index=True)[1])
         columns = [values_of(by_key.batch.column(key).take(firsts), self.left[key].type) for key in self.keys]
         return zip(*columns, strict=True)
@@ -106,7 +106,7 @@ class LookupJoin(TableOperator):
         return [] if None in key else [_plain(row, self.right.columns) for row in self.lookup.lookup(key)]
 
     def _computed(self, positions: pa.Array, batch: pa.RecordBatch) -> tuple[pa.Array, list[pa.Array]]:
-        """What the query makes of the rows that were found."""
+        """Apply the query's condition and expressions to the rows that were found."""
         moment = moment_of(self, self.zone)
         if self._keeps is not None:
             mask = truth(self._keeps(batch, moment))
@@ -121,7 +121,7 @@ class LookupJoin(TableOperator):
     def _with_missing(
         self, batch: pa.RecordBatch, positions: pa.Array, joined: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, pa.Array]:
-        """The rows with those that nothing belongs to in between, and the rows that all of them are made of."""
+        """Add the rows that found nothing. Return all rows in order, and the positions of their input rows."""
         every = pa.array(range(batch.num_rows), pa.int64())
         missing = every.filter(pc.invert(pc.is_in(every, value_set=positions)))
         kinds = [self.schema.field(len(self.left) + index).type for index in range(len(self.right.exprs))]

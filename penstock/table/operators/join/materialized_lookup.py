@@ -1,4 +1,4 @@
-"""Lookup joins that remember what they have sent, so that a row that goes takes back what came with it."""
+"""Lookup joins that remember their output, so that a retracted row also retracts its results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from penstock.table.operators.join.lookup_join import LookupJoin
 
 
 class MaterializedLookupJoin(KeyedTableOperator):
-    """Asks for rows that come. For rows that go, it sends what it has kept for them.
+    """Looks up added rows. For a retracted row, it sends the results that it kept.
 
-    State of a key: the rows that were sent for each row of the left, the oldest first. The key makes a row of the left
-    unique, or is all that is the same when it is taken back: the time of processing is not.
+    State of a key: the results of each left row, the oldest first. The key identifies a left row, or has all columns
+    that are the same in its retraction. The time of processing is not.
     """
 
     def __init__(self, join: LookupJoin, keys: Sequence[int], ttl: int = 0) -> None:
@@ -58,7 +58,7 @@ class MaterializedLookupJoin(KeyedTableOperator):
         self.send(with_pairs_of_rows(batch_of(sent, self.schema), pa.array(positions, pa.int64())))
 
     def _asked(self, batch: pa.RecordBatch) -> list[list[Held]]:
-        """For each row, the rows that come out for it now."""
+        """Return for each row its results now."""
         found: list[list[Held]] = [[] for _ in range(batch.num_rows)]
         if batch.num_rows:
             joined, positions = self.join.joined(batch)

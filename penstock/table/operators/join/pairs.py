@@ -1,4 +1,4 @@
-"""Pairs of rows of two inputs, and which of them a condition accepts."""
+"""Pairs of rows of two inputs, and the condition that accepts them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.table.operators.base.query_batches import Held, batch_of
 
 
 class Condition:
-    """A condition over the columns of a left and a right row; without one, every pair is accepted."""
+    """A condition over the columns of a left and a right row. Without a condition, every pair is accepted."""
 
     def __init__(self, rex: Rex | None, schema: pa.Schema, zone: str) -> None:
-        """`schema` has the columns of both sides."""
+        """Create a condition. `schema` has the columns of both sides."""
         self._evaluate = None if rex is None else evaluator(rex)
         self._schema = schema
         self._zone = zone
@@ -25,18 +25,21 @@ class Condition:
         return self._evaluate is not None
 
     def accepted(self, pairs: Sequence[Held], operator: Operator) -> list[bool]:
-        """For each pair, as a row of both sides, whether it is accepted."""
+        """Return for each pair, given as a row of both sides, whether it is accepted."""
         if self._evaluate is None or not pairs:
             return [True] * len(pairs)
         found: list[bool] = self.mask(batch_of(pairs, self._schema), operator).to_pylist()
         return found
 
     def mask(self, batch: pa.RecordBatch, operator: Operator) -> pa.Array:
-        """The same for pairs as a batch with the columns of both sides. There must be a condition."""
+        """Return the mask of accepted pairs, given as a batch with the columns of both sides.
+
+        There must be a condition.
+        """
         assert self._evaluate is not None
         return truth(self._evaluate(batch, moment_of(operator, self._zone)))
 
 
 def both_sides(left: pa.Schema, right: pa.Schema) -> pa.Schema:
-    """The columns of both sides; their names may repeat."""
+    """Return the columns of both sides. Their names may repeat."""
     return pa.schema([*left, *right])

@@ -31,7 +31,7 @@ from penstock.table.operators.join.pairs import Condition, both_sides
 
 @dataclass
 class JoinSpec:
-    """What a join joins."""
+    """The kind, the keys and the condition of a join, and the columns of its sides."""
 
     kind: str
     """INNER, LEFT, RIGHT, FULL, SEMI or ANTI."""
@@ -43,26 +43,27 @@ class JoinSpec:
     changelogs: tuple[bool, bool] = (False, False)
     zone: str = "UTC"
     keeps_updates: tuple[bool, bool] = (False, False)
-    """Whether both rows of an update of a side always have the same key, and so come side by side."""
+    """For each side, True if both rows of an update always have the same key and so come side by side."""
 
     def outer(self, side: int) -> bool:
-        """Whether rows of a side come out even if nothing matches them."""
+        """Return True if rows of a side are sent even if they have no match."""
         return self.kind == "FULL" or self.kind == ("LEFT", "RIGHT")[side]
 
     @property
     def one_sided(self) -> bool:
+        """Return True if only rows of the left are sent."""
         return self.kind in {"SEMI", "ANTI"}
 
 
 class Joined(NamedTuple):
-    """Rows that come out, and the rows of the input that they are made of."""
+    """Output rows, and the positions of the input rows from which they are made."""
 
     batch: pa.RecordBatch
     positions: Numbers
 
 
 def in_order(parts: Sequence[Joined]) -> list[pa.RecordBatch]:
-    """What comes out, in the order of the rows of the input, so that the last change of a row comes last."""
+    """Return output in the order of the input rows, so that the last change of a row comes last."""
     made = [part.batch for part in parts if part.batch.num_rows]
     if len(made) < 2:
         return made
@@ -71,14 +72,14 @@ def in_order(parts: Sequence[Joined]) -> list[pa.RecordBatch]:
 
 
 class Join(TwoInputTableOperator):
-    """State of a key, for each side: rows with their numbers and the numbers of their matches.
+    """State of a key, for each side: rows with their counts and the numbers of their matches.
 
-    The rows of a batch meet the other side as it is, since a batch is of one side alone. A row of the other side that
-    has its first match, or no match any more, when the whole batch is counted, changes once.
+    A batch has rows of one side alone, so they meet the other side as it was before. A row of the other side changes
+    once per batch, if it has its first match or no match any more after the whole batch.
     """
 
     def __init__(self, spec: JoinSpec, schema: pa.Schema, ttl: tuple[int, int] = (0, 0)) -> None:
-        """`ttl` says of either side how many milliseconds its rows are kept; 0 is for ever."""
+        """Create an operator. `ttl` has the time, in milliseconds, that each side is kept, or 0 for no limit."""
         super().__init__(spec.keys, schema)
         self.spec = spec
         self.ttl = ttl
@@ -101,7 +102,7 @@ class Join(TwoInputTableOperator):
         self._take(1, batch)
 
     def _take(self, side: int, batch: pa.RecordBatch) -> None:
-        """Both sides of every key are read once, and written once if they changed."""
+        """Process a batch of one side. Each key of both sides is read once, and written once if it changed."""
         batch = self._matchable(side, batch)
         if not batch.num_rows:
             return
@@ -110,7 +111,7 @@ class Join(TwoInputTableOperator):
         self._keep(side, arrived, adding, matches)
 
     def _matchable(self, side: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that can have matches. The others need no state."""
+        """Return the rows that can have matches. The others need no state and are sent at once."""
         mask = matchable(batch, self.spec.keys[side], self.spec.null_safe)
         if mask is None:
             return batch
@@ -120,7 +121,7 @@ class Join(TwoInputTableOperator):
         return batch.filter(pa.array(mask))
 
     def _adding(self, side: int, batch: pa.RecordBatch) -> Mask:
-        """Which rows add something; the others take it away."""
+        """Return a mask of the rows that are added. The others are retracted."""
         if not self.spec.changelogs[side]:
             return np.ones(batch.num_rows, np.bool_)
         found: Mask = adds(batch).to_numpy(zero_copy_only=False)
@@ -128,11 +129,11 @@ class Join(TwoInputTableOperator):
 
     # --- state ---
     def _counts_matches(self, side: int) -> bool:
-        """Whether it depends on the number of its matches what comes out for a row of a side."""
+        """Return True if the output for a row of a side depends on the number of its matches."""
         return self.spec.outer(side) or (self.spec.one_sided and side == 0)
 
     def _keep(self, side: int, arrived: Keyed, adding: Mask, matches: Numbers) -> None:
-        """Keep the rows that came, and forget those that went."""
+        """Store added rows, and remove retracted ones."""
         kept = self._sides[side]
         own = kept.read(arrived.keys)
         rows = held_rows(arrived.batch, range(len(self.spec.schemas[side])))
@@ -151,7 +152,7 @@ class Join(TwoInputTableOperator):
 
     # --- matches ---
     def _meet(self, side: int, arrived: Keyed, adding: Mask) -> Numbers:
-        """Send the pairs, and what becomes of the rows of the other side; returns how many matches each row has."""
+        """Send the pairs, and the changes of rows of the other side. Return the number of matches of each row."""
         others = self._sides[1 - side].read(arrived.keys)
         groups = [list(rows.items()) if rows else None for rows in others]
         candidates, found = pairs_by_key(arrived.codes, groups)
@@ -188,7 +189,7 @@ class Join(TwoInputTableOperator):
     def _pairs(
         self, side: int, batch: pa.RecordBatch, found: Iterator[Pairs], partners: Partners
     ) -> Iterator[tuple[Pairs, pa.RecordBatch]]:
-        """The pairs that the condition accepts, with the columns of both sides."""
+        """Yield the pairs that the condition accepts, with the columns of both sides."""
         width = len(self.spec.schemas[side])
         for pairs in found:
             own, other = taken(batch, pairs.positions).columns[:width], partners.columns(pairs.picks)
@@ -206,10 +207,13 @@ class Join(TwoInputTableOperator):
         more: Numbers,
         changed: Mask,
     ) -> tuple[list[Held], list[Held]]:
-        """Note that rows of a side have so many matches more, or fewer; `owned` has the keys and rows that they are of.
+        """Change the numbers of matches of rows of a side.
 
-        Returns the rows that find their first match in the batch, and those that have none at its end. A row whose
-        matches come and go within the batch is both: its padded row goes before they come, and comes back after them.
+        `owned` has the key of each changed row, and the rows of that key.
+
+        Return the rows that find their first match in the batch, and those without a match at its end. A row whose
+        matches come and go within the batch is in both lists: its padded row is retracted before, and comes back after
+        them.
         """
         first, last, entry_of = list[Held](), list[Held](), self._sides[side].entry
         for (_, own), index in zip(owned, np.flatnonzero(changed).tolist(), strict=True):
@@ -228,7 +232,7 @@ class Join(TwoInputTableOperator):
     def _repeated(
         self, side: int, batch: pa.RecordBatch, pairs: Pairs, joined: pa.RecordBatch, repeats: Numbers
     ) -> Joined:
-        """Pairs with their kinds, as often as the row of the other side is there."""
+        """Return pairs with their kinds, repeated by the count of the row of the other side."""
         times = repeats[pairs.picks]
         order = np.repeat(np.arange(len(times)), times)
         turn = np.arange(len(order)) - np.repeat(np.cumsum(times) - times, times)
@@ -242,7 +246,10 @@ class Join(TwoInputTableOperator):
         return self.spec.kind == "INNER" and self.spec.changelogs[side] and self.spec.keeps_updates[side]
 
     def _kinds(self, side: int, batch: pa.RecordBatch) -> pa.Array:
-        """What rows of a side do to what comes out: an update of an inner join stays one if its key cannot change."""
+        """Return the kinds of the output for rows of a side.
+
+        An update of an inner join remains if its key cannot change.
+        """
         if not self.spec.changelogs[side]:
             return _kind(INSERT, batch.num_rows)
         if self.spec.kind == "INNER" or self.spec.one_sided:
@@ -250,7 +257,7 @@ class Join(TwoInputTableOperator):
         return pa.array(np.where(self._adding(side, batch), INSERT, DELETE), pa.int8())
 
     def _own(self, side: int, batch: pa.RecordBatch, met: Mask) -> Joined | None:
-        """Rows that come out for themselves: those without a match of an outer join, and those of a SEMI or ANTI."""
+        """Return the rows that are sent alone: those of a SEMI or ANTI join, or of an outer join without a match."""
         if self.spec.one_sided and side == 0:
             mask = met == (self.spec.kind == "SEMI")
         elif self.spec.outer(side) and not met.all():
@@ -263,7 +270,7 @@ class Join(TwoInputTableOperator):
         return Joined(self._with_kinds(self._padded(side, own, chosen.num_rows), kinds), positions)
 
     def _send_others(self, side: int, rows: list[Held], found: bool) -> None:
-        """Rows of the other side that have found their first match, or lost their last one."""
+        """Send rows of the other side that have found their first match, or lost their last one."""
         if rows:
             comes = found is (self.spec.kind == "SEMI")
             own = batch_of(rows, self.spec.schemas[side]).columns

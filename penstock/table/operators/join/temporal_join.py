@@ -1,4 +1,4 @@
-"""Temporal joins: every row of the left meets the version of the right row that was valid at the left row's time."""
+"""Temporal joins: every left row meets the version of the right row that was valid at the left row's time."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from penstock.table.operators.join.regular_join import JoinSpec
 Waiting = tuple[int, Held, int]
 """(time, row, kind)."""
 Version = tuple[int, Held | None]
-"""(from when on, row); None if there is no row from then on."""
+"""(start of validity, row). The row is None if the key has no row from then on."""
 
 
 class TemporalJoin(TwoInputTableOperator):
-    """State of a key: left rows that wait, and versions in order of time.
+    """State of a key: waiting left rows, and versions in order of time.
 
-    A left row waits until the watermark has reached it. Versions that no row can ask for any more are forgotten. If
-    state expires, both sides of a key do so together, when neither has been used for so long.
+    A left row waits until the watermark has reached it. Versions that no row can need any more are removed. If state
+    expires, both sides of a key expire together, when neither side was used for that time.
     """
 
     def __init__(self, spec: JoinSpec, times: tuple[int, int], schema: pa.Schema, ttl: int = 0) -> None:
@@ -84,21 +84,21 @@ class TemporalJoin(TwoInputTableOperator):
         return keyed(batch, self.selectors[side]), entries
 
     def _keep_young(self, other: Any, keys: Sequence[Any]) -> None:
-        """The other side of keys that were used does not expire."""
+        """Renew the time to live of the other side of these keys."""
         if self.ttl:
             there = [(key, own) for key, own in zip(keys, other.get_all(keys), strict=True) if own is not None]
             other.put_all([key for key, _ in there], [own for _, own in there])
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
-        """The rows that it has reached come before the watermark is passed on."""
+        """Send the joined rows up to the watermark before it is passed on."""
         self.current_watermark = self.timers.watermark = timestamp
         self.do(self._join_due, self._due.pop(timestamp), timestamp)
         self.do(self.timers.event_time.fire, timestamp, self.on_event_time)
         self.output.watermark(timestamp)
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        """A timer that an earlier version left. What waited for it has been joined."""
+        """Ignore a timer of an earlier version. Its rows have been joined already."""
 
     def _join_due(self, keys: list[Any], time: int) -> None:
         joined: list[tuple[Waiting, Held | None]] = []
@@ -123,7 +123,10 @@ class TemporalJoin(TwoInputTableOperator):
         return all(part is not None or safe for part, safe in zip(key, self.spec.null_safe, strict=True))
 
     def _send_joined(self, pairs: list[tuple[Waiting, Held | None]]) -> None:
-        """Rows without a version, or with one that the condition rejects, have NULLs, if they come out at all."""
+        """Send left rows with their versions.
+
+        A LEFT JOIN pads a row without an accepted version, other joins drop it.
+        """
         nulls = (None,) * len(self.spec.schemas[1])
         left = batch_of([entry[1] for entry, _ in pairs], self.spec.schemas[0]).columns
         right = batch_of([nulls if version is None else version for _, version in pairs], self.spec.schemas[1]).columns
@@ -137,14 +140,14 @@ class TemporalJoin(TwoInputTableOperator):
         self.send(joined if self.spec.outer(0) else joined.filter(found))
 
     def _forget(self, key: Any, versions: Sequence[Version]) -> None:
-        """Keep the newest version that the watermark has passed, and those after it."""
+        """Remove versions before the newest one that the watermark has passed."""
         place = bisect_right(versions, self.current_watermark, key=lambda version: version[0])
         if place > 1 or (versions and self.ttl):
             self._versions.put(key, list(versions[max(place - 1, 0) :]))
 
 
 def _with_versions(versions: Sequence[Version] | None, more: Sequence[Waiting]) -> list[Version]:
-    """Versions with those that came; a version replaces another of the same time."""
+    """Return versions with new ones. A version replaces another one of the same time."""
     known = list(versions or ())
     for time, row, kind in more:
         if kind == UPDATE_BEFORE:

@@ -1,4 +1,4 @@
-"""Rows by key and time: what an interval join keeps of one side, until its time has passed."""
+"""Rows by key and time: the state of one side of an interval join."""
 
 from __future__ import annotations
 
@@ -12,37 +12,40 @@ from penstock.engine.state.tables import Layout
 from penstock.table.operators.base.query_state import store
 
 Kept = Sequence[Any]
-"""(time, row), or [time, row, whether it has found a match] if rows without a match come out."""
+"""(time, row), or [time, row, True if it has found a match] if rows without a match are sent."""
 Head = dict[str, Any]
-"""Of a key with many rows: the time until which they are "gone", and "buckets" with how many rows each was given."""
+"""The head of a key with many rows.
+
+Rows up to the time "gone" are removed; "buckets" has the row count of each bucket.
+"""
 PAGE_ROWS = 64
-"""A key with more rows has them in pages of so many, so that a row more does not rewrite all."""
+"""Number of rows of a key in a page. With pages, adding a row does not rewrite all rows of its key."""
 BUCKETS = 8
 LEAST_WIDTH = 100
-"""Milliseconds."""
+"""Minimum width of a bucket, in milliseconds."""
 _TIME = itemgetter(0)
 
 
 class TimedRows:
-    """The rows of each key: a tuple, or, if they are many, pages of rows whose times are near each other.
+    """The rows of each key: a tuple, or, if they are many, pages of rows with times close together.
 
-    A time belongs to a bucket, and a bucket has pages. So reading costs as much as what is near a time, and adding no
-    more than a page. What is over is noted in the key's head, and goes with its bucket.
+    A time belongs to a bucket, and a bucket has pages. So a read costs as much as the rows near a time, and an addition
+    at most a page. The head of the key notes the removed times, and a bucket is deleted as a whole.
     """
 
     def __init__(self, backend: KeyedStateBackend, name: str, span: int) -> None:
-        """`span`: how far from each other the times may be that are read together, in milliseconds."""
+        """Create the state. `span` is the largest distance, in milliseconds, between times that are read together."""
         self._heads = store(backend, name)
         self._pages = store(backend, f"{name} pages", layout=Layout.PANE)
         self._width = max(span // BUCKETS, LEAST_WIDTH)
         self._read: dict[Any, list[tuple[Any, list[Kept]]]] = {}
-        """By key: the pages that were read last."""
+        """By key, the pages of the last read, with their addresses."""
         # Earlier versions kept lists.
         earlier = [(key, tuple(head)) for key, head in self._heads.items() if isinstance(head, list)]
         self._heads.put_all([key for key, _ in earlier], [rows for _, rows in earlier])
 
     def times(self) -> Iterator[tuple[int, Any]]:
-        """The time of every row, with its key."""
+        """Yield the time of every row, with its key."""
         for key, head in self._heads.items():
             if isinstance(head, tuple):
                 yield from ((entry[0], key) for entry in head)
@@ -52,7 +55,7 @@ class TimedRows:
 
     # --- reading ---
     def near(self, keys: Sequence[Any], low: int, high: int) -> list[Sequence[Kept] | None]:
-        """The rows of each key from one time to another, and maybe more; None for a key without any."""
+        """Return the rows of each key from `low` to `high`, and possibly others, or None for a key without rows."""
         self._read = {}
         return [
             head if head is None or head.__class__ is tuple else self._near(key, head, low, high)
@@ -68,12 +71,12 @@ class TimedRows:
         return [entry for _, page in self._read[key] for entry in page if entry[0] > cut]
 
     def _paged(self, key: Any, head: Head, bucket: int) -> list[tuple[Any, list[Kept]]]:
-        """The pages of a bucket, with their addresses."""
+        """Return the pages of a bucket, with their addresses."""
         addresses = [(key, (bucket, number)) for number in range(-(-head["buckets"][bucket] // PAGE_ROWS))]
         return list(zip(addresses, self._pages.get_all(addresses), strict=True))
 
     def changed(self, key: Any, entries: Sequence[Kept]) -> None:
-        """Entries of a key that were read last have been changed in place."""
+        """Store entries of the last read that were changed in place."""
         if key not in self._read:
             self._heads.put(key, self._heads.get(key))
             return
@@ -84,7 +87,7 @@ class TimedRows:
 
     # --- adding ---
     def add(self, keys: Sequence[Any], entries: Sequence[Sequence[Kept]]) -> None:
-        """More rows for each key."""
+        """Add rows to each key."""
         heads = self._heads.get_all(keys)
         for position, (key, head, more) in enumerate(zip(keys, heads, entries, strict=True)):
             if head is None or head.__class__ is tuple:
@@ -109,7 +112,7 @@ class TimedRows:
 
     # --- expiring ---
     def expire(self, keys: Sequence[Any], due: int, limit: int) -> list[Kept]:
-        """Forget rows up to a limit, of the keys that have one whose time is due; what has been forgotten."""
+        """Remove rows up to `limit` of the keys that have a row whose time is due, and return them."""
         gone, shorter, removed = list[Any](), dict[Any, Any](), list[Kept]()
         for key, head in zip(keys, self._heads.get_all(keys), strict=True):
             if head is None or self._earliest(key, head, due) > due:
@@ -124,7 +127,7 @@ class TimedRows:
         return removed
 
     def _earliest(self, key: Any, head: Any, due: int) -> int:
-        """The earliest time of a key's rows. Of many it is looked for only if it may be due."""
+        """Return the earliest time of a key's rows. If they are many, search only if it may be due."""
         if isinstance(head, tuple):
             return int(head[0][0] if len(head) == 1 else min(head, key=_TIME)[0])
         cut, buckets = head["gone"], head["buckets"]
@@ -137,7 +140,7 @@ class TimedRows:
         return MIN_TIMESTAMP
 
     def _shortened(self, key: Any, head: Any, limit: int, removed: list[Kept]) -> Any:
-        """What stands for the rows behind a limit; nothing if there are none."""
+        """Remove rows up to a limit, and return the head of the remaining rows, or an empty value if there are none."""
         if isinstance(head, tuple):
             gone = head if len(head) == 1 else [entry for entry in head if entry[0] <= limit]
             removed += gone

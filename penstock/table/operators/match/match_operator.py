@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE at run time: rows are events of a pattern, and what DEFINE and MEASURES see of them."""
+"""MATCH_RECOGNIZE at run time: rows are events of a pattern, and DEFINE and MEASURES are expressions over them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from penstock.table.types.arrow_forms import arrow_type
 
 ANY = "*"
 Rows = Callable[[str], list[Held]]
-"""The rows of a variable, in order."""
+"""A function from the name of a variable to its rows, in order."""
 
 
 class EventsOfBatches(TableOperator):
-    """Rows of batches become events: held rows with their time."""
+    """Converts batches to events: held rows with their time."""
 
     def __init__(self, schema: pa.Schema, time: int | None) -> None:
         super().__init__(schema)
@@ -40,7 +40,7 @@ class EventsOfBatches(TableOperator):
 
 
 class BatchesOfRows(Operator):
-    """Held rows become batches again."""
+    """Converts held rows to batches."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__()
@@ -57,9 +57,10 @@ class BatchesOfRows(Operator):
 # --- what expressions see ---
 @dataclass
 class Seen:
-    """Expressions over the rows of a match: what they take from rows becomes columns, and the rest is over these.
+    """Expressions over the rows of a match. Their accesses to rows become columns, over which the rest is computed.
 
-    A call such as LAST(A, price, 0) is replaced by a reference to a column, which `take` computes from the rows.
+    A reference to a column replaces a call such as LAST(A, price, 0). The function of `takers` computes the column from
+    the rows.
     """
 
     columns: pa.Schema
@@ -68,7 +69,7 @@ class Seen:
     takes: list[Rex] = field(default_factory=list)
 
     def over_takes(self, rex: Rex) -> Rex:
-        """The expression over what is taken."""
+        """Return an expression over the columns of accesses."""
         return rewritten(rex, self._taken)
 
     def _taken(self, rex: Rex) -> Rex | None:
@@ -79,10 +80,11 @@ class Seen:
         return InputRef(rex.type, self.takes.index(rex))
 
     def schema(self) -> pa.Schema:
-        """The form of what is taken."""
+        """Return the schema of the columns of accesses."""
         return pa.schema([pa.field(f"taken{index}", arrow_type(rex.type)) for index, rex in enumerate(self.takes)])
 
     def takers(self) -> list[Callable[[Rows], Any]]:
+        """Return a function for each access that computes its value from the rows."""
         return [_taker(rex, self) for rex in self.takes if isinstance(rex, Call)]
 
 
@@ -112,7 +114,7 @@ def _word(rex: Rex) -> Any:
 
 
 def _value(rex: Rex, schema: pa.Schema) -> Callable[[Held], Any]:
-    """The value of an expression over one row."""
+    """Return a function for the value of an expression over one row."""
     return rowwise(rex, schema)
 
 
@@ -134,7 +136,7 @@ def _aggregate(call: Call, seen: Seen) -> Callable[[Rows], Any]:
 
 @dataclass
 class Variables:
-    """Which variables make up a name: a subset has several, and "*" all."""
+    """The variables that a name stands for: those of a subset, or all for "*"."""
 
     order: tuple[str, ...]
     """The variables of the pattern, in order."""
@@ -147,7 +149,7 @@ class Variables:
 
 
 class Define(RichIterativeCondition):
-    """A condition of DEFINE: the row that is looked at counts as one of the variable."""
+    """A condition of DEFINE. The current row counts as a row of the variable."""
 
     def __init__(self, variable: str, rex: Rex, seen: Seen, variables: Variables) -> None:
         self.variable = variable
@@ -170,7 +172,7 @@ class Define(RichIterativeCondition):
 
 
 class Measures(PatternProcessFunction):
-    """Makes a row of each match: the columns of PARTITION BY, then what the measures take from the rows."""
+    """Makes a row of each match: the columns of PARTITION BY, then the accesses of the measures."""
 
     def __init__(self, partition: Sequence[int], seen: Seen, variables: Variables) -> None:
         self.partition = tuple(partition)

@@ -24,16 +24,16 @@ from penstock.table.operators.over.running_aggregates import Ready, Sequences, W
 
 
 class StreamingOver(FoldingOperator, HoldingTableOperator):
-    """Rows wait for the watermark, and are then processed in order of their time.
+    """Holds rows until the watermark, and then processes them in order of their time.
 
-    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)], and
-    with RANGE and a start, a list of alarms and the watermark when they were set last. It does not expire while rows
-    wait. A key has a timer for the first of them.
+    State of a key: [time of the last output, waiting rows, accumulators, rows in the frame as (time, arguments)]. With
+    RANGE and a start, it also has a list of alarms and the watermark when they were set last. It does not expire while
+    rows wait. A key has a timer for its first waiting row.
 
-    What is late follows Flink. Without a start, it is what the watermark has passed; else, what is not behind the last
-    output of its key. With RANGE, Flink also sets alarms for cleaning up. One that finds rows of a later alarm
-    counts as output; the last one clears the state, and then no row is late. Alarms are looked at when rows come, as
-    only then they matter.
+    Late rows are those of Flink. Without a start, they are behind the watermark. With a start, they are not after the
+    last output of their key. With RANGE, Flink also sets alarms for the cleanup. An alarm before the last one counts as
+    output; the last one clears the state, and then no row is late. Alarms are checked when rows come, because they
+    matter only then.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         self._due: dict[Any, tuple[Any, list[Waiting]]] = {}
 
     def _take_over(self) -> None:
-        """In savepoints of an earlier version, accumulators of frames without a start have all values."""
+        """Convert savepoints of an earlier version. They have all values in accumulators of frames without a start."""
         known = next(self._partitions.items(), None)
         if known is None or not any(map(has_all_values, self.folds, known[1][2])):
             return
@@ -104,7 +104,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
             state[1] += in_time
 
     def _ring(self, state: list[Any]) -> None:
-        """Go through the alarms that the watermark has passed since they were set. The last one clears the state."""
+        """Process the alarms that the watermark has passed since they were set. The last one clears the state."""
         state += [[], MIN_TIMESTAMP][len(state) - 4 :]  # an earlier version saved less
         alarms: list[int] = state[4]
         if self.current_watermark <= state[5]:
@@ -117,7 +117,10 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
                 state[0], state[2], state[3] = MIN_TIMESTAMP, [fold.new() for fold in self.folds], []
 
     def _set_alarms(self, alarms: list[int], rows: list[Waiting]) -> None:
-        """A row sets one half its frame after it has left every frame, unless there is one after it has left."""
+        """Set an alarm for each row at one and a half times the frame's length after it.
+
+        A row needs no alarm if there is one after the row has left all frames.
+        """
         assert self.frame.start is not None
         length = -self.frame.start
         for time, _, _ in rows:
@@ -138,7 +141,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         self.output.watermark(timestamp)
 
     def _advance(self, timestamp: int) -> None:
-        """What timers find to be due is processed together."""
+        """Process the rows of all timers that are due together."""
         self.timers.event_time.fire(timestamp, self.on_event_time)
         if self._due:
             due, self._due = self._due, {}
@@ -147,7 +150,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
             self._partitions.put_all(list(due), states)
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        """Everything up to the watermark is due at once. A later timer may find nothing more to do."""
+        """Collect the rows of a key up to the watermark. Later timers may then find no rows."""
         if key in self._due:
             return
         state: Any = self._partitions.get(key)
@@ -163,7 +166,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
 
     # --- aggregating ---
     def _process(self, states: list[Any], due: list[list[Waiting]]) -> None:
-        """Process rows of keys, in order of their times. With RANGE, those of one time see each other."""
+        """Process rows of keys, in order of their times. With RANGE, rows of the same time see each other."""
         ready = [Ready(state[3], rows) for state, rows in zip(states, due, strict=True)]
         rows = Sequences(ready, self.frame, peers=not self.frame.rows and self.time is not None)
         columns = []
@@ -178,7 +181,7 @@ class StreamingOver(FoldingOperator, HoldingTableOperator):
         self._tell([row[1] for own in due for row in own], columns, rows.times)
 
     def _tell(self, rows: list[Held], columns: list[list[Any]], times: np.ndarray[Any, Any]) -> None:
-        """Rows come out in the order of their times."""
+        """Send rows in the order of their times."""
         fields = list(self.schema)[: len(self.schema) - len(self.folds)]
         by_column = zip(*rows, strict=True)
         arrays = [column_of(values, field.type) for values, field in zip(by_column, fields, strict=True)]

@@ -1,4 +1,4 @@
-"""Frames of OVER windows over whole partitions: any order, any frame."""
+"""Frames of OVER windows over whole partitions, with any order and any frame."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penstock.table.operators.aggregate.functions.fold import Fold
 from penstock.table.operators.aggregate.functions.positions import ranks_of
 
 Arguments = tuple[Any, ...]
-"""For each fold, the arguments of a row; None where FILTER leaves it out."""
+"""For each fold, the arguments of a row, or None if FILTER rejects the row."""
 
 
 def arguments_of(folds: Sequence[Fold], batch: pa.RecordBatch) -> list[Arguments]:
-    """For each row what the folds take of it."""
+    """Return for each row the arguments of all folds."""
     by_fold = []
     for fold in folds:
         rows, chosen = fold.rows(batch), fold.chosen(batch)
@@ -36,7 +36,10 @@ class Frames:
         self.folds = folds
 
     def results(self, ordered: pa.RecordBatch, partitions: Sequence[Sequence[int]]) -> list[list[Any]]:
-        """For each call its values, for rows in order. Partitions are positions of rows, in order too."""
+        """Return for each call the values of all rows.
+
+        `partitions` are positions of rows. Rows and positions are in order.
+        """
         self._unit = 1000 if self._is_time(ordered) else 1
         orders = [held_values(ordered.column(key.index)) for key in self.window.order]
         places = list(zip(*orders, strict=True)) if orders else [()] * ordered.num_rows
@@ -54,12 +57,12 @@ class Frames:
         return results
 
     def _is_time(self, batch: pa.RecordBatch) -> bool:
-        """Bounds on time are milliseconds, and times are held as microseconds."""
+        """Return True if the order is by time. Bounds on time are milliseconds, and times are held as microseconds."""
         order = self.window.order
         return bool(order) and pa.types.is_timestamp(batch.schema.field(order[0].index).type)
 
     def _framed(self, fold: Fold, places: list[Any], args: list[Any]) -> list[Any]:
-        """An aggregate over the frame of each row, which only moves forward."""
+        """Return the values of an aggregate over the frame of each row. Frames only move forward."""
         accumulator, first, last, values = fold.new(), 0, 0, []
         for index in range(len(places)):
             start, stop = self._frame(places, index)
@@ -79,7 +82,7 @@ class Frames:
         return values
 
     def _frame(self, places: list[Any], index: int) -> tuple[int, int]:
-        """The rows of a frame, as a range of positions in the partition."""
+        """Return the rows of a frame, as a range of positions in the partition."""
         frame, count = self.window.frame, len(places)
         if frame.rows:
             start = 0 if frame.start is None else index + frame.start

@@ -1,4 +1,4 @@
-"""OVER windows over whole partitions: at the end in BATCH mode, and again after every change in a stream."""
+"""OVER windows over whole partitions: once at the end in BATCH mode, and after every change in a stream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.table.operators.over.over_frames import Frames
 
 
 class OverAtEnd(KeyedTableOperator):
-    """BATCH mode: all rows are there before the first comes out."""
+    """BATCH mode: collects all rows before it sends the first one."""
 
     def __init__(self, window: OverSpec, columns: PlanColumns, schema: pa.Schema) -> None:
         super().__init__(window.partition, schema)
@@ -69,9 +69,9 @@ class OverAtEnd(KeyedTableOperator):
 
 
 class ChangingOver(HoldingTableOperator):
-    """An OVER window in any order, over rows that come and go: a change may change the rows behind it.
+    """An OVER window in any order over a changelog. A change may change the values of the rows behind it.
 
-    State of a partition: [its rows in order, the values of the calls for each]. It is computed again as a whole.
+    State of a partition: [its rows in order, the values of the calls for each]. Every change computes all values again.
     """
 
     def __init__(self, window: OverSpec, columns: PlanColumns, signed: bool, schema: pa.Schema, ttl: int) -> None:
@@ -136,7 +136,10 @@ class ChangingOver(HoldingTableOperator):
         return list(zip(*results, strict=True))
 
     def _tell(self, before: list[Any], now: list[Any]) -> None:
-        """Rows that were there and are there again with other values are updates. Rows go before others come."""
+        """Send the changes of a partition.
+
+        A row with new values is an update. Deletions are sent before other changes.
+        """
         old: dict[Held, list[Any]] = {}
         for row, values in before:
             old.setdefault(row, []).append(values)

@@ -22,28 +22,28 @@ _MOST = 1 << 62
 
 
 class Ready(NamedTuple):
-    """Rows of a key that are to be processed, in order of time, behind those that its frame holds."""
+    """The rows of a key to process, in order of time, and the rows in its frame before them."""
 
     framed: list[Framed]
     rows: list[Waiting]
 
 
 class Sequences:
-    """The rows of each key, one key after the other: first those of its frame, then those that are ready.
+    """The rows of each key, one key after the other: first those of its frame, then the ready ones.
 
-    For each row that is ready, `starts` and `ends` tell its frame as positions, the end not included.
+    For each ready row, `starts` and `ends` are the bounds of its frame as positions. The end is exclusive.
     """
 
     def __init__(self, ready: Sequence[Ready], frame: Frame, peers: bool) -> None:
-        """`peers`: whether rows of one time see each other."""
+        """Create sequences. `peers` is True if rows of the same time see each other."""
         self.ready = ready
         held = np.fromiter((len(one.framed) for one in ready), "int64", len(ready))
         counts = np.fromiter((len(one.rows) for one in ready), "int64", len(ready))
         self.sizes = held + counts
         self.bounds = np.cumsum(self.sizes) - self.sizes
-        """Where each key begins."""
+        """For each key, the position of its first row."""
         self.firsts = self.bounds + held
-        """Where the rows of each key that are ready begin."""
+        """For each key, the position of its first ready row."""
         keys = np.repeat(np.arange(len(ready)), self.sizes)
         total = len(keys)
         times = np.fromiter((row[0] for one in ready for row in chain(one.framed, one.rows)), "int64", total)
@@ -55,7 +55,7 @@ class Sequences:
         self.starts = self._starts(frame, keys, times)
 
     def _ends(self, keys: Numbers, times: Numbers) -> Numbers:
-        """Behind the last row of the same key and time."""
+        """Return for each row the position behind the last row of the same key and time."""
         last = np.append((keys[1:] != keys[:-1]) | (times[1:] != times[:-1]), True)
         edges = np.flatnonzero(last) + 1
         return np.repeat(edges, np.diff(edges, prepend=0))
@@ -74,18 +74,18 @@ class Sequences:
         return found
 
     def _search(self, number: int, start: int, times: Numbers) -> Numbers:
-        """The starts of one key's frames, where times are too far apart for one number with the key."""
+        """Return the frame starts of one key. Times are too far apart for one number of key and time."""
         begin, end = self.bounds[number], self.bounds[number] + self.sizes[number]
         found: Numbers = begin + np.searchsorted(times[begin:end], times[self.firsts[number] : end] + start)
         return found
 
     def lasts(self) -> Numbers:
-        """For each key, which of the rows that are ready is its last one."""
+        """Return for each key the index of its last row among the ready ones."""
         found: Numbers = np.cumsum(self.bounds + self.sizes - self.firsts) - 1
         return found
 
     def framed(self) -> list[list[Framed]]:
-        """The rows of each key that are in the frame of its last row."""
+        """Return the rows of each key that are in the frame of its last row."""
         kept = []
         for one, start in zip(self.ready, (self.starts[self.lasts()] - self.bounds).tolist(), strict=True):
             there = len(one.framed)
@@ -94,16 +94,16 @@ class Sequences:
         return kept
 
     def arguments(self, number: int) -> list[Any]:
-        """What a fold takes of each row; None where FILTER leaves it out."""
+        """Return for each row the arguments of a fold, or None if FILTER rejects the row."""
         return [args[number] for one in self.ready for *_, args in chain[Any](one.framed, one.rows)]
 
 
 Results = tuple[list[Any], list[Any]]
-"""The value for each row that is ready, and the accumulator of each key."""
+"""The value of each ready row, and the accumulator of each key."""
 
 
 def results(fold: Fold, number: int, rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results:
-    """What a fold, the one of a number, says of rows. The accumulators are those of the rows in the frames."""
+    """Return the results of the fold with this number. `accumulators` are those of the rows in the frames."""
     args = rows.arguments(number)
     if isinstance(fold, RowNumber):
         return _numbered(rows, accumulators)
@@ -125,7 +125,7 @@ def _numbered(rows: Sequences, accumulators: list[Any]) -> Results:
 
 
 def _over(sums: Numbers, rows: Sequences, frame: Frame, known: Numbers) -> Numbers:
-    """Sums over frames, from sums of all rows up to each; a frame without a start holds what is known, too."""
+    """Return sums over frames, given running sums. A frame without a start includes the known sum of its key."""
     found: Numbers = sums[rows.ends] - sums[rows.starts]
     return found + known[rows.keys] if frame.start is None else found
 
@@ -143,7 +143,7 @@ def _counted(args: list[Any], rows: Sequences, frame: Frame, accumulators: list[
 
 
 def _summed(fold: Sum, args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]) -> Results | None:
-    """None if numbers are too large."""
+    """Return sums, or None if numbers are too large."""
     there = [own is not None and own[0] is not None for own in args]
     numbers = [own[0] if known else 0 for own, known in zip(args, there, strict=True)]
     totals = [accumulator[0] for accumulator in accumulators]
@@ -159,7 +159,7 @@ def _summed(fold: Sum, args: list[Any], rows: Sequences, frame: Frame, accumulat
 def _extremes(
     fold: Extreme | ExtremeOfChanges, args: list[Any], rows: Sequences, frame: Frame, accumulators: list[Any]
 ) -> Results:
-    """The least or greatest of each frame; what is no number is replaced by one that never wins."""
+    """Return the least or greatest value of each frame. NULL is replaced by a number that never wins."""
     better, never = (np.minimum, 2 * _MOST - 1) if fold.call.function == "MIN" else (np.maximum, -2 * _MOST)
     there = [own is not None and own[0] is not None for own in args]
     numbers = np.array([own[0] if known else never for own, known in zip(args, there, strict=True)], "int64")
@@ -177,7 +177,7 @@ def _extremes(
 
 
 def _best(better: np.ufunc, numbers: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
-    """The best of the numbers between starts and ends, which are apart: that of two overlapping powers of two."""
+    """Return the best number between each start and end, which is the better one of two overlapping powers of two."""
     lengths = ends - starts
     found, level, width = np.empty(len(starts), "int64"), numbers, 1
     while True:
@@ -190,7 +190,7 @@ def _best(better: np.ufunc, numbers: Numbers, starts: Numbers, ends: Numbers) ->
 
 
 def row_by_row(fold: Fold, args: list[Any], rows: Sequences, accumulators: list[Any]) -> Results:
-    """What any fold says."""
+    """Return the results of any fold."""
     values, now = list[Any](), list[Any]()
     frames = iter(zip(rows.keys.tolist(), rows.starts.tolist(), rows.ends.tolist(), strict=True))
     first = last = -1

@@ -18,7 +18,7 @@ from penstock.table.operators.base.table_operator import HoldingTableOperator
 from penstock.table.operators.io.row_conversions import millis_of
 
 Entry = tuple[int, Held]
-"""A row behind its time."""
+"""The time of a row, and the row."""
 
 
 class Chosen(NamedTuple):
@@ -33,13 +33,19 @@ class Chosen(NamedTuple):
 
 
 class DeduplicateOperator(HoldingTableOperator):
-    """Of each key and batch, only the one row that can matter is looked at in Python."""
+    """The base of deduplication.
+
+    Python processes only one row of each key and batch: the one that can change the result.
+    """
 
     every_version = False
-    """Whether each row that is the last one for a while comes out, even if others of the same batch replace it."""
+    """True if each row that was the last one is sent, even if another row of the same batch replaces it."""
 
     def __init__(self, keys: Sequence[int], time: int | None, schema: pa.Schema, ranked: bool, ttl: int = 0) -> None:
-        """`time` is None for processing time: rows come in its order. `ranked`: the rank, 1, is the last column."""
+        """Create an operator.
+
+        `time` is a column, or None for processing time. `ranked` adds the rank, 1, as the last column.
+        """
         super().__init__(keys, schema)
         self.time = time
         self.ranked = ranked
@@ -52,7 +58,7 @@ class DeduplicateOperator(HoldingTableOperator):
         self._input = pa.schema(list(self.schema)[: len(self.schema) - self.changelog - self.ranked])
 
     def chosen(self, batch: pa.RecordBatch, last: bool) -> Chosen:
-        """For each key its first or last row; of equal times the first or last one that came."""
+        """Return for each key its first or last row. The order of arrival decides between equal times."""
         found = Columns(batch).keys(self.key_selector)  # type: ignore[arg-type]
         assert found is not None
         codes = found.which.to_numpy(zero_copy_only=False)
@@ -75,7 +81,7 @@ class DeduplicateOperator(HoldingTableOperator):
         return made
 
     def send_rows(self, batch: pa.RecordBatch, kinds: np.ndarray[Any, Any] | None = None) -> None:
-        """Send rows; they are inserts if nothing else is said."""
+        """Send rows. They are inserts unless `kinds` has other kinds."""
         arrays = [column.cast(field.type) for column, field in zip(batch.columns, self._input, strict=True)]
         if self.ranked:
             arrays.append(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows))
@@ -85,7 +91,7 @@ class DeduplicateOperator(HoldingTableOperator):
 
 
 class KeepLast(DeduplicateOperator):
-    """State of a key: (time, row). A row that is not older replaces it, however late it is."""
+    """State of a key: (time, row). A row that is not older replaces it, even if it is late."""
 
     def whole(self, batch: pa.RecordBatch) -> None:
         if self.every_version:
@@ -139,7 +145,10 @@ class KeepLast(DeduplicateOperator):
         self._send_changes(chosen.batch, replaced, np.array([before_kinds, kinds], "int8").T)
 
     def _send_changes(self, batch: pa.RecordBatch, replaced: list[Held], kinds: np.ndarray[Any, Any]) -> None:
-        """`kinds` are for each row those of the row that it replaces, and its own; -1 for nothing."""
+        """Send rows and the rows they replace.
+
+        For each row, `kinds` has the kind of the replaced row and its own, -1 for none.
+        """
         old = batch_of(replaced, self._input)
         positions = np.empty(kinds.shape, "int64")
         positions[:, 1] = np.arange(len(kinds))
@@ -154,9 +163,9 @@ class KeepLast(DeduplicateOperator):
 
 
 class KeepFirst(DeduplicateOperator):
-    """State of a key: (time, row) in `waiting` until the watermark has passed the row; () in `kept` when it is out.
+    """State of a key: (time, row) in `waiting` until the watermark passes the row, and () in `kept` after its output.
 
-    By processing time the first row that comes is the first one. In event time, rows behind the watermark are dropped.
+    In processing time, the first row that comes is the result. In event time, rows behind the watermark are dropped.
     """
 
     def open(self, context: OperatorContext) -> None:
@@ -169,7 +178,7 @@ class KeepFirst(DeduplicateOperator):
             self._due.add(time, key)
 
     def _take_over(self) -> None:
-        """In savepoints of an earlier version, rows wait in `kept`, each with a timer."""
+        """Convert savepoints of an earlier version, in which rows wait in `kept`, each with a timer."""
         for time, key, _ in self.timers.event_time.timers():
             held = self._kept.get(key)
             if held:
@@ -217,7 +226,10 @@ class KeepFirst(DeduplicateOperator):
         super().watermark(timestamp)
 
     def _pass(self, until: int) -> None:
-        """Rows come out, in the order of their times. A key is noted again when an earlier row replaces its row."""
+        """Send rows in the order of their times.
+
+        An earlier row may have replaced a row, so that its key is due twice.
+        """
         keys, times = list[Any](), list[int]()
         for time, noted in self._due.pop(until):
             keys += noted

@@ -10,7 +10,7 @@ from penstock.table.operators.base.table_operator import KeyedTableOperator
 
 
 class Limit(KeyedTableOperator):
-    """State: how many rows have come."""
+    """State: the number of rows that have come."""
 
     def __init__(self, offset: int, limit: int | None, schema: pa.Schema) -> None:
         super().__init__((), schema)

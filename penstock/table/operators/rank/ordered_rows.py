@@ -1,4 +1,7 @@
-"""The rows of partitions in an order, while rows come and go: a change costs the same however large a partition is."""
+"""The rows of partitions in an order.
+
+The cost of adding or removing a row does not grow with the size of a partition.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,24 @@ from penstock.table.operators.base.query_state import store
 
 Order = Callable[[Held], tuple[Any, ...]]
 Item = tuple[int, Held]
-"""A row and its number in the order of arrival, which decides between rows that are equal in order."""
+"""The number of a row in the order of arrival, which decides between equal rows, and the row."""
 Leaf = list[Item]
 Inner = tuple[list[Item], list[int]]
-"""What the children but the first begin with, and the children. A child may begin later by now, but not earlier."""
+"""Lower bounds of all children but the first, and the numbers of the children."""
 MOST_TOGETHER = 128
-"""A partition with more rows has them in several entries of state, so that a change of one row does not rewrite all."""
+"""Maximum number of rows of a partition in one entry of state.
+
+With several entries, a change does not rewrite all rows.
+"""
 FEW_AGAIN = 32
 
 
 class OrderedRows:
-    """The rows of partitions. Whoever changes rows that were read writes them again.
+    """The rows of partitions. A caller that changes rows must write them again.
 
-    A partition is a list, or, if it has many rows, a tree of pieces; a tuple of the tree's figures then stands for it.
-    Beside the tree, every row has an entry with its numbers, so that it is found among rows that are equal in order.
-    With a time to live a partition is always a list: it expires as a whole, when nothing of it has been written.
+    A partition is a list. A large partition is a tree of pieces, and its entry is a tuple of the tree's figures. Beside
+    the tree, every row has an entry with its numbers, which finds it among rows that are equal in order. With a time to
+    live, a partition is always a list: it expires as a whole after some time without a write.
     """
 
     def __init__(self, backend: KeyedStateBackend, name: str, order: Order, ttl: int) -> None:
@@ -39,10 +45,12 @@ class OrderedRows:
         self._most = None if ttl else MOST_TOGETHER
 
     def read(self, key: Any) -> Few | Tree:
+        """Return the rows of a partition."""
         head = self._heads.get(key)
         return Tree(self, key, *head) if isinstance(head, tuple) else Few(head or [], self.order)
 
     def write(self, key: Any, rows: Few | Tree) -> None:
+        """Store the rows of a partition. Convert a list that has become large to a tree, and a small tree to a list."""
         if isinstance(rows, Few) and self._most is not None and len(rows) > self._most:
             rows = Tree.of(self, key, rows)
         if isinstance(rows, Tree) and len(rows) <= FEW_AGAIN:
@@ -61,11 +69,11 @@ class Few:
         self._order = order
 
     def insert(self, row: Held) -> None:
-        """Behind those that are equal in order."""
+        """Insert a row behind the rows that are equal in order."""
         self._rows.insert(bisect_right(self._rows, self._order(row), key=self._order), row)
 
     def remove(self, row: Held) -> bool:
-        """Whether the row was there; of equal ones the first goes."""
+        """Remove the first of the equal rows. Return True if there was one."""
         rows, place = self._rows, self._order(row)
         start = bisect_left(rows, place, key=self._order)
         for position in range(start, bisect_right(rows, place, start, key=self._order)):
@@ -75,9 +83,11 @@ class Few:
         return False
 
     def first(self, count: int | None) -> list[Held]:
+        """Return the first rows, or all if the count is None."""
         return self._rows[:count]
 
     def written(self) -> list[Held]:
+        """Return the entry of the partition."""
         return self._rows
 
     def __len__(self) -> int:
@@ -85,10 +95,10 @@ class Few:
 
 
 class Tree:
-    """Many rows of one partition: a B+ tree whose nodes are entries of state, read when they are needed."""
+    """Many rows of one partition: a B+ tree whose nodes are entries of state. Nodes are read when they are needed."""
 
     def __init__(self, rows: OrderedRows, key: Any, root: int, nodes: int, arrived: int, count: int) -> None:
-        """`nodes` and `arrived` are the next numbers of a node and of a row."""
+        """Create a tree. `nodes` and `arrived` are the next numbers of a node and of a row."""
         self._rows = rows
         self._key = key
         self._root = root
@@ -100,6 +110,7 @@ class Tree:
 
     @staticmethod
     def of(rows: OrderedRows, key: Any, few: Few) -> Tree:
+        """Return a new tree with the rows of a list."""
         made = Tree(rows, key, 0, 1, 0, 0)
         made._loaded[0] = []
         for row in few.first(None):
@@ -107,7 +118,7 @@ class Tree:
         return made
 
     def taken_apart(self) -> Few:
-        """The rows as a list. Nothing of the tree is left."""
+        """Delete the tree from state, and return its rows as a list."""
         rows = self.first(None)
         self._rows.numbers.remove_all([(self._key, row) for row in rows])
         for number in {*self._all(self._root), *self._changed}:
@@ -115,7 +126,7 @@ class Tree:
         return Few(rows, self._rows.order)
 
     def written(self) -> tuple[int, int, int, int]:
-        """Write what changed; returns what stands for the whole."""
+        """Write the changed nodes, and return the entry of the partition."""
         for number in self._changed:
             if number in self._loaded:
                 self._rows.nodes.put((self._key, number), self._loaded[number])
@@ -126,7 +137,7 @@ class Tree:
 
     # --- rows ---
     def insert(self, row: Held) -> None:
-        """Behind those that are equal in order."""
+        """Insert a row behind the rows that are equal in order."""
         item = (self._arrived, row)
         numbers = self._rows.numbers.get((self._key, row)) or ()
         self._rows.numbers.put((self._key, row), (*numbers, self._arrived))
@@ -140,7 +151,7 @@ class Tree:
             self._split(path)
 
     def remove(self, row: Held) -> bool:
-        """Whether the row was there; of equal ones the first goes."""
+        """Remove the first of the equal rows. Return True if there was one."""
         numbers = self._rows.numbers.get((self._key, row))
         if not numbers:
             return False
@@ -159,6 +170,7 @@ class Tree:
         return True
 
     def first(self, count: int | None) -> list[Held]:
+        """Return the first rows, or all if the count is None."""
         return [row for _, row in islice(self._items(self._root), count)]
 
     def __len__(self) -> int:
@@ -188,7 +200,7 @@ class Tree:
         return found
 
     def _path(self, item: Item) -> list[int]:
-        """The numbers of the nodes from the root to the leaf where an item belongs."""
+        """Return the numbers of the nodes from the root to the leaf of an item."""
         path, place = [self._root], self._place(item)
         while isinstance(node := self._node(path[-1]), tuple):
             beginnings, children = node
@@ -211,7 +223,7 @@ class Tree:
         yield number
 
     def _split(self, path: list[int]) -> None:
-        """Let a node that is too large give half of itself to a new one."""
+        """Move half of a node that is too large to a new node."""
         number = path.pop()
         node, new, half = self._node(number), self._nodes, MOST_TOGETHER // 2
         self._nodes += 1
@@ -237,7 +249,7 @@ class Tree:
             self._split(path)
 
     def _drop(self, path: list[int]) -> None:
-        """Remove a node that has nothing left; the root stays, as a leaf."""
+        """Remove an empty node. The root remains as an empty leaf."""
         number = path.pop()
         if not path:
             self._loaded[number] = []

@@ -1,4 +1,4 @@
-"""Ranks of rows by key, computed in columns: rows that state held together with rows that came."""
+"""Ranks of rows by key, computed in columns over stored rows and new rows together."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Numbers = np.ndarray[Any, Any]
 
 
 def first_of_each(batch: pa.RecordBatch, which: pa.Array, order: Sequence[SortKey], count: int) -> pa.Array:
-    """The positions, as they came, of the rows that are among the first `count` of their key in this batch."""
+    """Return the positions, in the order of arrival, of the first `count` rows of each key in this batch."""
     positions, ranks = ranked(sort_positions(batch, order).to_numpy(), which.to_numpy(zero_copy_only=False))
     return pa.array(np.sort(positions[ranks < count]))
 
 
 def ranked(in_order: Numbers, groups: Numbers) -> tuple[Numbers, Numbers]:
-    """Positions of rows, which are given in order, group by group, and their ranks in their groups, from 0."""
+    """Return the positions of sorted rows, group by group, and their ranks in their groups, from 0."""
     in_group = groups[in_order]
     by_group = np.argsort(in_group, kind="stable")
     sizes = np.bincount(in_group)
@@ -42,15 +42,15 @@ def ranked(in_order: Numbers, groups: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class Emitted(NamedTuple):
-    """What comes out."""
+    """Output rows: their positions, kinds and ranks."""
 
     positions: Numbers
-    """Of rows: those that were held first, then those that came."""
+    """Positions of rows. Stored rows come first, then new rows."""
     kinds: Numbers
     ranks: Numbers
 
     def deletions_first(self) -> Emitted:
-        """The same without updates: what goes, then what comes."""
+        """Return the same changes without updates: deletions first, then inserts."""
         adding = np.isin(self.kinds, (INSERT, UPDATE_AFTER))
         order = np.argsort(adding, kind="stable")
         kinds = np.where(adding, INSERT, DELETE)
@@ -58,7 +58,7 @@ class Emitted(NamedTuple):
 
 
 class Order:
-    """An order of rows, whether they are columns or tuples."""
+    """An order of rows that can be columns or tuples."""
 
     def __init__(self, keys: Sequence[SortKey], schema: pa.Schema) -> None:
         self._indexes = [key.index for key in keys]
@@ -66,7 +66,7 @@ class Order:
         self._schema = schema
 
     def positions(self, held: Sequence[Held], batch: pa.RecordBatch) -> Numbers:
-        """The positions in order of rows that were held, followed by those of a batch; equal ones stay in theirs."""
+        """Return the sorted positions of stored rows followed by the rows of a batch. Equal rows keep their order."""
         columns = []
         for index in self._indexes:
             kind = self._schema.field(index).type
@@ -77,7 +77,10 @@ class Order:
         return found
 
     def before(self, limits: Sequence[tuple[int, Held]], batch: pa.RecordBatch, codes: Numbers) -> Numbers:
-        """Which rows of a batch come before the limit of their code; all do where there is no limit."""
+        """Return a mask of the rows that come before the limit of their code.
+
+        A code without a limit accepts all rows.
+        """
         in_order = self.positions([row for _, row in limits], batch)
         places = np.empty(len(in_order), "int64")
         places[in_order] = np.arange(len(in_order))
@@ -87,10 +90,13 @@ class Order:
 
 
 class Contest:
-    """The rows that some groups held, in order, against rows that came: which are among the first `most` now."""
+    """A comparison of the stored rows of some groups, in order, with new rows.
+
+    It finds the first `most` of each group.
+    """
 
     def __init__(self, held: Sequence[list[Held]], batch: pa.RecordBatch, groups: Numbers) -> None:
-        """`groups` has the group of each row of the batch."""
+        """Compare rows. `groups` has the group of each row of the batch."""
         self.batch = batch
         self.sizes = np.fromiter(map(len, held), "int64", len(held))
         self.held = list(chain.from_iterable(held))
@@ -99,7 +105,7 @@ class Contest:
         self._groups = np.concatenate([np.repeat(np.arange(len(held)), self.sizes), groups])
 
     def decide(self, order: Order, most: int) -> list[list[Held]]:
-        """The rows that each group has now."""
+        """Return the rows that each group has now."""
         positions, ranks = ranked(order.positions(self.held, self.batch), self._groups)
         inside = ranks < most
         self._now, self._ranks = positions[inside], ranks[inside] + 1
@@ -108,7 +114,7 @@ class Contest:
         return [rows[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
     def came_and_went(self, first: int) -> Emitted:
-        """Rows that are shown from a rank on and were not, after those that were and are not any more."""
+        """Return the rows that left the ranks from `first` on, then the rows that entered them."""
         count = len(self.rows)
         before, now = np.zeros(count, "int64"), np.zeros(count, "int64")
         before[: len(self.held)] = np.arange(len(self.held)) - np.repeat(self._starts, self.sizes) + 1
@@ -120,7 +126,7 @@ class Contest:
         return Emitted(turned[order], kinds[order], ranks[order])
 
     def ranks_changed(self, first: int) -> Emitted:
-        """Every rank from one on whose row is another one."""
+        """Return the changes of all ranks, from `first` on, that have another row now."""
         shown = self._ranks >= first
         now, ranks = self._now[shown], self._ranks[shown]
         groups = self._groups[now]
@@ -139,7 +145,7 @@ class Contest:
         return Emitted(positions[told], kinds[told], np.repeat(ranks, 2)[told])
 
     def columns_at(self, positions: Numbers, schema: pa.Schema) -> list[pa.Array]:
-        """The columns of rows. Those that came are taken, and those that were held are made."""
+        """Return the columns of rows. Only stored rows are converted."""
         count = len(self.held)
         was_held = positions < count
         wanted = np.unique(positions[was_held])

@@ -19,7 +19,7 @@ from penstock.table.operators.io.row_conversions import millis_of
 
 
 class SortAtEnd(KeyedTableOperator):
-    """BATCH mode: holds all rows, and sends those that are wanted in order."""
+    """BATCH mode: collects all rows, and sends the wanted ones in order."""
 
     def __init__(self, order: Sequence[SortKey], offset: int, limit: int | None, schema: pa.Schema) -> None:
         super().__init__((), schema)
@@ -44,9 +44,11 @@ class SortAtEnd(KeyedTableOperator):
 
 
 class TemporalSort(KeyedTableOperator):
-    """Sends rows in order of event time once the watermark has reached them; rows behind what was sent are dropped.
+    """Sends rows in order of event time when the watermark has reached them.
 
-    State: [time of the last row that was sent, rows that wait as (time, row)].
+    Rows not after the last sent row are dropped.
+
+    State: [time of the last sent row, waiting rows as (time, row)].
     """
 
     def __init__(self, time: int, order: Sequence[SortKey], schema: pa.Schema) -> None:

@@ -1,4 +1,4 @@
-"""Top-N: the rows of each partition that come first in some order, while rows come and go."""
+"""Top-N: the first rows of each partition in some order, over inserts or a changelog."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ from penstock.table.operators.rank.ordered_rows import OrderedRows
 from penstock.table.operators.rank.ranking import Contest, Order, first_of_each
 
 MANY = 64
-"""From so many rows on, those that cannot come out are sorted out in columns."""
+"""Batches of more than this number of rows are filtered in columns first."""
 
 
 @dataclass(frozen=True)
 class TopNSpec:
-    """Which rows of a partition come out."""
+    """The order of a partition, and the range of ranks that is sent."""
 
     order: tuple[SortKey, ...]
     first: int
     last: int | None
-    """Ranks count from 1; None for no end."""
+    """The last rank, or None for no limit. Ranks count from 1."""
     rank_column: bool
     signed: bool
-    """Whether rows can be taken back."""
+    """True if rows can be retracted."""
     rows_have_keys: bool = False
-    """Whether rows have a key of their own, which they keep when their rank changes."""
+    """True if rows have a key of their own, which they keep when their rank changes."""
 
 
 class TopN(HoldingTableOperator):
-    """State of a partition: its rows in order; of rows that stay, only those that may come out, as a list."""
+    """State of a partition: its rows in order.
+
+    Without retractions, it has only the rows that can be sent, as a list.
+    """
 
     def __init__(self, keys: Sequence[int], spec: TopNSpec, schema: pa.Schema, ttl: int = 0) -> None:
         super().__init__(keys, schema)
@@ -74,7 +77,10 @@ class TopN(HoldingTableOperator):
 
     # --- rows that stay, in columns ---
     def _many(self, batch: pa.RecordBatch) -> None:
-        """Most rows are sorted out: those that others of this batch beat, and those behind the last row of a key."""
+        """Process a large batch.
+
+        Drop the rows that others of the batch or the stored rows exclude from the first ranks.
+        """
         most = self.spec.last
         assert most is not None
         batch = batch.take(first_of_each(batch, self._keys(batch).which, self.spec.order, most))
@@ -123,7 +129,7 @@ class TopN(HoldingTableOperator):
             self._change_all(key, [rows[position] for position in positions], adds)
 
     def _change_first(self, key: Any, rows: list[Held]) -> None:
-        """Of rows that stay: only the first of a partition are held."""
+        """Process rows without retractions. State has only the first rows of a partition."""
         held: list[Held] = self._partitions.get(key) or []
         before, changed = self._shown(held), False
         for row in rows:
@@ -133,7 +139,7 @@ class TopN(HoldingTableOperator):
             self._tell(before, self._shown(held))
 
     def _insert(self, held: list[Held], row: Held) -> bool:
-        """Whether the row has a place."""
+        """Insert a row if it is among the first. Return True if it is."""
         order, last = self._order, self.spec.last
         assert last is not None
         if len(held) >= last:
@@ -175,7 +181,7 @@ class TopN(HoldingTableOperator):
             self.gather(INSERT, row)
 
     def _emit_ranks(self, before: list[Held], now: list[Held]) -> None:
-        """Every rank whose row is another one has changed. Rows with a key go before any comes."""
+        """Send each rank that has another row now. If rows have keys, deletions are sent first."""
         if self.spec.rows_have_keys:
             self._emit_rows_of_ranks(before, now)
             return

@@ -1,4 +1,4 @@
-"""Group windows that are numbers of rows: each is complete when it has its rows."""
+"""Group windows of a number of rows. A window is complete when it has its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from penstock.table.operators.over.over_frames import Arguments, arguments_of
 
 
 class CountWindows(FoldingOperator):
-    """A window of `size` rows of a key begins every `slide` rows. State of a key: [rows that came, the last ones]."""
+    """A window of `size` rows of a key begins every `slide` rows.
+
+    State of a key: (number of rows that came, the last rows).
+    """
 
     def __init__(self, keys: Sequence[int], sizes: tuple[int, int], folds: Sequence[Fold], schema: pa.Schema) -> None:
         super().__init__(keys, schema)

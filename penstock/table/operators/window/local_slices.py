@@ -16,7 +16,7 @@ from penstock.table.operators.window.window_aggregate import WindowKeys
 
 
 class LocalSlices(HoldingLocalOperator):
-    """Out come the keys and the parts of every fold, as SliceAggregate takes them: all bounds are the end of the slice.
+    """Sends the keys and the parts of every fold, as SliceAggregate expects them. All bounds are the end of the slice.
 
     Rows are held back until the watermark advances or the epoch ends.
     """

@@ -1,6 +1,6 @@
-"""GROUP BY with session windows: rows of a key that are close to each other are aggregated in columns, as a run.
+"""GROUP BY with session windows. Rows of a key that are close together are a run, and are aggregated in columns.
 
-Python meets a key once for each of its runs, to put it together with the sessions that are open.
+Python processes each run once, to merge it with the open sessions of its key.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from penstock.table.operators.window.window_aggregate import WindowKeys
 from penstock.table.operators.window.window_assignment import MICROS, instant_of, moments
 
 FEW = 16
-"""Of so many rows at once, finding runs costs more than it saves."""
+"""Batches of at most this many rows are processed row by row, because finding runs would cost more than it saves."""
 Session = tuple[int, int, tuple[Any, ...]]
-"""Start, end, accumulators. Times are in milliseconds."""
+"""(start, end, accumulators). Times are in milliseconds."""
 
 
 class Runs(NamedTuple):
-    """Rows that belong to the same session whatever else there is; those of a key are neighbours, and in order."""
+    """Groups of rows that belong to the same session in any case. Runs of a key are neighbours, in order."""
 
     keys: Times
-    """By run, the number of its key."""
+    """For each run, the number of its key."""
     rows: pa.RecordBatch
-    """A number, the times of the first and the last row, and the parts of every fold."""
+    """For each run, a number, the times of its first and last row, and the parts of every fold."""
 
     def filter(self, wanted: Times) -> Runs:
         return self if wanted.all() else Runs(self.keys[wanted], self.rows.filter(pa.array(wanted)))
 
 
 class SessionAggregate(FoldingOperator, HoldingTableOperator):
-    """State of a key: a tuple of its open sessions in order of time; they do not touch each other.
+    """State of a key: a tuple of its open sessions in order of time. They do not touch each other.
 
-    A row that comes late, and whose session is over together with those that it touches, is dropped.
+    A late row is dropped if its session, merged with the sessions that it touches, is already over.
     """
 
     zone = "UTC"
@@ -66,7 +66,10 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         signed: bool,
         schema: pa.Schema,
     ) -> None:
-        """`keys` are all keys, in the order in which they come out; in the input, bounds are the times of rows."""
+        """Create an operator.
+
+        `keys` are all keys in the order of the output. In the input, bounds are the times of rows.
+        """
         super().__init__([keys[position] for position in windows.plain], schema)
         self.time = keys[windows.end]
         self.windows = windows
@@ -96,7 +99,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
             self._add_runs(batch)
 
     def _add_each(self, batch: pa.RecordBatch) -> None:
-        """Few rows one by one: each is a run."""
+        """Add rows one by one, each as a run."""
         assert isinstance(self.key_selector, ColumnKeys)
         signs = signs_of(batch, self.signed)
         by_sign = [1] * batch.num_rows if signs is None else signs.to_pylist()
@@ -133,13 +136,13 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         return combined([pa.array(numbers)], [Part(moments, "min"), Part(moments, "max"), *parts], self._form)
 
     def _simple(self, by_key: pa.RecordBatch) -> Times:
-        """Keys whose rows are one run, and none of which would be late alone."""
+        """Return a mask of the keys whose rows are one run, without a row that would be late alone."""
         first, last = (by_key.column(index).to_numpy(zero_copy_only=False) for index in (1, 2))
         together: Times = last - first <= self.gap
         return together & ~self._late_alone(first)
 
     def _late_alone(self, times: Times) -> Times:
-        """Rows that are late, unless they belong to a session that is still open."""
+        """Return a mask of the rows that are late unless they belong to an open session."""
         if self.windows.processing_time:
             return np.zeros(len(times), bool)
         lasts = last_moments(times + self.gap, self.zone, self.windows.shifted)
@@ -147,7 +150,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         return late
 
     def _sorted_runs(self, codes: Times, times: Times, parts: list[Part]) -> Runs:
-        """The runs of each key. Where a row is late alone, the order in which the rows came decides: each is a run."""
+        """Return the runs of each key. If a row is late alone, each row is a run, in the order of arrival."""
         alone = np.isin(codes, codes[self._late_alone(times)])
         order = np.lexsort((np.where(alone, 0, times), codes))
         by_time, keys = times[order], codes[order]
@@ -184,7 +187,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         self._due.add(np.array(lasts, "int64"), keys)
 
     def _with_those_open(self, key: Any, session: Session) -> tuple[list[Session], Session]:
-        """The open sessions of a key that a session does not touch, and the session together with the others."""
+        """Return the open sessions that a session does not touch, and the session merged with the others."""
         open_sessions: tuple[Session, ...] | None = self._sessions.get(key)
         if open_sessions is None:
             return [], session
@@ -220,7 +223,7 @@ class SessionAggregate(FoldingOperator, HoldingTableOperator):
         return None if following is None else following + 1
 
     def _close(self, until: int) -> None:
-        """Sessions that are over come out, in the order of their ends. One that has grown is due again later."""
+        """Close sessions that are over, in the order of their ends. A session that has grown is due again later."""
         complete: list[tuple[Any, Session]] = []
         for key in self._due.pop(until):
             sessions: tuple[Session, ...] = self._sessions.get(key) or ()

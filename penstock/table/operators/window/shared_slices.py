@@ -1,4 +1,4 @@
-"""GROUP BY with windows that share slices, for aggregates that see rows: a row is folded once, into its slice."""
+"""GROUP BY with windows that share slices, for aggregates that see rows. A row is folded once, into its slice."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from penstock.table.operators.window.window_assignment import MICROS, moments
 
 
 class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
-    """State of a key and the end of a slice: accumulators. Those of a window's slices are merged when it is over.
+    """State of a key and the end of a slice: accumulators. When a window is over, those of its slices are merged.
 
-    Rows only come, and event time says when windows end.
+    The input has only inserts, and windows are in event time.
     """
 
     def __init__(
         self, keys: Sequence[int], windows: WindowKeys, slicing: Slicing, folds: Sequence[Fold], schema: pa.Schema
     ) -> None:
-        """`keys` are all keys, in the order in which they come out; the bounds are those of slices."""
+        """Create an operator. `keys` are all keys in the order of the output. The bounds are those of slices."""
         super().__init__([keys[position] for position in windows.plain], schema)
         self.all_keys = ColumnKeys(tuple(keys))
         self.windows = windows
@@ -51,10 +51,10 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
         self._key_of: Callable[[Any], Any] = itemgetter(*plain) if plain else lambda whole: ()
         self._end_of = itemgetter(self.windows.end)
         self._slices: dict[int, dict[Any, None]] = {}
-        """By the end of a slice: its keys."""
+        """For each end of a slice, its keys."""
         self._complete: list[tuple[int, Any, list[Any]]] = []
         self._closed = MIN_TIMESTAMP
-        """Windows that end at or before this time have been sent."""
+        """Time, in milliseconds, up to which windows have been sent."""
         if context.restored is not None and not context.restored.drained:
             self._closed = max(
                 (own.get("closed", MIN_TIMESTAMP) for own in context.restored.all_own()), default=self._closed
@@ -89,13 +89,13 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
         self._next = self._next_end()
 
     def _alive(self, ends: set[int]) -> set[int]:
-        """The slices among these that belong to a window which is not over."""
+        """Return the slices that belong to a window that is not over."""
         found = np.array(sorted(ends), "int64")
         _, there, lasts = self._windows_of(found)
         return set(found[(there & (lasts > self.current_watermark)).any(axis=1)].tolist())
 
     def _windows_of(self, ends: Times) -> tuple[Times, Times, Times]:
-        """By slice: the ends of its windows, which of these there are, and their last moments."""
+        """Return for each slice the ends of its windows, a mask of the windows that exist, and their last moments."""
         windows, there = self.slicing.window_ends(ends)
         return windows, there, last_moments(windows, self.zone, self.windows.shifted)
 
@@ -109,14 +109,14 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
         self.output.watermark(timestamp)
 
     def _next_end(self) -> int | None:
-        """When the next window ends."""
+        """Return the end of the next window, or None if nothing waits."""
         if not self._slices:
             return None
         _, there, lasts = self._windows_of(np.array(list(self._slices), "int64"))
         return min(lasts[there & (lasts > self._closed)].tolist(), default=None)
 
     def _close(self, until: int) -> None:
-        """Windows that are over come out, in the order of their ends; slices that nobody needs any more go."""
+        """Close windows that are over, in the order of their ends, and remove slices that no window needs any more."""
         ends = np.array(sorted(self._slices), "int64")
         windows, there, lasts = self._windows_of(ends)
         now = there & (lasts <= until) & (lasts > self._closed)
@@ -128,7 +128,7 @@ class SharedSliceAggregate(FoldingOperator, HoldingTableOperator):
         self._next = self._next_end()
 
     def _put_together(self, window: int, slices: list[int]) -> None:
-        """A row of the output for each key that has something in a window's slices."""
+        """Add an output row for each key that has rows in the slices of a window."""
         for key in dict.fromkeys(key for end in slices for key in self._slices[end]):
             parts = [part for part in self._panes.get_all([(key, end) for end in slices]) if part is not None]
             merged = []

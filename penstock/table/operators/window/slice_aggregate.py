@@ -24,13 +24,13 @@ from penstock.table.operators.window.window_assignment import MICROS, moments
 from penstock.table.operators.window.window_base import Due, WindowOperator
 
 MOST_ROWS = 1 << 21
-"""About so many rows of slices are put together at once."""
+"""Approximate number of rows of slices that are merged at once."""
 
 
 class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
-    """What waits is a row for each key and slice: the end of the slice, the key, and the parts of every fold.
+    """Keeps a row for each key and slice: the end of the slice, the key, and the parts of every fold.
 
-    State of a key and slice: accumulators. A slice that is a window has the state that WindowAggregate would have.
+    State of a key and slice: accumulators. For a slice that is a window, the state is that of WindowAggregate.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         signed: bool,
         schema: pa.Schema,
     ) -> None:
-        """`keys` are all keys, in the order in which they come out."""
+        """Create an operator. `keys` are all keys in the order of the output."""
         super().__init__([keys[position] for position in windows.plain], schema)
         self.all_keys = tuple(keys)
         self.windows = windows
@@ -52,7 +52,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         self.results = list(folds)
         self.signed = signed
         self.parts_come = False
-        """Whether the first phase has been done before the exchange."""
+        """True if the first phase runs before the exchange."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -84,7 +84,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         return [part for fold in self.folds for part in fold.parts(batch, signs)]
 
     def _combined(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows with the same time and key as one."""
+        """Merge rows with the same time and key."""
         parts = list(map(Part, rows.columns[self._width :], self._functions))
         return combined(rows.columns[: self._width], parts, self._form)
 
@@ -109,7 +109,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
 
     def _folded(self, rows: pa.RecordBatch, entries: list[Any]) -> list[Any]:
-        """Accumulators with the parts of rows folded in."""
+        """Return accumulators with the parts of rows folded in."""
         feed, now = iter(rows.columns[self._width :]), []
         for number, fold in enumerate(self.folds):
             before = [fold.new() if entry is None else entry[number] for entry in entries]
@@ -117,7 +117,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
         return list(zip(*now, strict=True)) if now else [()] * len(entries)
 
     def _namespace(self, end: int) -> tuple[int, ...]:
-        """A slice as the state names it: by its end; or by all bounds that are keys, if it is a window."""
+        """Return the namespace of a slice in state: its end, or all bounds that are keys if it is a window."""
         if self.slicing.shared:
             return (end * MICROS,)
         start = int(self.slicing.starts(np.array([end]))[0])
@@ -148,7 +148,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
             self._chunks.rename(lambda ends: self.slicing.later_alike(ends, over))
 
     def _put_together(self, rows: pa.RecordBatch) -> None:
-        """What belongs to a window becomes a row of the output for each key; windows come in order."""
+        """Merge the rows of windows, and add an output row for each key and window. Windows are in order."""
         made = self._combined(rows)
         if self.signed:
             made = made.filter(pc.not_equal(made.columns[-1], 0))
@@ -170,7 +170,7 @@ class SliceAggregate(FoldingOperator, HoldingTableOperator, WindowOperator):
 
 
 def _some_windows(rows: pa.RecordBatch, due: Due) -> Iterator[Times]:
-    """The windows that end now, so many at a time that their slices together have a bearable number of rows."""
+    """Yield the windows that end now, in groups whose slices together have a limited number of rows."""
     counts = np.bincount(np.searchsorted(due.ends, times_of(rows)), minlength=len(due.ends))
     slices, _ = np.nonzero(due.now)
     windows, which = np.unique(due.windows[due.now], return_inverse=True)
@@ -181,7 +181,7 @@ def _some_windows(rows: pa.RecordBatch, due: Due) -> Iterator[Times]:
 
 
 def _in_windows(rows: pa.RecordBatch, due: Due, now: Times) -> pa.RecordBatch:
-    """Rows of slices as rows of windows: each once for every window that its slice belongs to."""
+    """Repeat the rows of slices for every window of their slice."""
     slices = np.searchsorted(due.ends, times_of(rows))
     by_slice = now.sum(axis=1)
     counts = by_slice[slices]

@@ -1,7 +1,7 @@
-"""Slices: the pieces that windows are put together of, so that a row is aggregated once however many windows it is in.
+"""Slices: the pieces of windows. A row is aggregated into one slice, however many windows it belongs to.
 
-A slice ends wherever some window starts or ends, so that it lies in a window as a whole or not at all. Slices do not
-overlap: the end of one says which it is. All times are in milliseconds.
+A slice ends wherever a window starts or ends, so that it is either completely inside a window or outside. Slices do not
+overlap, so the end of a slice identifies it. All times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Times = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Slicing(WindowSpec):
-    """How windows consist of slices: those of TUMBLE of one, and those of HOP and CUMULATE of several."""
+    """The slices of windows. A window of TUMBLE is one slice, and a window of HOP or CUMULATE has several."""
 
     given: bool = False
-    """Whether rows come with their windows, so that each of these is a slice, whatever the kind."""
+    """True if rows come with their windows, so that each window is a slice, whatever its kind."""
 
     @property
     def shared(self) -> bool:
-        """Whether a slice can belong to several windows."""
+        """Return True if a slice can belong to several windows."""
         return not self.given and self.kind != "TUMBLE"
 
     def slice_ends(self, times: Times) -> Times:
-        """The end of the slice of each time."""
+        """Return the end of the slice of each time."""
         if self.kind == "TUMBLE":
             return self._floor(times, self.size) + self.size
         if self.kind == "CUMULATE":
@@ -46,7 +46,7 @@ class Slicing(WindowSpec):
         return np.where(times - start < inner, start + inner, start + self.slide)
 
     def window_ends(self, ends: Times) -> tuple[Times, Times]:
-        """By slice, the ends of the windows that it belongs to, in order; and which of these there are."""
+        """Return for each slice the possible ends of its windows, in order, and a mask of those that exist."""
         if not self.shared:
             return ends[:, None], np.ones((len(ends), 1), bool)
         if self.kind == "CUMULATE":
@@ -59,13 +59,14 @@ class Slicing(WindowSpec):
         return found, found < ends[:, None] + self.size
 
     def starts(self, ends: Times) -> Times:
-        """The starts of windows that have these ends."""
+        """Return the starts of windows with these ends."""
         return self._floor(ends - 1, self.size) if self.kind == "CUMULATE" else ends - self.size
 
     def later_alike(self, ends: Times, over: Times) -> Times:
-        """Slices by the end of another one that all later windows treat alike, once windows are over.
+        """Replace the ends of slices that all later windows treat alike by one common end.
 
-        Of CUMULATE these are all slices of a window that is over. `over` is sorted.
+        With CUMULATE, these are all slices of a window that is over. `over` has the sorted ends of windows that are
+        over.
         """
         if not self.shared or self.kind != "CUMULATE":
             return ends
@@ -77,7 +78,7 @@ class Slicing(WindowSpec):
 
 
 def last_moments(ends: Times, zone: str, shifted: bool) -> Times:
-    """The last milliseconds of windows with these ends, as event time counts them."""
+    """Return the last milliseconds of windows with these ends, in event time."""
     if not shifted or zone == "UTC":
         return ends - 1
     lasts: Times = np.vectorize(lambda end: instant_of(int(end), zone, True) - 1, otypes=["int64"])(ends)
@@ -85,13 +86,16 @@ def last_moments(ends: Times, zone: str, shifted: bool) -> Times:
 
 
 class SliceTableOperator(TableOperator):
-    """Stands for a window table below an aggregate: a row comes once, and its three bounds all are the same time.
+    """Replaces a window table before an aggregate: a row is sent once, and its three bounds are all the same time.
 
     Rows without a time are dropped.
     """
 
     def __init__(self, end_of: Callable[[Times], Times], time: int | None, schema: pa.Schema, changelog: bool) -> None:
-        """`time` is the column, None for processing time; `end_of` finds the bound of each time."""
+        """Create an operator.
+
+        `time` is the column, or None for processing time. `end_of` returns the bound of each time.
+        """
         super().__init__(schema)
         self.end_of = end_of
         self.time = time
@@ -116,5 +120,5 @@ class SliceTableOperator(TableOperator):
 
 
 def unchanged(times: Times) -> Times:
-    """The bound of a row whose window nobody knows yet, as in a session: its own time."""
+    """Return the times themselves, as bounds of rows whose window is not known yet, as in a session."""
     return times

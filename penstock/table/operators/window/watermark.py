@@ -1,4 +1,4 @@
-"""Event time of a table: watermarks that follow an expression over its rows."""
+"""Event time of a table: watermarks from an expression over its rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from penstock.table.operators.io.row_conversions import millis_of
 class WatermarkOperator(TableOperator):
     """Sends watermarks: after every row that advances them if the interval is 0, else at the end of an epoch.
 
-    Watermarks from upstream are dropped, except the last one. BATCH mode has no others. If no row has come for
-    `idle_timeout` milliseconds, it says that it is idle, until the next row.
+    It drops watermarks from upstream, except the last one. BATCH mode has only the last one. If no row has come for
+    `idle_timeout` milliseconds, the operator is idle until the next row.
     """
 
     def __init__(self, schema: pa.Schema, rowtime: int, expr: Rex, interval: int | None, zone: str) -> None:
@@ -36,7 +36,7 @@ class WatermarkOperator(TableOperator):
         self._watermark_of = evaluator(self.expr)
         self._interval = context.watermark_interval if self.interval is None else self.interval
         self._reached = MIN_TIMESTAMP
-        """The highest watermark that a row allows for, sent or not."""
+        """The highest watermark that the rows so far allow, sent or not."""
         self._ended = False
         self._idle = False
         self._active_at = context.clock.now
@@ -50,7 +50,7 @@ class WatermarkOperator(TableOperator):
         into.own("reached", self._reached)
 
     def resume_at(self, watermark: int) -> None:
-        """Its event time is its own, not that of its input."""
+        """Ignore the watermark of the input. The operator has its own event time."""
 
     def batch(self, batch: pa.RecordBatch) -> None:
         if batch.column(self.rowtime).null_count:
@@ -107,7 +107,7 @@ class WatermarkOperator(TableOperator):
             self.status(True)
 
     def next_due(self) -> int | None:
-        """When it becomes idle."""
+        """Return the time at which the operator becomes idle, or None."""
         if self.idle_timeout is None or self._idle or self._ended or self.context.batch:
             return None
         return self._active_at + self.idle_timeout

@@ -1,4 +1,4 @@
-"""GROUP BY with windows: a group is complete, and sent once, when the watermark reaches the end of its window."""
+"""GROUP BY with windows. A group is sent once, when the watermark reaches the end of its window."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from penstock.table.operators.window.window_assignment import MICROS, instant_of
 
 @dataclass(frozen=True)
 class WindowKeys:
-    """Which of the keys of an aggregate belong to its window. All positions are among the keys."""
+    """The keys of an aggregate that belong to its window, and the others. All positions are among the keys."""
 
     plain: tuple[int, ...]
-    """Keys that have nothing to do with the window."""
+    """Keys that do not belong to the window."""
     window: tuple[int, ...]
-    """Start, end and time, as far as they are keys."""
+    """The keys that are the start, the end or the time of the window."""
     end: int
     """The end: one of `window`."""
     processing_time: bool = False
     shifted: bool = False
-    """Whether bounds are times of a zone's clock."""
+    """True if bounds are times on the clock of a time zone."""
     roles: tuple[str, ...] = ()
-    """For each of `window` whether it is "start", "end" or "time"."""
+    """For each key of `window`: "start", "end" or "time"."""
 
 
 class WindowAggregate(FoldingOperator, HoldingTableOperator):
@@ -45,7 +45,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
     def __init__(
         self, keys: Sequence[int], windows: WindowKeys, folds: Sequence[Fold], signed: bool, schema: pa.Schema
     ) -> None:
-        """`keys` are all keys, in the order in which they come out."""
+        """Create an operator. `keys` are all keys in the order of the output."""
         super().__init__([keys[position] for position in windows.plain], schema)
         self.all_keys = ColumnKeys(tuple(keys))
         self.windows = windows
@@ -54,7 +54,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         self.signed = signed
         self.zone = "UTC"
         self.parts_come = False
-        """Whether the first phase has been done before the exchange."""
+        """True if the first phase runs before the exchange."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -111,7 +111,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
             self._due.extend(time, own)
 
     def _open_windows(self, namespaces: list[Any]) -> dict[Any, int]:
-        """The windows among these that are not over, with their last moments."""
+        """Return the windows that are not over, with their last moments."""
         found = {}
         for namespace in set(namespaces):
             if namespace[self._end] is not None:
@@ -121,7 +121,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         return found
 
     def _last_moment(self, namespace: tuple[Any, ...]) -> int:
-        """The last millisecond of a window."""
+        """Return the last millisecond of a window."""
         return instant_of(namespace[self._end] // MICROS, self.zone, self.windows.shifted) - 1
 
     # --- time ---
@@ -140,7 +140,7 @@ class WindowAggregate(FoldingOperator, HoldingTableOperator):
         return self._due.next_time() if self.windows.processing_time else None
 
     def _close(self, until: int) -> None:
-        """Windows that are over come out, in the order of their ends."""
+        """Close windows that are over, in the order of their ends."""
         for _, addresses in self._due.pop(until):
             for address, accumulators in zip(addresses, self._panes.get_all(addresses), strict=True):
                 self._panes.remove(address)

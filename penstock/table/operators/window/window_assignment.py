@@ -1,4 +1,4 @@
-"""Window table functions: every row gets the windows that it belongs to as columns."""
+"""Window table functions: every row gets its windows as columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MICROS = 1000
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """A window function: times are in milliseconds."""
+    """A window function. Times are in milliseconds."""
 
     kind: str
     size: int
@@ -34,9 +34,9 @@ class WindowSpec:
     offset: int = 0
 
     def bounds(self, times: np.ndarray[Any, Any]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """Starts and ends of the windows of each time: as many pairs as a row has windows at most.
+        """Return starts and ends of the windows of each time: as many pairs as the largest number of windows of a row.
 
-        A window that a row does not belong to has an end that is not after the time.
+        If a row does not belong to a window, the end of that window is not after the time of the row.
         """
         if self.kind == "TUMBLE":
             start = self._floor(times, self.size)
@@ -55,14 +55,17 @@ class WindowSpec:
 
 
 def local_millis(column: pa.Array, zone: str) -> pa.Array:
-    """The times of a column in milliseconds; moments of a TIMESTAMP_LTZ as the clock of the zone shows them."""
+    """Return the times of a column in milliseconds. A TIMESTAMP_LTZ becomes the local time of the zone."""
     if pa.types.is_timestamp(column.type) and column.type.tz is not None and zone != "UTC":
         return millis_of(pc.local_timestamp(column.cast(pa.timestamp("us", zone))))
     return millis_of(column)
 
 
 def instant_of(millis: int, zone: str, shifted: bool) -> int:
-    """When the clock of a zone shows a time; the time itself for windows that follow no clock."""
+    """Return the moment at which the clock of the zone shows a time.
+
+    Return the time itself if windows follow no clock.
+    """
     if not shifted or zone == "UTC":
         return millis
     naive = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)
@@ -70,15 +73,15 @@ def instant_of(millis: int, zone: str, shifted: bool) -> int:
 
 
 def moments(millis: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
-    """Milliseconds as a column of TIMESTAMP."""
+    """Return milliseconds as a column of TIMESTAMP."""
     return pa.array(millis * MICROS).cast(kind)
 
 
 class WindowTableOperator(TableOperator):
-    """TUMBLE, HOP and CUMULATE: a row comes once for each of its windows. Rows without a time are dropped."""
+    """TUMBLE, HOP and CUMULATE: a row is sent once for each of its windows. Rows without a time are dropped."""
 
     def __init__(self, spec: WindowSpec, time: int | None, schema: pa.Schema, changelog: bool, zone: str) -> None:
-        """`time` is the column; None for processing time."""
+        """Create an operator. `time` is the column, or None for processing time."""
         super().__init__(schema)
         self.spec = spec
         self.time = time
@@ -116,10 +119,10 @@ class WindowTableOperator(TableOperator):
 
 
 class SessionTableOperator(KeyedTableOperator):
-    """SESSION: holds rows until their session is over, and sends them with its bounds then.
+    """SESSION: holds rows until their session is over, and then sends them with its bounds.
 
-    State of a key: a list of [start, end, rows] that do not touch each other. A row whose session, together with
-    those that it touches, is over already is dropped.
+    State of a key: a list of [start, end, rows] that do not touch each other. A row is dropped if its session, merged
+    with the sessions that it touches, is already over.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The base of operators that wait for windows to end: what waits is kept in columns, and taken out for all at once."""
+"""The base of operators that keep columns until windows end, and then process all of them at once."""
 
 from __future__ import annotations
 
@@ -19,38 +19,41 @@ from penstock.table.operators.base.table_operator import KeyedTableOperator
 from penstock.table.operators.window.slices import Slicing, Times, last_moments
 
 MOST_BYTES = 64 << 20
-"""So much waits in the columns of an operator; where tables are on disk, the rest waits there."""
+"""Maximum size, in bytes, of the columns in memory of one operator if tables are on disk.
+
+Further rows wait in the table.
+"""
 
 
 @dataclass
 class Due:
-    """Which windows end now."""
+    """The slices of an operator, and the windows that end now."""
 
     ends: Times
-    """The slices that something waits in, in order; a window that is no sum of slices is one itself."""
+    """The slices in which rows wait, in order. A window without slices counts as one slice."""
     windows: Times
-    """By slice, the ends of windows; see `Slicing.window_ends`."""
+    """For each slice, the ends of its windows, see `Slicing.window_ends`."""
     now: Times
-    """Which of them end now."""
+    """A mask of the windows that end now."""
     kept: Times
     """The slices that other windows still need."""
 
     def taken(self) -> Times:
-        """The slices of the windows that end now."""
+        """Return the slices of the windows that end now."""
         return self.ends[self.now.any(axis=1)]
 
 
 class WindowOperator(KeyedTableOperator, ABC):
-    """Rows of windows that are over are dropped; the others wait in columns, which begin with the end of a slice.
+    """Keeps rows in columns until their windows end. The first column is the end of a slice. Late rows are dropped.
 
-    The state table has them by key and window, but only when a snapshot is taken: what comes and goes between two
-    snapshots never becomes an entry. Where tables are on disk, they also take what is too much for memory. So a
-    subclass writes in `write` what is fresh, and puts entries back in `put_back`.
+    The state table gets the rows by key and window only when a snapshot is taken, so that rows that come and go between
+    two snapshots never become an entry. Tables on disk also hold rows that are too much for memory. A subclass writes
+    fresh rows in `write`, and puts entries back into columns in `put_back`.
     """
 
     zone = "UTC"
     shifted = False
-    """Whether bounds are times of the zone's clock."""
+    """True if bounds are times on the zone's clock."""
     processing_time = False
     slicing = Slicing("TUMBLE", 1, given=True)
     stores: tuple[Chunks, ...]
@@ -65,15 +68,15 @@ class WindowOperator(KeyedTableOperator, ABC):
             for timer in list(queue.timers()):  # which earlier versions had for each key and window
                 queue.delete(*timer)
         self.addresses: dict[int, list[Any]] = {}
-        """What the table holds, by the end of the slice."""
+        """The addresses of the table, by the end of the slice."""
         self.complete: list[pa.RecordBatch] = []
         self._late = context.metrics.counter("numLateRecordsDropped")
         self._next: int | None = None
-        """When the next window ends."""
+        """The time when the next window ends."""
         self._closed = MIN_TIMESTAMP
-        """Windows that end at or before this time have been sent."""
+        """Time, in milliseconds, up to which windows have been sent."""
         self._away: set[int] = set()
-        """The ends of slices that are in the table alone."""
+        """The ends of slices that are only in the table."""
         if context.restored is not None and not context.restored.drained:
             closed = [own.get("closed", MIN_TIMESTAMP) for own in context.restored.all_own()]
             self._closed = max(closed, default=MIN_TIMESTAMP)
@@ -81,7 +84,7 @@ class WindowOperator(KeyedTableOperator, ABC):
     # --- state ---
     @abstractmethod
     def write(self) -> None:
-        """Bring the table up to date with what is fresh."""
+        """Write fresh rows to the table."""
 
     @abstractmethod
     def put_back(self, entries: list[tuple[Any, Any]]) -> None:
@@ -89,10 +92,10 @@ class WindowOperator(KeyedTableOperator, ABC):
 
     @abstractmethod
     def end_of(self, address: Any, value: Any) -> int:
-        """The end of the slice that an entry of the table belongs to."""
+        """Return the end of the slice of an entry of the table."""
 
     def restore(self) -> None:
-        """Called at the end of `open`: find what the table holds."""
+        """Find the entries of the table. A subclass calls it at the end of `open`."""
         for address, value in self.panes.items():
             self.note(self.end_of(address, value), address)
         self._away = set(self.addresses)
@@ -103,15 +106,15 @@ class WindowOperator(KeyedTableOperator, ABC):
         self._expect(lasts[there & (lasts > self._closed)] if self.slicing.shared else lasts[there])
 
     def note(self, end: int, address: Any) -> None:
-        """Remember that the table has an entry."""
+        """Remember an entry of the table."""
         self.addresses.setdefault(end, []).append(address)
 
     def away(self) -> Times:
-        """The ends of slices that are in the table alone, sorted."""
+        """Return the sorted ends of slices that are only in the table."""
         return np.array(sorted(self._away), "int64")
 
     def _fetch(self, ends: Times) -> None:
-        """Read from the table what is there alone."""
+        """Read the slices that are only in the table."""
         wanted = self._away.intersection(ends.tolist()) if self._away else set()
         addresses = [address for end in sorted(wanted) for address in self.addresses[end]]
         self._away -= wanted
@@ -139,7 +142,7 @@ class WindowOperator(KeyedTableOperator, ABC):
 
     # --- input ---
     def in_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows whose windows are not all over. The first column is the end of the slice."""
+        """Return the rows with a window that is not over. The first column is the end of the slice."""
         ends = different([batch.column(0)])
         found, there = self.slicing.window_ends(ends)
         lasts = self.last_moments(found)
@@ -180,7 +183,7 @@ class WindowOperator(KeyedTableOperator, ABC):
         return self._next if self.processing_time else None
 
     def _close(self, until: int) -> None:
-        """Windows that are over come out."""
+        """Close windows that are over."""
         if self._next is not None and self._next <= until:
             ends = self._ends()
             windows, there = self.slicing.window_ends(ends)
@@ -197,7 +200,7 @@ class WindowOperator(KeyedTableOperator, ABC):
 
     @abstractmethod
     def fire(self, due: Due) -> None:
-        """Take what belongs to windows that are over out of the columns, and make `complete` of it."""
+        """Take the rows of windows that end out of the columns, and add the output to `complete`."""
 
     def _ends(self) -> Times:
         found = [chunks.ends() for chunks in self.stores]
@@ -206,7 +209,7 @@ class WindowOperator(KeyedTableOperator, ABC):
         return np.unique(np.concatenate([*found, np.array(list(self.addresses), "int64")]))
 
     def _forget(self, kept: Times) -> None:
-        """Remove from the table what no window needs any more."""
+        """Remove slices from the table that no window needs any more."""
         left = set(kept.tolist()) if self.addresses else set()
         for end in [end for end in self.addresses if end not in left]:
             self._away.discard(end)

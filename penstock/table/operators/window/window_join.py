@@ -1,4 +1,4 @@
-"""Window joins: rows of the same key and window meet when the window ends, all of them at once and in columns."""
+"""Window joins: when a window ends, its rows with the same key are joined, all at once and in columns."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _END = pa.field("end", pa.int64())
 
 
 class WindowJoin(TwoInputTableOperator, WindowOperator):
-    """Rows of both sides wait in columns. State of a key and window: (rows of the left, rows of the right)."""
+    """Keeps rows of both sides in columns. State of a key and window: (left rows, right rows)."""
 
     def __init__(self, spec: JoinSpec, bounds: tuple[tuple[int, int], tuple[int, int]], schema: pa.Schema) -> None:
-        """`bounds` are start and end on both sides."""
+        """Create an operator. `bounds` are the columns of start and end on both sides."""
         super().__init__(spec.keys, schema)
         self.spec = spec
         self.bounds = bounds
@@ -106,7 +106,7 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
         self._send_rows(left, right, one, other)
 
     def _matches(self, left: pa.RecordBatch, right: pa.RecordBatch) -> tuple[Positions, Positions]:
-        """The positions of rows that match."""
+        """Return the positions of rows that match."""
         plain = self._keys(left, 0), self._keys(right, 1)
         windows = [[batch.column(0), batch.column(1 + self.bounds[s][0])] for s, batch in enumerate((left, right))]
         codes = key_codes([*windows[0], *plain[0]], [*windows[1], *plain[1]])
@@ -122,7 +122,7 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
     def _accepted(
         self, left: pa.RecordBatch, right: pa.RecordBatch, one: Positions, other: Positions
     ) -> tuple[Positions, Positions]:
-        """Those pairs that the condition accepts."""
+        """Return the pairs that the condition accepts."""
         if self._condition is None or not len(one):
             return one, other
         columns = [*_rows(left).take(pa.array(one)).columns, *_rows(right).take(pa.array(other)).columns]
@@ -131,7 +131,10 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
         return one[mask], other[mask]
 
     def _send_rows(self, left: pa.RecordBatch, right: pa.RecordBatch, one: Positions, other: Positions | None) -> None:
-        """Rows of the left, beside rows of the right if these come out; -1 stands for no row. Windows come in order."""
+        """Add left rows, and right rows if `other` has them, to the output. -1 stands for no row.
+
+        Windows are in order.
+        """
         sides = [(left, one)] if other is None else [(left, one), (right, other)]
         ends = np.full(len(one), np.iinfo("int64").min)
         for batch, rows in sides:
@@ -145,12 +148,12 @@ class WindowJoin(TwoInputTableOperator, WindowOperator):
 
 
 def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without the ends of windows."""
+    """Return a batch without the first column, the ends of windows."""
     return pa.RecordBatch.from_arrays(batch.columns[1:], schema=batch.schema.remove(0))
 
 
 def _missing(found: Positions, count: int) -> Positions:
-    """The positions below a count that are not among those found."""
+    """Return the positions below a count that are not in `found`."""
     there = np.zeros(count, bool)
     there[found[found >= 0]] = True
     return np.flatnonzero(~there)

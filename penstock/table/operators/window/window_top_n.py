@@ -1,4 +1,4 @@
-"""Top-N and deduplication within windows: the rows of a window come out, ranked, when it ends."""
+"""Top-N and deduplication within windows: the rows of a window are sent, ranked, when it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.table.operators.window.window_base import Due, WindowOperator
 
 
 class WindowTopN(HoldingTableOperator, WindowOperator):
-    """Rows wait in columns. State of a key and window: the rows that may come out, in order."""
+    """Keeps rows in columns. State of a key and window: the rows that can be sent, in order."""
 
     def __init__(self, keys: Sequence[int], bounds: Sequence[int], end: int, spec: TopNSpec, schema: pa.Schema) -> None:
         super().__init__(keys, schema)
@@ -51,13 +51,13 @@ class WindowTopN(HoldingTableOperator, WindowOperator):
         self._chunks.add(self.in_time(rows))
 
     def _first(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Those that may come out, as they came."""
+        """Return the rows that can be sent, in the order of arrival."""
         positions, ranks = self._ranked(rows)
         last = self.spec.last
         return rows if last is None else rows.take(pa.array(np.sort(positions[ranks < last])))
 
     def _ranked(self, rows: pa.RecordBatch) -> tuple[Positions, Positions]:
-        """The positions of rows by partition and then in order, and their ranks, which count from 0."""
+        """Return the positions of rows by partition and then in order, and their ranks, which count from 0."""
         columns = [rows.column(position) for position in self._partition]
         codes, _ = key_codes(columns, [column.slice(0, 0) for column in columns])
         in_order = sort_positions(rows, self._sort_keys).to_numpy()

@@ -1,4 +1,4 @@
-"""Which fold an aggregate call has."""
+"""The choice of a fold for each aggregate call."""
 
 from __future__ import annotations
 
@@ -58,11 +58,12 @@ _WITHOUT_EFFECT = {"MIN", "MAX"}
 
 
 def folds_for(calls: Sequence[AggregateCall], columns: Columns, signed: bool) -> list[Fold]:
-    """The folds of calls over an input. `signed`: its rows can be taken back."""
+    """Return the folds of calls over an input. `signed` is True if its rows can be retracted."""
     return [fold_for(call, [columns[index].type for index in call.args], signed) for call in calls]
 
 
 def fold_for(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fold:
+    """Return the fold of a call whose arguments have these types. Raise TableException for an unknown function."""
     if call.function == "APPROX_COUNT_DISTINCT":
         call = replace(call, function="COUNT", distinct=True)
     made = _plain(call, types, signed)
@@ -90,5 +91,5 @@ def _plain(call: AggregateCall, types: Sequence[t.DataType], signed: bool) -> Fo
 
 
 def _ordered(declared: t.DataType) -> bool:
-    """Whether Arrow finds the least and the greatest of its values."""
+    """Return True if Arrow finds the least and the greatest value of this type."""
     return not isinstance(declared, t.DayTimeIntervalType | t.BinaryType | t.VarBinaryType | t.NullType)

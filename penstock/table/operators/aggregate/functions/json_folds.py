@@ -1,4 +1,4 @@
-"""JSON_ARRAYAGG and JSON_OBJECTAGG, and PERCENTILE, which needs all values as well."""
+"""The folds of JSON_ARRAYAGG, JSON_OBJECTAGG and PERCENTILE, which keep all values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.table.types.arrow_forms import values_of
 
 
 class JsonArrayAgg(Listed):
-    """The values as a JSON array, without NULLs unless NULL ON NULL is said."""
+    """The values as a JSON array. NULLs are left out unless the call says NULL ON NULL."""
 
     keeps_nulls = True
     usual = "ABSENT ON NULL"
 
     def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        """The last argument is JSON already, so that the accumulator needs no types."""
+        """Return the arguments with the last one as JSON text, so that the accumulator needs no types."""
         *keys, last = [
             values_of(batch.column(index), kind) for index, kind in zip(self.call.args, self.types, strict=True)
         ]
@@ -53,7 +53,10 @@ class JsonObjectAgg(JsonArrayAgg):
 
 
 class Percentile(Listed):
-    """The value below which a share of the values lies, between two of them if need be; or several, for an array."""
+    """The value below which a share of the values lies, interpolated between two values.
+
+    An array of shares gives several.
+    """
 
     def value(self, accumulator: list[Any]) -> Any:
         if not accumulator:
@@ -67,7 +70,7 @@ class Percentile(Listed):
         return _at(values, float(share))
 
     def _count(self, entry: tuple[Any, ...]) -> int:
-        """How often a value counts: the third argument."""
+        """Return the number of times that a value counts: the third argument."""
         if len(entry) > 2:
             return int(entry[2] or 0)
         return int(self.call.literals[-1]) if len(entry) + len(self.call.literals) > 2 else 1

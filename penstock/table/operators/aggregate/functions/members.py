@@ -1,4 +1,7 @@
-"""DISTINCT of GROUP BY: every different value is an entry of state, so that a batch touches only those it brings."""
+"""DISTINCT of GROUP BY.
+
+Every different value is an entry of state, so that a batch touches only the values it brings.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,23 @@ from penstock.table.types.arrow_forms import arrow_type
 
 
 class DistinctMembers(VectorFold):
-    """Another aggregate over the different values alone, whose accumulator is that of the other one.
+    """Another aggregate over the different values alone. Its accumulator is that of the other aggregate.
 
-    State of (key, value): how often the value is there. If rows stay, it is 1, and never written again.
+    State of (key, value): the number of rows with the value. If rows are never retracted, the number is 1 and is
+    written once.
     """
 
     _members: AnyStore
 
     def __init__(self, inner: VectorFold, number: int) -> None:
-        """`number` tells the calls of an aggregate apart."""
+        """Wrap a fold. `number` distinguishes the calls of an aggregate."""
         super().__init__(inner.call, inner.types, inner.signed)
         self.inner = inner
         self.number = number
         self._floats = [pa.types.is_floating(arrow_type(kind)) for kind in self.types]
 
     def open_state(self, backend: KeyedStateBackend, ttl: int) -> None:
+        """Open the table of the values."""
         self._noted: dict[Any, int] = {}
         self._members = store(backend, f"distinct {self.number}", ttl, Layout.PANE)
 
@@ -44,7 +49,7 @@ class DistinctMembers(VectorFold):
         return self.inner.new()
 
     def add(self, accumulator: Any, args: tuple[Any, ...], sign: int) -> Any:
-        """Fold in a value that came, or one that went, altogether."""
+        """Add a value whose first row came, or remove one whose last row went."""
         return self.inner.add(accumulator, args, sign)
 
     def value(self, accumulator: Any) -> Any:
@@ -54,7 +59,7 @@ class DistinctMembers(VectorFold):
         return self.inner.values(accumulators)
 
     def parts(self, batch: pa.RecordBatch, signs: pa.Array | None) -> list[Part]:
-        """None: which rows count is known only when the groups are."""
+        """Return nothing. `turns` computes the parts, because they depend on the groups."""
         return []
 
     def part_types(self) -> list[pa.DataType]:
@@ -64,7 +69,9 @@ class DistinctMembers(VectorFold):
     def turns(
         self, batch: pa.RecordBatch, groups: np.ndarray[Any, Any], keys: Sequence[Any], signs: pa.Array | None
     ) -> list[list[Any]]:
-        """Note the values of a batch; of those that came or went altogether: their groups, and the inner parts.
+        """Count the values of a batch.
+
+        Return the groups of values that appeared or disappeared, and the parts of the inner fold.
 
         `groups` has the group of each row, `keys` the key of each group.
         """
@@ -87,7 +94,10 @@ class DistinctMembers(VectorFold):
     def _recount(
         self, addresses: Sequence[Any], held: Sequence[int | None], changes: Sequence[int]
     ) -> tuple[list[int], list[int]]:
-        """Change how often values are there. Which of them came or went, as positions, with 1 or -1."""
+        """Change the counts of values.
+
+        Return the positions of values that appeared (1) or disappeared (-1), and these signs.
+        """
         turned, ways, counts = list[int](), list[int](), dict[Any, int]()
         for index, (address, before, change) in enumerate(zip(addresses, held, changes, strict=True)):
             now = (before or 0) + change
@@ -103,12 +113,15 @@ class DistinctMembers(VectorFold):
         return turned, ways
 
     def forget(self, keys: Collection[Any]) -> None:
-        """Groups have no rows any more: what was taken away and never came is not remembered against them."""
+        """Remove values of groups that have no rows any more, also those that were retracted before they came."""
         gone = set(keys) if self._noted else ()
         self._members.remove_all([address for address in self._noted if address[0] in gone])
 
     def _found(self, batch: pa.RecordBatch, groups: np.ndarray[Any, Any], signs: pa.Array | None) -> pa.Table:
-        """The different values of each group, with their first rows, and with signs how many more there are."""
+        """Return the different values of each group, with their first rows.
+
+        If there are signs, return their sums too.
+        """
         names = [str(number) for number in range(len(self.call.args))]
         columns = {"group": pa.array(groups), "row": pa.array(np.arange(batch.num_rows))}
         columns |= dict(zip(names, (_decoded(batch.column(index)) for index in self.call.args), strict=True))
@@ -126,7 +139,10 @@ class DistinctMembers(VectorFold):
         return table.group_by(["group", *names], use_threads=False).aggregate(wanted).combine_chunks()
 
     def _counting(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Which rows count: FILTER lets them, and no argument is NULL. None if all do."""
+        """Return a mask of the rows that count, or None if all do.
+
+        FILTER rejects the others, or an argument is NULL.
+        """
         made = [batch.column(index).is_valid() for index in self.call.args if batch.column(index).null_count]
         if self.call.filter is not None:
             made.append(batch.column(self.call.filter).fill_null(False))
@@ -138,12 +154,12 @@ class DistinctMembers(VectorFold):
         return mask
 
     def _values(self, found: pa.Table) -> Iterable[Any]:
-        """Values as they stand in addresses; those of a single argument are no tuples."""
+        """Return values in the form of state addresses. The value of a single argument is not a tuple."""
         columns = [held_values(found.column(str(number))) for number in range(len(self.call.args))]
         return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
 
     def fold_all(self, accumulators: Sequence[Any], parts: Sequence[Sequence[Any]]) -> list[Any]:
-        """The parts are those that `turns` gave."""
+        """Fold the parts that `turns` returned."""
         now, (groups, *own) = list(accumulators), parts
         changed = self.inner.fold_all([now[group] for group in groups], own) if groups else []
         for group, accumulator in zip(groups, changed, strict=True):
@@ -155,7 +171,7 @@ class DistinctMembers(VectorFold):
 
     # --- state of an earlier layout ---
     def taken_over(self, key: Any, accumulator: Any) -> Any:
-        """Accumulators used to be [numbers of values, inner accumulator]."""
+        """Convert an accumulator of an earlier version, which was [counts of values, inner accumulator]."""
         if not isinstance(accumulator, list):
             return accumulator
         counts, inner = accumulator
@@ -168,7 +184,7 @@ class DistinctMembers(VectorFold):
 
 
 def in_members(folds: Sequence[Fold]) -> list[Fold]:
-    """Folds of a GROUP BY, with the values of DISTINCT in tables of their own where Arrow can tell them apart."""
+    """Return the folds of a GROUP BY. DISTINCT gets tables for its values if Arrow can compare them."""
     return [
         DistinctMembers(fold.inner, number)
         if isinstance(fold, Distinct) and isinstance(fold.inner, VectorFold) and _told_apart(fold)
@@ -186,7 +202,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def _bits(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers that are equal have equal bits: there is one zero, and one NaN."""
+    """Return the bits of numbers. Equal numbers have equal bits: there is one zero and one NaN."""
     values = column.to_numpy().astype("float64") + 0.0
     values[np.isnan(values)] = np.nan
     return pa.array(values.view("int64"))

@@ -1,4 +1,4 @@
-"""COUNT, SUM, AVG, MIN, MAX and the measures of spread."""
+"""The folds of COUNT, SUM, AVG, MIN, MAX, variance and standard deviation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16, t.In
 
 
 def wrapped(number: int, declared: t.DataType) -> int:
-    """A whole number as its type holds it: what is too large begins again at the other end."""
+    """Return a whole number in the range of its type. A number that is too large wraps around."""
     half = 1 << (_BITS.get(type(declared), 64) - 1)
     return (number + half) % (2 * half) - half
 
 
 def is_whole(declared: t.DataType) -> bool:
+    """Return True for TINYINT, SMALLINT, INT and BIGINT."""
     return type(declared) in _BITS
 
 
@@ -45,7 +46,7 @@ class Count(VectorFold):
         return [Part(pc.if_else(counted.is_valid(), signs, 0), "sum")]
 
     def _counted(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """A column that is NULL where a row does not count."""
+        """Return a column that is NULL in rows that do not count, or None if all rows count."""
         columns = [batch.column(index) for index in self.call.args]
         if self.call.filter is not None:
             kept = batch.column(self.call.filter).fill_null(False)
@@ -86,7 +87,7 @@ class Count(VectorFold):
 
 
 class Sum(VectorFold):
-    """SUM: NULL as long as no row has a value. The accumulator is (sum, number of values)."""
+    """SUM, which is NULL until a row has a value. The accumulator is (sum, number of values)."""
 
     def new(self) -> tuple[Any, int]:
         return 0, 0
@@ -150,7 +151,7 @@ class Sum(VectorFold):
 
 
 class SumOfInserts(VectorFold):
-    """SUM of rows that stay. The accumulator is the sum, and None as long as no row has a value."""
+    """SUM of rows that are never retracted. The accumulator is the sum, or None until a row has a value."""
 
     def new(self) -> Any:
         return None
@@ -192,7 +193,7 @@ class SumOfInserts(VectorFold):
 
 
 def wrapped_all(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
-    """Whole numbers or None as a type holds them; most often they fit as they are."""
+    """Return whole numbers, or None, in the range of their type. In most cases they fit already."""
     half = 1 << (_BITS[type(declared)] - 1)
     there = [number for number in numbers if number is not None]
     if not there or (min(there) >= -half and max(there) < half):
@@ -201,17 +202,17 @@ def wrapped_all(numbers: Sequence[Any], declared: t.DataType) -> list[Any]:
 
 
 def totals_of(sums: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Sums as a column. Whole numbers too large for it begin again at the other end, as they do in Arrow."""
+    """Return sums as a column. Whole numbers that are too large wrap around, as they do in Arrow."""
     return pa.array(wrapped_all(sums, t.BigIntType()) if pa.types.is_integer(kind) else sums, kind)
 
 
 def as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column of sums or quotients in the type of the result; whole numbers wrap around."""
+    """Return sums or quotients in the type of the result. Whole numbers wrap around."""
     return column if column.type == kind else column.cast(kind, safe=False)
 
 
 class SumOrZero(Sum):
-    """A sum that is 0 where there is nothing to add."""
+    """A sum that is 0 if no row has a value."""
 
     def value(self, accumulator: tuple[Any, int]) -> Any:
         found = super().value(accumulator)
@@ -226,7 +227,7 @@ class SumOrZero(Sum):
 
 
 class Avg(Sum):
-    """AVG, which keeps the type of its argument: whole numbers are cut off."""
+    """AVG in the type of its argument. Quotients of whole numbers are truncated."""
 
     def value(self, accumulator: tuple[Any, int]) -> Any:
         total, count = accumulator
@@ -236,7 +237,7 @@ class Avg(Sum):
         return [self.value(accumulator) for accumulator in accumulators]
 
     def result(self, parts: Sequence[pa.Array]) -> pa.Array:
-        if isinstance(self.call.type, t.DecimalType):  # whose places Arrow's division does not have
+        if isinstance(self.call.type, t.DecimalType):  # Arrow's division has fewer decimal places
             return VectorFold.result(self, parts)
         counts = pc.if_else(pc.not_equal(parts[1], 0), parts[1], pa.scalar(None, parts[1].type))
         return as_declared(pc.divide(parts[0], counts.cast(parts[0].type)), self.arrow_type)
@@ -251,13 +252,13 @@ def _quotient(total: Any, count: Any, declared: t.DataType) -> Any:
 
 
 def _divided(number: int, by: int) -> int:
-    """Division that cuts off toward zero."""
+    """Divide, and truncate toward zero."""
     result = abs(number) // abs(by)
     return result if (number < 0) == (by < 0) else -result
 
 
 def scaled(number: Decimal, declared: t.DecimalType, rounding: str = ROUND_HALF_UP) -> Decimal:
-    """A decimal with the number of places that its type has."""
+    """Round a decimal to the scale of its type."""
     return number.quantize(Decimal(1).scaleb(-declared.scale), rounding, _EXACT)
 
 
@@ -300,7 +301,7 @@ class Spread(Fold):
 
 
 class Extreme(VectorFold):
-    """MIN and MAX of rows that stay."""
+    """MIN and MAX of rows that are never retracted."""
 
     @property
     def _better(self) -> Any:
@@ -351,7 +352,7 @@ class Extreme(VectorFold):
 
 
 class ExtremeOfChanges(Fold):
-    """MIN and MAX of rows that may go again: all values are kept, with their numbers."""
+    """MIN and MAX of rows that can be retracted. The accumulator keeps all values and their counts."""
 
     in_any_order = True
 

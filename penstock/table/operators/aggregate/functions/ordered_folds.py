@@ -9,7 +9,7 @@ from penstock.table.operators.aggregate.functions.fold import Fold
 
 
 class Listed(Fold):
-    """Keeps the values in the order of their arrival; taking one back removes the first that is equal.
+    """Keeps the values in the order of their arrival. A retraction removes the first equal value.
 
     The accumulator is a list of (value, further arguments...).
     """
@@ -33,7 +33,7 @@ class Listed(Fold):
 
 
 class ListAgg(Listed):
-    """LISTAGG: texts with a separator between them; NULL without any."""
+    """LISTAGG: texts with a separator between them, or NULL if there is no text."""
 
     def value(self, accumulator: list[Any]) -> str | None:
         if not accumulator:
@@ -46,7 +46,7 @@ class ListAgg(Listed):
 
 
 class ArrayAgg(Listed):
-    """ARRAY_AGG: the values as an array, NULLs among them; NULL without any row."""
+    """ARRAY_AGG: the values as an array, including NULLs, or NULL if there is no row."""
 
     keeps_nulls = True
 
@@ -84,21 +84,21 @@ class Collect(Fold):
 
 
 class FirstValue(Listed):
-    """FIRST_VALUE: the value that came first, of those that are not NULL."""
+    """FIRST_VALUE: the first value that is not NULL."""
 
     def value(self, accumulator: list[Any]) -> Any:
         return accumulator[0][0] if accumulator else None
 
 
 class LastValue(Listed):
-    """LAST_VALUE: the value that came last, of those that are not NULL."""
+    """LAST_VALUE: the last value that is not NULL."""
 
     def value(self, accumulator: list[Any]) -> Any:
         return accumulator[-1][0] if accumulator else None
 
 
 class FirstOfInserts(Fold):
-    """FIRST_VALUE of rows that stay: one value is enough. The accumulator is () or (value,)."""
+    """FIRST_VALUE of rows that are never retracted, which keeps one value. The accumulator is () or (value,)."""
 
     def new(self) -> tuple[Any, ...]:
         return ()
@@ -114,7 +114,7 @@ class FirstOfInserts(Fold):
 
 
 class LastOfInserts(FirstOfInserts):
-    """LAST_VALUE of rows that stay."""
+    """LAST_VALUE of rows that are never retracted."""
 
     def add(self, accumulator: tuple[Any, ...], args: tuple[Any, ...], sign: int) -> tuple[Any, ...]:
         return accumulator if args[0] is None else (args[0],)
@@ -144,7 +144,7 @@ class SingleValue(Fold):
 
 
 class Distinct(Fold):
-    """Another aggregate over the different values alone. The accumulator is (numbers of values, inner accumulator)."""
+    """Another aggregate over the different values alone. The accumulator is [counts of values, inner accumulator]."""
 
     def __init__(self, inner: Fold) -> None:
         super().__init__(inner.call, inner.types)

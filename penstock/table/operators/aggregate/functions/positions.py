@@ -1,4 +1,4 @@
-"""Functions of OVER windows that depend on the position of a row: ranks, LAG and LEAD, and their like."""
+"""Functions of OVER windows that depend on the position of a row: ranks, LAG, LEAD and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Places = Sequence[Any]
 
 
 def over_folds(calls: Sequence[AggregateCall], columns: Columns, leaving: bool = True) -> list[Fold]:
-    """The folds of an OVER window. `leaving`: rows leave its frames, so that they must be able to be taken out."""
+    """Return the folds of an OVER window.
+
+    `leaving` is True if rows leave its frames, so that folds must remove them.
+    """
     return [_fold(call, columns, leaving) for call in calls]
 
 
@@ -30,16 +33,16 @@ def _fold(call: AggregateCall, columns: Columns, leaving: bool) -> Fold:
 
 
 _WITH_VALUES = {"MIN", "MAX", "FIRST_VALUE", "LAST_VALUE"}
-"""If rows may leave, these keep all values; otherwise one is enough."""
+"""Functions that keep all values if rows may leave the frame, and one value otherwise."""
 
 
 def has_all_values(fold: Fold, accumulator: Any) -> bool:
-    """Whether an accumulator is one of rows that may leave, and its fold is one of rows that stay."""
+    """Return True if an accumulator has all values although its fold needs only one."""
     return isinstance(fold, Extreme | FirstOfInserts) and isinstance(accumulator, dict | list)
 
 
 def without_values(fold: Fold, accumulator: Any) -> Any:
-    """The accumulator of a fold of rows that stay, which may be that of one whose rows may leave."""
+    """Return an accumulator of a fold that needs one value, converted if it has all values."""
     if not has_all_values(fold, accumulator):
         return accumulator
     value = fold_for(fold.call, fold.types, signed=True).value(accumulator)
@@ -47,7 +50,7 @@ def without_values(fold: Fold, accumulator: Any) -> Any:
 
 
 class RowNumber(Fold):
-    """ROW_NUMBER of rows in order: how many have come."""
+    """ROW_NUMBER: the number of rows that have come, in order."""
 
     def new(self) -> int:
         return 0
@@ -60,14 +63,16 @@ class RowNumber(Fold):
 
 
 class Lag(Fold):
-    """LAG: the value some rows before. The accumulator is the last values, the current one among them."""
+    """LAG: the value some rows before. The accumulator has the last values, including the current one."""
 
     @property
     def offset(self) -> int:
+        """Return the number of rows between the current row and the value."""
         return int(self.call.literals[0]) if self.call.literals else 1
 
     @property
     def default(self) -> Any:
+        """Return the value for rows that have too few rows before them."""
         return self.call.literals[1] if len(self.call.literals) > 1 else None
 
     def new(self) -> list[Any]:
@@ -82,9 +87,10 @@ class Lag(Fold):
 
 # --- all rows of a partition at once ---
 def ranks_of(call: AggregateCall, places: Places, args: Sequence[Any], first: str) -> list[Any] | None:
-    """The values of a function that needs the whole partition, in order; None for an aggregate over frames.
+    """Return the values of a function that needs the whole partition, in order, or None for an aggregate over frames.
 
-    `places` are what rows are ordered by, `args` the arguments of the call, `first` the first function of the window.
+    `places` are the sort values of the rows, `args` the arguments of the call, `first` the first function of the
+    window.
     """
     if call.function == first == "CUME_DIST":
         return _shared_cume_dist(places)
@@ -131,7 +137,10 @@ def _shared_cume_dist(places: Places) -> list[Any]:
 
 
 def _cume_dist(call: AggregateCall, places: Places) -> list[Any]:
-    """As in Flink, rows that are equal do not share a value if another function comes first in the window."""
+    """Return the share of rows up to each row.
+
+    Equal rows share a value only if CUME_DIST comes first in the window, as in Flink.
+    """
     return [(index + 1) / len(places) for index in range(len(places))]
 
 

@@ -19,7 +19,7 @@ from penstock.table.types.data_types import DataType
 
 
 class UserAggregate(Fold):
-    """An AggregateFunction, whose accumulator is whatever it makes."""
+    """A user's AggregateFunction. The function itself makes the accumulator."""
 
     def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
         super().__init__(call, types)
@@ -51,7 +51,7 @@ class UserAggregate(Fold):
         return accumulator
 
     def copied(self, accumulator: Any) -> Any:
-        """A function may keep parts of what it merges."""
+        """Return a deep copy, because a function may keep parts of an accumulator that it merges."""
         return copy.deepcopy(accumulator)
 
     def value(self, accumulator: Any) -> Any:
@@ -64,14 +64,17 @@ class UserAggregate(Fold):
         return array_of(values, self.call.type)
 
     def rows(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        """Arguments as users know them."""
+        """Return the arguments as the Python values that users know."""
         pairs = zip(self.call.args, self.types, strict=True)
         columns = [values_of(batch.column(index), declared) for index, declared in pairs]
         return list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
 
 
 class ColumnsAggregate(UserAggregate):
-    """A function from columns to a value: all arguments are kept, and it is called with them whenever it is asked."""
+    """A function from columns to a value.
+
+    The accumulator keeps all arguments, and every result calls the function again.
+    """
 
     def __init__(self, call: AggregateCall, types: Sequence[DataType]) -> None:
         super().__init__(call, types)
@@ -112,14 +115,14 @@ class ColumnsAggregate(UserAggregate):
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python's, also inside a row."""
+    """Return a number of NumPy as a number of Python, also inside a row."""
     if isinstance(value, tuple | Row):
         return tuple(map(_plain, value))
     return value.item() if hasattr(value, "item") else value
 
 
 def kept(value: Any) -> Any:
-    """A result that cannot change any more, even if the function goes on to change its accumulator."""
+    """Return a result that cannot change, even if the function changes its accumulator later."""
     if isinstance(value, dict):
         return tuple((kept(key), kept(part)) for key, part in value.items())
     return tuple(map(kept, value)) if isinstance(value, list | tuple | Row) else value
