@@ -26,6 +26,7 @@ def evaluator(rex: Rex) -> Evaluate:
 
 
 def evaluators(rexes: Sequence[Rex]) -> list[Evaluate]:
+    """Return a function for each expression."""
     return [evaluator(rex) for rex in rexes]
 
 

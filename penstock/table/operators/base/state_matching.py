@@ -39,6 +39,7 @@ class Keyed(NamedTuple):
 
 
 def keyed(batch: pa.RecordBatch, selector: ColumnKeys) -> Keyed:
+    """Return the rows of a batch by key."""
     found = Columns(batch).keys(selector)
     assert found is not None
     return Keyed(batch, found.distinct, found.which.to_numpy(zero_copy_only=False).astype(np.int64))
