@@ -1,1 +1,1 @@
-"""Running a job: commands and reports, the epoch loop, and what a client sees of it. Knows no Spark."""
+"""The driver's side of a job: state machine, epochs, restarts, queries, and the client's handle. Knows no Spark."""

@@ -1,7 +1,7 @@
-"""A job whose parallelism follows the cores that there are: Flink's adaptive scheduler.
+"""A job whose parallelism follows the available cores, as with Flink's adaptive scheduler.
 
-The job runs with the parallelism that was asked for, or with less while cores are missing, and grows again when they
-come back. Each change ends one JobDriver and begins another, which recovers from the newest checkpoint.
+The job runs with the requested parallelism, or with a lower one while cores are missing. It grows again when they come
+back. Each change ends one JobDriver and begins another, which recovers from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ log = logging.getLogger("penstock.job")
 
 @dataclass(frozen=True)
 class Adaptivity:
-    """Settings of a job that follows its cores. Times are in milliseconds; the names are those of Flink's options."""
+    """Settings of a job that adapts to its cores. Times are in milliseconds; the names are those of Flink's options."""
 
     resource_wait_timeout: int = 300_000
     """Longest wait for the first cores of an attempt."""
     resource_stabilization_timeout: int = 10_000
-    """Time for which the number of cores must not change before the job makes do with too few, or grows."""
+    """Time for which the number of cores must stay the same before the job starts with too few, or grows."""
     checks: int = 1_000
-    """Time between two looks at the number of cores."""
+    """Time between two checks of the number of cores."""
 
 
 class AdaptiveDriver:
-    """Drives a job with one JobDriver after the other, each with a parallelism of its own."""
+    """The driver of a job that replaces its JobDriver whenever the parallelism changes."""
 
     def __init__(
         self,
@@ -48,7 +48,10 @@ class AdaptiveDriver:
         wanted: int,
         adaptivity: Adaptivity,
     ) -> None:
-        """`first` has `wanted` slots. `remake` returns a driver with fewer, which starts from the newest checkpoint."""
+        """`first` has `wanted` slots. `remake` returns a driver with another number of slots.
+
+        That driver starts from the newest checkpoint.
+        """
         self._current = first
         self._remake = remake
         self._capacity = capacity
@@ -64,7 +67,7 @@ class AdaptiveDriver:
 
     @property
     def view(self) -> JobView:
-        """The job with what it went through before its parallelism changed."""
+        """The job's view, with the failures, status changes and attempts from before its parallelism changed."""
         view = self._current.view
         return replace(
             view,
@@ -88,7 +91,7 @@ class AdaptiveDriver:
     def _resize(self, resized: Resized) -> None:
         log.warning("%s", resized)
         before = self.view
-        # It has not been suspended for anybody else: between two parallelisms it restarts.
+        # Clients see a restart, not a suspension.
         shown = [change for change in before.changes if change.status is not JobStatus.SUSPENDED]
         self._changes = (*shown, StatusChange(JobStatus.RESTARTING, int(time.time() * 1000)))
         self._failures, self._attempts = before.failures, before.attempt + 1
@@ -103,13 +106,13 @@ class AdaptiveDriver:
 
     # --- cores ---
     def _fit(self) -> None:
-        """Before an attempt: raise Resized if the cores ask for another parallelism than this driver's."""
+        """Raise Resized if the cores call for another parallelism than this driver's. Called before each attempt."""
         slots = self._await_cores()
         if slots != self._slots:
             raise Resized(f"the job goes on with {slots} slots instead of {self._slots}, as there are cores", slots)
 
     def _await_cores(self) -> int:
-        """The number of slots to use: all that are wanted, or those that there are once their number is stable."""
+        """Return the number of slots to use: all wanted slots, or those that have cores once their number is stable."""
         began = stable_since = time.monotonic()
         seen: int | None = -1
         while not self._stopped.is_set():
@@ -127,7 +130,7 @@ class AdaptiveDriver:
         return self._slots
 
     def _watch_cores(self) -> None:
-        """Let the job grow when there are more cores, after a checkpoint, so that little is done twice."""
+        """Let the job grow when there are more cores. A checkpoint before that keeps the repeated work small."""
         more_since: float | None = None
         while not self._stopped.wait(self._adaptivity.checks / 1000):
             running = self._current
@@ -149,7 +152,7 @@ class AdaptiveDriver:
             log.debug("the job grows without a checkpoint of its own: %s", error)
         running.resize(Resized(f"the job grows from {self._slots} to {slots} slots, as there are cores", slots))
 
-    # --- what a handle needs ---
+    # --- calls of the job's handle ---
     def stop(self) -> None:
         self._stopped.set()
         self._current.stop()

@@ -1,4 +1,4 @@
-"""What the state machine of a job decides. The driver carries decisions out, one after the other, and answers each."""
+"""The decisions of a job's state machine. The driver carries them out one after the other, and answers each."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Deploy:
     continued: bool
     """Whether the snapshot is the job's own and checkpoints may build on its files."""
     repeats: bool
-    """Whether results that no checkpoint covers will be produced again, and those that wait must be forgotten."""
+    """Whether results that no checkpoint covers will be produced again, so that waiting results must be dropped."""
     line: tuple[Metadata, ...] = ()
-    """The checkpoints that count: a driver that takes over continues from one of them, or from a later one."""
+    """The valid checkpoints, oldest first. A driver that takes over continues from one of them, or from a later one."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Look:
 
 @dataclass(frozen=True)
 class RunEpoch:
-    """Send this command to all slots, with what the enumerators assign. Answered by EpochRan."""
+    """Send this command to all slots, with the assignments of the enumerators. Answered by EpochRan."""
 
     command: Command
     look: Look | None = None
@@ -48,7 +48,7 @@ class RunEpoch:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Tell whoever waits for the answer to these queries that there will be none."""
+    """Refuse these queries with this error."""
 
     queries: tuple[StateQuery, ...]
     error: StateUnavailable
@@ -56,21 +56,21 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Commit:
-    """Let the committers on the driver commit what the slots handed over."""
+    """Let the committers on the driver commit what these reports contain."""
 
     reports: list[Report]
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Do nothing until this time or until a message comes. None means: until a message comes."""
+    """Wait until this time, or until a message comes before it. With None, wait for a message only."""
 
     until: int | None
 
 
 @dataclass(frozen=True)
 class HandOutLast:
-    """The job ends: hand out the results up to an epoch; None: all of them."""
+    """Hand out the results up to this epoch at the end of the job. None stands for all results."""
 
     epoch: int | None
 
@@ -82,7 +82,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Ended:
-    """The job is over, and this is the last decision."""
+    """End the job. This is the last decision."""
 
     status: JobStatus
     why: str

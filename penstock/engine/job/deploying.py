@@ -1,4 +1,4 @@
-"""Turns a plan into a deployment: pickles operators and partitionings, and names the one that cannot be pickled."""
+"""The conversion of a plan into a deployment: it pickles operators and partitionings, and names those that fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.graph.plan import Plan
 
 
 def deployment_of(plan: Plan, job_id: str, **settings: Any) -> Deployment:
-    """What the slots need of a plan. The plan that travels holds no functions."""
+    """Return the deployment of a plan to its slots. The plan inside it holds no functions."""
     classes: dict[type, None] = {}
     return Deployment(
         job_id=job_id,
@@ -55,7 +55,10 @@ def _gone(_: Any) -> Any:
 
 
 def pickled(value: Any, name: str, uid: str, classes: dict[type, None] | None = None) -> bytes:
-    """An operator as it travels; if it cannot, the error names it. `classes` gathers those of the main script."""
+    """Pickle an operator or partitioning. The error names it if that fails.
+
+    `classes` gathers the classes of the main script.
+    """
     try:
         return pickle_and_gather(value, {} if classes is None else classes)
     except Exception as error:
@@ -68,7 +71,7 @@ def pickled(value: Any, name: str, uid: str, classes: dict[type, None] | None = 
 
 
 def find_culprit(value: Any, path: str = "", depth: int = 0, seen: set[int] | None = None) -> str:
-    """The innermost captured object that cannot be pickled, as 'name (Type)'; empty if none is found."""
+    """Return the innermost captured object that cannot be pickled, as 'name (Type)', or an empty string."""
     seen = set() if seen is None else seen
     if id(value) in seen or depth > 6 or _picklable(value):
         return ""
@@ -89,7 +92,7 @@ def _picklable(value: Any) -> bool:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """What an object holds: closure cells and globals of a function, attributes, items."""
+    """Return the named parts of an object: closure cells and globals of a function, attributes, items."""
     if isinstance(value, types.MethodType):
         return [("self", value.__self__), (value.__name__, value.__func__)]
     if isinstance(value, types.FunctionType):

@@ -40,7 +40,7 @@ class DriverParts:
         job_id: str = "",
         now: Callable[[], int] | None = None,
     ) -> None:
-        """`news` is called when an enumerator has found something; `now` is its time if that is not the wall's."""
+        """`news` is called when an enumerator has found work. `now` replaces the wall clock for enumerators."""
         self._plan = plan
         self._now = now
         self._job_id = job_id
@@ -49,10 +49,10 @@ class DriverParts:
         self._committers: dict[str, GlobalCommitter] = {}
         self._waiting: dict[tuple[int, str], list[Any]] = {}
         self._begun: dict[str, list[list[Any]]] = {}
-        """By uid of a sink, for each of its writers in a BATCH job: what it has begun, while that is not committed."""
+        """Uncommitted items that the writers of a BATCH job have begun: a list for each writer, by uid of the sink."""
 
     def open(self, positions: dict[str, Any]) -> None:
-        """Create them again, with enumerators at their positions by source uid."""
+        """Create the parts again. `positions` holds the positions of enumerators by source uid."""
         self.close()
         for node in self._plan.nodes:
             operator = node.operator
@@ -75,7 +75,7 @@ class DriverParts:
 
     # --- sources ---
     def assignments(self, max_records: int) -> dict[int, list[Any]]:
-        """What each source reads in this epoch: by source node, a payload for each subtask."""
+        """Return the work of each source for this epoch: a payload for each subtask, by source node."""
         assigned = {}
         for number, enumerator in self._enumerators.items():
             node = self._plan.nodes[number]
@@ -84,34 +84,34 @@ class DriverParts:
         return assigned
 
     def has_more(self) -> bool:
-        """Whether some enumerator has more to hand out at once."""
+        """Return True if an enumerator has more to hand out at once."""
         return any(not enumerator.exhausted for enumerator in self._enumerators.values())
 
     def due_in(self) -> float | None:
-        """In how many seconds an enumerator wants to be asked."""
+        """Return the seconds until an enumerator wants to be asked again, or None."""
         return min((due for e in self._enumerators.values() if (due := e.due_in()) is not None), default=None)
 
     def positions(self) -> dict[str, Any]:
-        """Where the enumerators are once this epoch has read what was assigned to it."""
+        """Return the enumerators' positions by source uid, for when this epoch has read its assignments."""
         return {self._plan.nodes[node].uid: e.position() for node, e in self._enumerators.items()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """A checkpoint was published."""
+        """Notify the enumerators of a published checkpoint."""
         for number, enumerator in self._enumerators.items():
             with _told_as_of(self._plan.nodes[number]):
                 enumerator.checkpoint_complete(checkpoint)
 
     # --- sinks ---
     def begun(self, begun: list[Begun]) -> None:
-        """The sinks of a subtask have started, in a BATCH job; not for the first time, if the subtask was lost."""
+        """Note the items that the sinks of a BATCH job's subtask have begun. A lost subtask begins items again."""
         for uid, items in begun:
             self._begun.setdefault(uid, []).append(items)
 
     def commit(self, reports: list[Report]) -> None:
-        """Commit what the slots handed over, one checkpoint after the other, before a later one can complete.
+        """Commit the slots' committables, one checkpoint after the other, before a later checkpoint can complete.
 
-        In a job without checkpoints the slots hand over at their ends, and it waits for the last of them. A BATCH job
-        commits here alone, so that no attempt that fails, of a task or of the whole job, has committed anything.
+        In a job without checkpoints, slots hand committables over when they finish, and the commit waits for the last
+        slot. A BATCH job commits only here, so that a failed attempt of a task or of the job has committed nothing.
         """
         for report in reports:
             for uid, checkpoint, items in report.committables:
@@ -133,7 +133,7 @@ class DriverParts:
             self._committers[node.uid].commit(items)
 
     def _undo(self) -> None:
-        """An attempt of a BATCH job has failed, or its commit has: leave nothing behind."""
+        """Undo what the sinks of a BATCH job have begun, after a failed attempt or a failed commit."""
         begun, self._begun = self._begun, {}
         for uid, writers in begun.items():
             items = _joined(writers)
@@ -148,7 +148,7 @@ class DriverParts:
         return next(node for node in self._plan.nodes if node.uid == uid)
 
     def _context(self, node: Node) -> OperatorContext:
-        """For what is done on the driver in place of all subtasks, as if there were one."""
+        """Return the context for work that the driver does in place of all subtasks, as if there were only one."""
         return OperatorContext(
             name=node.name,
             uid=node.uid,
@@ -172,7 +172,7 @@ class DriverParts:
 
 
 def _copied(node: Node) -> CommittingSink:
-    """A sink that has been used nowhere yet."""
+    """Return an unused copy of a node's sink."""
     copy: CommittingSink = pickle.loads(dumps_by_value(node.operator))
     return copy
 
@@ -183,7 +183,7 @@ def _joined(writers: list[list[Any]]) -> list[Any]:
 
 @contextmanager
 def _told_as_of(node: Node) -> Iterator[None]:
-    """Errors inside are reported as errors of an operator."""
+    """Report errors inside the block as errors of a node's operator."""
     try:
         yield
     except USER_ERRORS as error:
@@ -191,7 +191,7 @@ def _told_as_of(node: Node) -> Iterator[None]:
 
 
 def job_failed(failure: Failure) -> JobFailed:
-    """The exception for a failure, which is also of the failure's own class where Penstock has one."""
+    """Return the exception for a failure. It is also an instance of the failure's own class if Penstock has that."""
     known = getattr(errors, failure.known_as, None) if failure.known_as else None
     kind = errors.job_failed_as(known) if known is not None and known is not PenstockError else JobFailed
     error = kind(

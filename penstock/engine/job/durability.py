@@ -1,4 +1,4 @@
-"""What lets a job survive failures: its checkpoints, its restart strategy, and where it starts from."""
+"""The checkpoints, restart strategy and starting point that let a job survive failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.graph.plan import Plan
 
 @dataclass
 class Durability:
-    """The checkpoints, restart strategy and starting point of one job."""
+    """The means of one job to survive failures."""
 
     coordinator: Coordinator
     archive: Archive
@@ -24,28 +24,28 @@ class Durability:
     start: Metadata | None = None
     """The checkpoint or savepoint that the job was started from."""
     start_continued: bool = False
-    """Whether that is the job's own last checkpoint, and the plan is the same."""
+    """Whether `start` is the job's own last checkpoint, and the plan is the same."""
     seals: bool = False
-    """Whether checkpoints are taken, so that a last one must cover the end of the input."""
+    """Whether the job takes checkpoints, so that a last one must cover the end of the input."""
     keep_when_cancelled: bool = False
     marks_end: bool = False
-    """Whether a driver may try to recover the job after its end, and must then find that it has ended."""
+    """Whether storage must record the end of the job, because a later driver may try to recover it."""
     held: Set[str] = frozenset()
     """Uids of the sinks whose results wait for a checkpoint."""
     owner: NoOwnership = field(default_factory=NoOwnership)
-    """The right to act for the job, which another driver may take."""
+    """The right to act for the job. Another driver may take it."""
 
     @classmethod
     def none(cls, plan: Plan, job_id: str) -> Durability:
-        """No checkpoints and no restarts; savepoints can still be asked for."""
+        """Return the durability of a job without checkpoints and restarts. Clients can still request savepoints."""
         store = MemoryStore(job_id)
         coordinator = Coordinator(plan, job_id, CheckpointRules(), store.folder)
         return cls(coordinator, Archive(store), NoRestarts("checkpointing is off"))
 
     def newest(self) -> tuple[Metadata | None, bool]:
-        """The newest complete checkpoint, else what the job was started from, and whether it is the job's own.
+        """Return the newest complete checkpoint, else the snapshot at the start, and whether it is the job's own.
 
-        None stands for the very beginning.
+        Return None as the snapshot if the job starts from the very beginning.
         """
         if self.coordinator.kept:
             return self.coordinator.kept[-1], True

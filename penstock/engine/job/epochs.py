@@ -1,4 +1,4 @@
-"""How large epochs may get, and how that is adapted to the job."""
+"""The limits of epochs, and their adaptation to the speed of the job."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ FIRST_RECORDS = 50_000
 
 @dataclass(frozen=True)
 class EpochOptions:
-    """How large an epoch may get, and how often an idle job runs one."""
+    """The limits of an epoch, and the shortest interval of epochs in an idle job."""
 
     max_records: int = 1_000_000
-    """Per slot."""
+    """Largest number of records that a slot reads in an epoch."""
     max_millis: int = 1_000
-    """For reading; what was read is always processed to the end."""
+    """Longest time for reading, in milliseconds. Records that were read are always processed to the end."""
     interval_millis: int = 100
-    """The shortest time between the starts of two epochs that are not catching up."""
+    """Shortest time between the starts of two epochs that are not catching up, in milliseconds."""
 
 
 class Pace:
-    """How many records an epoch may read, so that epochs with slow operators do not last much longer than they should.
+    """The number of records that an epoch may read. It keeps epochs with slow operators from lasting too long.
 
-    Everything that was read is processed before the epoch ends, and checkpoints wait for that. The number starts small
-    and doubles after every epoch that ended in time.
+    All records that an epoch has read are processed before it ends, and checkpoints wait for that. The number starts
+    small and doubles after every epoch that ended in time.
     """
 
     def __init__(self, options: EpochOptions) -> None:
@@ -32,7 +32,7 @@ class Pace:
         self.records = min(options.max_records, FIRST_RECORDS)
 
     def ran(self, millis: float, read: int) -> None:
-        """An epoch took so long, and a slot has read so much in it."""
+        """Adapt the number to an epoch that took `millis` and in which a slot read at most `read` records."""
         if read and millis > 2 * self._millis:
             self.records = max(1, min(self.records, int(read * self._millis / millis)))
         elif self.records < self._most and millis < self._millis:

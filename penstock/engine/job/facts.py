@@ -20,7 +20,7 @@ from penstock.errors import JobDisplaced, PenstockError
 
 @dataclass(frozen=True)
 class Answer:
-    """The decision was carried out; the time in milliseconds."""
+    """The decision was carried out at this time, in milliseconds."""
 
     now: int
 
@@ -38,15 +38,15 @@ class EpochRan(Answer):
 
     reports: list[Report]
     positions: Mapping[str, Any] = field(default_factory=dict)
-    """Where the enumerators are, if the epoch took a checkpoint."""
+    """Positions of the enumerators by source uid, if the epoch took a checkpoint."""
     more: bool = False
     """Whether an enumerator has more to hand out at once."""
     look_in: float | None = None
-    """In how many seconds an enumerator wants to be asked."""
+    """Seconds until an enumerator wants to be asked again."""
     millis: float = 0.0
-    """How long the epoch took."""
+    """Duration of the epoch in milliseconds."""
     asides: AsideTimes = field(default_factory=AsideTimes)
-    """How quickly slots have answered clients meanwhile."""
+    """The speed at which slots have answered clients during the epoch."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Failed(Answer):
     error: Exception
 
 
-# --- what is told at any moment ---
+# --- messages at any moment ---
 @dataclass(frozen=True)
 class SavepointWanted:
     """A client waits for a savepoint, or for a checkpoint outside its turn."""
@@ -108,14 +108,14 @@ class CancelWanted:
 
 @dataclass(frozen=True)
 class ResizeWanted:
-    """The job is to stop here, and to go on with another parallelism."""
+    """The job must stop here and go on with another parallelism."""
 
     resized: Resized
 
 
 @dataclass(frozen=True)
 class SuspendWanted:
-    """The job is to stop here and leave everything as it is, so that another driver can go on."""
+    """The job must stop here and leave everything in place, so that another driver can go on."""
 
 
 @dataclass(frozen=True)

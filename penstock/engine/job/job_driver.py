@@ -1,4 +1,4 @@
-"""The driver of a job: carries out what its state machine decides, and reports the results to it. Knows no Spark."""
+"""The driver of a job: it carries out the state machine's decisions and reports the results to it. Knows no Spark."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ from penstock.graph.plan import Plan
 
 log = logging.getLogger("penstock.job")
 MOST_ASSIGNED = 20_000
-"""How many records an enumerator that reads by itself hands out for an epoch at most."""
+"""Largest number of records that an enumerator which reads them by itself hands out for an epoch."""
 
 
 class Driver(Protocol):
-    """What a job's handle needs from whatever runs the job. All methods but `run` may be called from any thread."""
+    """The interface of a job's driver for the job's handle. All methods but `run` may be called from any thread."""
 
     @property
     def view(self) -> JobView: ...
 
     def run(self) -> None:
-        """Run the job to its end. Returns if it came to its end; raises why not otherwise."""
+        """Run the job until it finishes. Raise the reason if it ends in another way."""
 
     def stop(self) -> None:
         """Ask the job to end as soon as possible."""
@@ -87,14 +87,14 @@ class Driver(Protocol):
         """Ask for a savepoint at the end of the next epoch."""
 
     def query(self, request: QueryRequest) -> Future[QueryAnswer]:
-        """Look queryable state up, at the next cut."""
+        """Look queryable state up at the next consistent cut."""
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
-        """The states that can be looked up, as far as they are known."""
+        """Return the queryable states that are known so far."""
 
 
 class JobDriver:
-    """Runs one job on a cluster until its input ends, it fails for good or it is stopped."""
+    """The driver that runs one job on a cluster until its input ends, it fails for good or it is stopped."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class JobDriver:
         self._clock = clock or WallClock()
         self._machine = JobMachine(plan, deployment.job_id, options, durability, has_run)
         self.before_deploy: Callable[[], None] = lambda: None
-        """Called before each attempt; it may raise Resized."""
+        """Callback before each attempt. It may raise Resized."""
         own_time = self._clock.now if self._clock.virtual else None
         self._driver_parts = DriverParts(plan, self.wake, deployment.job_id, own_time)
         self._desk = QueryDesk(plan)
@@ -158,7 +158,7 @@ class JobDriver:
         self._tell(SuspendWanted())
 
     def wake(self, lost: bool = False) -> None:
-        """An epoch is needed: a slot or enumerator has news, or a slot is lost."""
+        """Ask for an epoch, because a slot or enumerator has news or a slot is lost."""
         self._tell(SlotGone() if lost else News())
 
     def resize(self, resized: Resized) -> None:
@@ -195,7 +195,7 @@ class JobDriver:
 
     # --- from start to end ---
     def run(self) -> None:
-        """From the first decision to the last."""
+        """Carry out all decisions, from the first to the last."""
         self._owner.watch(self._pulse_seconds, lambda error: self._tell(Displaced(error)))
         try:
             ended = self._run_to_end()
@@ -208,7 +208,7 @@ class JobDriver:
             self._over = self._over or "the driver of the job has died"
             self._refuse_late_requests()
         if error is not None:
-            # Where in the machinery it was made does not help anyone.
+            # The traceback inside the driver helps no user.
             raise error.with_traceback(None)
 
     def _run_to_end(self) -> Ended:
@@ -222,7 +222,7 @@ class JobDriver:
             answer = self._attempted(decision)
 
     def _give_back(self) -> None:
-        """The next driver need not find out whether this one is alive."""
+        """Note the end of ownership, so that the next driver need not find out whether this one is alive."""
         try:
             self._owner.end(finished=False)
         except StorageError as error:
@@ -235,7 +235,7 @@ class JobDriver:
             self._machine.hear(self._messages.popleft())
 
     def _next_message(self) -> Message | None:
-        """The oldest; None if there is none, perhaps since another thread took it."""
+        """Return the oldest message; None if there is none, perhaps because another thread took it."""
         try:
             return self._messages.popleft()
         except IndexError:
@@ -258,7 +258,7 @@ class JobDriver:
             return Failed(self._clock.now(), self._cause(error))
 
     def _cause(self, error: Exception) -> Exception:
-        """Whatever fails in a job that has another owner may fail because of that."""
+        """Return JobDisplaced if the job has another owner, since that may have caused the error; else the error."""
         if not isinstance(error, JobDisplaced):
             try:
                 self._owner.check()
@@ -297,7 +297,7 @@ class JobDriver:
         return Answer(self._clock.now())
 
     def _deploy(self, decision: Deploy) -> Answer:
-        """Bring the parts on the driver and the slots to life where the snapshot left them."""
+        """Start the driver's parts and the slots at the positions of the snapshot."""
         snapshot = decision.snapshot
         self.before_deploy()
         self._own(decision)
@@ -311,19 +311,19 @@ class JobDriver:
         self._driver_parts.open({uid: pickling.loads(position) for uid, position in positions.items()})
         self._succeed()
         reports = self._cluster.deploy(self._deployment)
-        self._owner.note_application(self._cluster.application())  # it may be another one
+        self._owner.note_application(self._cluster.application())  # deploying may have replaced it
         self._check_owner_of_failures(reports)
         return Deployed(self._clock.now(), reports)
 
     def _own(self, decision: Deploy) -> None:
-        """Every attempt is a new owner, so that what the previous one left behind cannot commit anything."""
+        """Become a new owner for this attempt, so that leftovers of the previous attempt cannot commit anything."""
         if decision.attempt:
             self._owner.renew()
         self._owner.begin(decision.line)
         self._deployment.owner = self._owner.token
 
     def _succeed(self) -> None:
-        """Free what drivers before this one may still hold, and note down what the next one would have to free."""
+        """Free the cores that earlier drivers may still hold, and record the application for a later driver."""
         self._owner.note_application(self._cluster.application())
         earlier, self._owner.earlier = self._owner.earlier, ()
         for described in earlier:
@@ -347,7 +347,7 @@ class JobDriver:
             raise
         millis = 1000 * (time.monotonic() - began)
         for report in sorted(reports, key=lambda report: report.slot):
-            # Results are true even if the epoch failed elsewhere.
+            # Results are valid even if the epoch failed elsewhere.
             for uid, payload in report.results:
                 self._results.take(command.epoch, uid, payload)
         self._check_owner_of_failures(reports)
@@ -364,7 +364,7 @@ class JobDriver:
             return self._cluster.look_and_run(asked.lookups, asked.found, command)
 
     def _release(self) -> Answer:
-        """The driver's parts go last: they undo what the slots have left."""
+        """Release the slots, then close the driver's parts, which undo what the slots have left behind."""
         try:
             reports = self._cluster.release()
         finally:
@@ -372,8 +372,10 @@ class JobDriver:
         return Released(self._clock.now(), reports)
 
     def _commit(self, decision: Commit) -> None:
-        """A BATCH job has no checkpoint that says what may be committed again, so the committing driver is decided
-        once."""
+        """Commit as the owner of the job.
+
+        A BATCH job has no checkpoint that tells what may be committed again, so it settles once which driver commits.
+        """
         if self._plan.batch:
             self._owner.decide()
         else:
@@ -414,19 +416,19 @@ class JobDriver:
 
 
 class EndedJob:
-    """Stands for the driver of a job that finished in an earlier run."""
+    """The driver of a job that finished in an earlier run. It has nothing left to do."""
 
     def __init__(self, job_id: str, now: int) -> None:
         self.view = JobView(job_id, None, JobStatus.FINISHED, (StatusChange(JobStatus.FINISHED, now),))
 
     def run(self) -> None:
-        """There is nothing left to do."""
+        """Return at once."""
 
     def stop(self) -> None:
-        """It has stopped."""
+        """Do nothing: the job has ended."""
 
     def suspend(self) -> None:
-        """It has stopped."""
+        """Do nothing: the job has ended."""
 
     def request(self, request: SnapshotRequest) -> None:
         reply(Reply(request, error=CheckpointFailed("no savepoint was taken: the job has ended")))

@@ -1,4 +1,4 @@
-"""A job as its client sees it: status, cancel, result. Its driver runs in a thread of its own."""
+"""The client's handle of a job: status, cancel, result. The job's driver runs in a thread of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from penstock.errors import (
 
 STOP_SECONDS = 10
 ANSWER_SECONDS = 10
-"""How long a slot may take to answer beyond what it was asked to take."""
+"""Time, in seconds, that a slot may take to answer in addition to the requested duration."""
 STACK_SECONDS = 3.0
 
 
@@ -64,21 +64,21 @@ class JobHandle:
         self._settings = settings or Settings()
         self._rates = Rates()
         self.queryable_address: tuple[str, int] | None = None
-        """Where clients can look its queryable state up; None if it is not served."""
+        """Host and port at which clients can look up queryable state; None if it is not served."""
         self.logs: LogSettings | None = None
-        """What its slots log; None if nothing is known about it."""
+        """Log settings of the slots; None if unknown."""
         self._status = JobStatus.CREATED
         self._error: BaseException | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
         self._ended = threading.Event()
         self.before_result: Callable[[], None] | None = None
-        """Called before the program learns how the job ended; as long as it does not return, the program waits."""
+        """Callback before the program learns how the job ended. The program waits until it returns."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"penstock job {job_id}", daemon=True)
 
     def start(self) -> JobHandle:
-        """Begin to run."""
+        """Start to run the job. Return this handle."""
         self._status = JobStatus.RUNNING
         self._thread.start()
         return self
@@ -110,16 +110,17 @@ class JobHandle:
 
     @property
     def view(self) -> JobView:
-        """The job at this moment; it does not change once it was asked for."""
+        """The job at this moment. A view never changes."""
         return self._driver.view
 
     def record(self) -> JobRecord:
-        """The job at this moment as plain data."""
+        """Return the job at this moment as plain data."""
         record = record_of(self.view, self._settings, self._rates, int(time.time() * 1000))
         states = (StateRecord(one.name, one.kind, one.uid, one.operator) for one in self.queryable_states())
         return replace(record, queryable=tuple(states))
 
     def status(self) -> JobStatus:
+        """Return the status of the job."""
         if self._status is JobStatus.RUNNING and self.view.status is JobStatus.RESTARTING:
             return JobStatus.RESTARTING
         return self._status
@@ -137,7 +138,7 @@ class JobHandle:
         self._interrupt_after(patience)
 
     def suspend(self, patience: float = 3.0) -> None:
-        """Stop as `cancel` does, but keep the checkpoints: a driver that is started later can go on."""
+        """Stop as `cancel` does, but keep the checkpoints, so that a later driver can go on."""
         with self._lock:
             if self._status.is_terminal_state():
                 return
@@ -154,12 +155,12 @@ class JobHandle:
         return self.view.plan is not None and self.view.plan.batch
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it came in time."""
+        """Wait for the end of the job. Return True if it came in time."""
         return self._ended.wait(timeout)
 
     def result(self, timeout: float | None = None) -> JobExecutionResult:
-        """Wait for the end. Raises what the job failed with, or JobCancelled."""
-        # In steps, so that Ctrl-C is heard while waiting.
+        """Wait for the end of the job. Raises the job's error, or JobCancelled."""
+        # Short waits let Ctrl-C interrupt the program.
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ended.wait(0.2):
             if deadline is not None and time.monotonic() > deadline:
@@ -171,36 +172,36 @@ class JobHandle:
         return JobExecutionResult(self.job_id, int(self._seconds * 1000), self.accumulators())
 
     def accumulators(self) -> dict[str, Any]:
-        """The job's metrics over all slots: counts and sums added up, the least, the greatest, the mean of all.
+        """Return the job's metrics over all slots: totals, minima, maxima and means.
 
-        A gauge is no accumulator: what its values amount to together cannot be known.
+        Most gauges are missing, because their values in several slots cannot be combined.
         """
         return combined(self.view.reports)
 
     def query(self, request: QueryRequest) -> Future[QueryAnswer]:
-        """Look queryable state up. All of the answer is from one cut, which it names.
+        """Look queryable state up. The whole answer is from one consistent cut, which it names.
 
-        The future fails with a QueryError, or with what is wrong with a key. A job that reads as fast as it can comes
-        to its next cut within `penstock.epoch.max-time` or so; from then on its epochs are short while it is asked.
+        The future fails with a QueryError, or with the error of a wrong key. A job that reads at full speed reaches its
+        next cut within about `penstock.epoch.max-time`. Its epochs then stay short while clients keep asking.
         """
         if self._is_batch():
             raise UnsupportedOperation("a BATCH job has no queryable state: its operators are gone when they are done")
         return self._driver.query(request)
 
     def queryable_states(self) -> tuple[QueryableState, ...]:
-        """The states that can be looked up, as far as functions have asked for them."""
+        """Return the states that can be looked up. A state is known once a function has asked for it."""
         return self._driver.queryable_states()
 
-    # --- watching it ---
+    # --- observing the job ---
     def log_levels(self) -> Levels:
-        """The levels that loggers have been given, in slots and driver."""
+        """Return the levels that were set for loggers in slots and driver, by logger."""
         levels = self.logs.levels if self.logs is not None else current()
         return {name: level for name, level in sorted(levels.items()) if level}
 
     def set_log_levels(self, levels: Mapping[str, str]) -> None:
-        """Give loggers other levels, in this process and in all slots, now and after restarts.
+        """Set the levels of loggers, in this process and in all slots, now and after restarts.
 
-        An empty level leaves a logger to the one above it. Raises ConfigurationError for one that there is not.
+        With an empty level, a logger follows its parent again. Raises ConfigurationError for an unknown level.
         """
         wanted = checked(levels)
         apply(wanted)
@@ -210,21 +211,21 @@ class JobHandle:
             wait(self._cluster.watch(SetLevels(wanted)).values(), ANSWER_SECONDS)
 
     def profile(self, order: ProfileOrder) -> list[Seen]:
-        """Where the slots are, looked at again and again for some time. Slots that do not answer are left out."""
+        """Sample the stacks of the slots for the ordered time. Slots that do not answer are left out."""
         asked = self._cluster.watch(order) if self._cluster is not None else {}
         done, _ = wait(asked.values(), order.seconds + ANSWER_SECONDS)
         return [seen for answer in done if answer.exception() is None for seen in answer.result()]
 
     def widget(self, seconds: float) -> JobWidget:
-        """Show it in a notebook, drawn anew every so often."""
+        """Show the job in a notebook as a picture that is redrawn at this interval, in seconds."""
         return JobWidget(self.record, seconds)
 
     def bundle(self) -> Mapping[str, str]:
-        """What a notebook shows of this moment."""
+        """Return a notebook's output for the job at this moment, by MIME type."""
         return bundle(self.record())
 
     def stacks(self, place: str | None = None) -> list[tuple[str, str]]:
-        """Where the threads of the slots are, those at one place or all: by the names of slots and threads."""
+        """Return pairs of a name, of slot and thread, and a stack, for the slots at one place or for all slots."""
         if self._cluster is None or self._ended.is_set():
             return []
         at = {report.slot: report.place for report in self.view.reports}
@@ -237,7 +238,7 @@ class JobHandle:
         ]
 
     def check_capacity(self, parallelism: int) -> None:
-        """Raise NotEnoughSlots if the job could not run with this parallelism on the cores of the moment."""
+        """Raise NotEnoughSlots if the job could not run with this parallelism on the cores available now."""
         most = self._cluster.capacity() if self._cluster is not None else None
         if most is not None and parallelism > most:
             raise NotEnoughSlots(

@@ -1,4 +1,4 @@
-"""A job as a picture for a notebook: its graph with rates, as HTML without any script."""
+"""A picture of a job for a notebook: its graph with rates, as HTML without any script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html import escape
 from penstock.engine.job.job_record import JobRecord, VertexRecord
 
 MOST_VERTICES = 60
-"""Of a larger graph only so many vertices are drawn."""
+"""Largest number of vertices in a picture. Further vertices are left out."""
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 74, 70, 18
 _LONGEST_NAME = 28
 _COLOURS = {"RUNNING": "#1a7f37", "FINISHED": "#0969da", "FAILED": "#cf222e", "CANCELED": "#6e7781"}
@@ -19,7 +19,7 @@ _OTHER_COLOUR = "#9a6700"
 
 @dataclass(frozen=True)
 class Traffic:
-    """What goes through a vertex, over all its subtasks."""
+    """The traffic of a vertex over all its subtasks, in records per second."""
 
     records_in: float
     records_out: float
@@ -28,7 +28,7 @@ class Traffic:
 
 
 def picture(record: JobRecord) -> str:
-    """The job at the moment of the record."""
+    """Return the job at the moment of the record as HTML."""
     return (
         '<div style="font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: 13px">'
         f"{_headline(record)}{_failure(record)}{_graph(record)}</div>"
@@ -36,13 +36,14 @@ def picture(record: JobRecord) -> str:
 
 
 def caption(record: JobRecord) -> str:
-    """The same as a line of text."""
+    """Return the job at the moment of the record as a line of text."""
     traffic = [traffic_of(record, vertex) for vertex in record.vertices]
     out = sum(one.records_out for one in traffic)
     return f"job '{record.name}' ({record.job_id}) is {record.status}; {len(traffic)} vertices, {rate(out)} records/s"
 
 
 def traffic_of(record: JobRecord, vertex: VertexRecord) -> Traffic:
+    """Return the traffic of a vertex at the moment of the record."""
     uid = vertex.operators[0].uid if vertex.operators else ""
     subtasks = [slot.metrics for slot in record.slots if slot.slot < vertex.parallelism]
 
@@ -91,7 +92,7 @@ def _bytes(size: float) -> str:
 
 
 def rate(number: float) -> str:
-    """A number of records per second, short enough for a box."""
+    """Return a number of records per second as text that fits into a box."""
     for unit in ("", "k", "M"):
         if number < 1000:
             return f"{number:.3g}{unit}"
@@ -125,7 +126,7 @@ def _graph(record: JobRecord) -> str:
 
 
 def _places(vertices: tuple[VertexRecord, ...]) -> dict[str, tuple[int, int]]:
-    """Each vertex right of all that it reads from, below those that are as far from the sources."""
+    """Return the place of each vertex: right of all its inputs, below earlier vertices of the same column."""
     column: dict[str, int] = {}
     rows: dict[int, int] = {}
     places = {}
@@ -151,7 +152,7 @@ def _box(vertex: VertexRecord, traffic: Traffic, place: tuple[int, int]) -> str:
         f"{vertex.parallelism} subtask{'s' if vertex.parallelism > 1 else ''}, {traffic.busy:.0%} busy",
         f"in {rate(traffic.records_in)}/s, out {rate(traffic.records_out)}/s",
     ]
-    # From blue, which has time, to red, which has none.
+    # An idle vertex is blue, and a busy one is red.
     fill = f"hsl({round(210 * (1 - traffic.busy))}, 70%, 50%)"
     texts = [_text(x + 10, y + 22, name, 'font-weight="bold"')]
     texts += [_text(x + 10, y + 42 + 18 * number, line) for number, line in enumerate(lines)]
@@ -167,5 +168,5 @@ def _text(x: int, y: int, said: str, more: str = "") -> str:
 
 
 def bundle(record: JobRecord) -> Mapping[str, str]:
-    """What a notebook shows, by form."""
+    """Return the picture and the caption by MIME type."""
     return {"text/html": picture(record), "text/plain": caption(record)}

@@ -1,4 +1,4 @@
-"""A job as plain data, which any process can read without the job's own code; as JSON it travels and is stored.
+"""A job as plain data that any process can read without the job's own code. It is sent and stored as JSON.
 
 A `JobView` refers to the plan, and through it to the program's functions. A `JobRecord` says the same in numbers and
 words. Everything outside a job's driver (REST, web pages, the register of a server) reads records only.
@@ -47,7 +47,7 @@ class InputRecord:
     vertex: str
     """The id of the vertex that it comes from."""
     number: int
-    """Which input of the operator it enters, from 0 on."""
+    """Index of the operator's input that it enters, from 0."""
     partitioning: str
     side_output: str | None = None
 
@@ -67,26 +67,26 @@ class VertexRecord:
 
 @dataclass(frozen=True)
 class SlotRecord:
-    """What a slot said at the end of the last epoch."""
+    """The report of a slot at the end of the last epoch, as plain data."""
 
     slot: int
     process: int
     finished: bool
     watermarks: Mapping[str, int]
-    """By operator uid."""
+    """Watermarks by operator uid."""
     metrics: Mapping[str, Any]
-    """By full name, which begins with the operator's uid; those that are built in with that of a vertex's first one."""
+    """Metrics by full name: uid of the operator, or of the vertex's first one for built-in metrics, and own name."""
     place: str = ""
-    """The machine, and where known the executor, on which the slot runs."""
+    """Machine, and executor if known, on which the slot runs."""
     operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By operator uid: what the engine knows of this one operator, under Flink's names."""
+    """The engine's figures of single operators, by operator uid, under Flink's names."""
     usage: Mapping[str, float | int] = field(default_factory=dict)
     """Processor time and memory of the slot's process, under Flink's names."""
 
 
 @dataclass(frozen=True)
 class MetricRecord:
-    """What a metric of a user or a connector is, whatever it shows."""
+    """The description of a metric of a user or a connector, without its value."""
 
     uid: str
     """The operator to which it belongs."""
@@ -107,13 +107,13 @@ class StateRecord:
     kind: str
     """value, list, map, reducing or aggregating."""
     uid: str
-    """Of the operator that holds it."""
+    """Uid of the operator that holds it."""
     operator: str
 
 
 @dataclass(frozen=True)
 class CheckpointingRecord:
-    """How a job takes checkpoints. Times are in milliseconds."""
+    """The checkpoint settings of a job. Times are in milliseconds."""
 
     mode: str = "EXACTLY_ONCE"
     interval: int = 0
@@ -126,12 +126,12 @@ class CheckpointingRecord:
     storage: str = "JobManagerCheckpointStorage"
     unaligned: bool = False
     retained: int = 1
-    """How many complete checkpoints are kept."""
+    """Number of complete checkpoints that are kept."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for when the job was started."""
+    """The settings with which the job was started."""
 
     parallelism: int = 1
     max_parallelism: int | None = None
@@ -157,11 +157,11 @@ class JobRecord:
     """The name of a JobStatus."""
     changes: tuple[StatusChange, ...]
     taken: int = 0
-    """When this record was made."""
+    """Time at which this record was made."""
     attempt: int = 0
     epoch: int = 0
     deployed: int | None = None
-    """Since when the slots of this attempt are ready; None while the job waits for them."""
+    """Time since which the slots of this attempt are ready; None while the job waits for them."""
     restart_at: int | None = None
     vertices: tuple[VertexRecord, ...] = ()
     slots: tuple[SlotRecord, ...] = ()
@@ -170,36 +170,37 @@ class JobRecord:
     accumulators: Mapping[str, float | int] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     described: Mapping[str, MetricRecord] = field(default_factory=dict)
-    """By full name, as in the metrics of slots."""
+    """Descriptions of metrics by full name, as in the metrics of slots."""
     host: str = ""
     """The machine of the driver."""
     usage: Mapping[str, float | int] = field(default_factory=dict)
     """Processor time and memory of the driver's process, under Flink's names."""
     queryable: tuple[StateRecord, ...] = ()
-    """As far as functions have asked for their state."""
+    """Queryable states that functions have asked for so far."""
 
     def entered(self, status: str) -> int | None:
-        """When the job last came to this status; None if it never did."""
+        """Return the time at which the job last entered this status; None if it never did."""
         return next((change.when for change in reversed(self.changes) if change.status.name == status), None)
 
     @property
     def started(self) -> int:
+        """Time of the job's first status."""
         return self.changes[0].when if self.changes else self.taken
 
     @property
     def ended(self) -> int | None:
-        """When the job came to its end; None as long as it has none."""
+        """Time at which the job ended; None while it has not."""
         last = self.changes[-1] if self.changes else None
         return last.when if last is not None and last.status.is_globally_terminal_state() else None
 
 
 def vertex_id(uid: str) -> str:
-    """The id of the vertex that begins with this operator; the same in every run of the program."""
+    """Return the id of the vertex that begins with this operator. It is the same in every run of the program."""
     return operator_id(uid)
 
 
 def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> JobRecord:
-    """What a view says, as plain data."""
+    """Return a view as plain data."""
     plan, built_in, operators = view.plan, rates.metrics(view.reports), rates.operators(view.reports, taken)
     _add_state_sizes(operators, view.checkpoints)
     return JobRecord(
@@ -226,7 +227,7 @@ def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> Jo
 
 
 def _add_state_sizes(operators: Mapping[int, Mapping[str, dict[str, Any]]], checkpoints: CheckpointsView) -> None:
-    """How much state each operator of each slot has put into the last checkpoint."""
+    """Add the size of each operator's state in each slot's part of the last checkpoint."""
     for share in checkpoints.completed[-1].slots if checkpoints.completed else ():
         for uid, size in share.operators.items():
             if uid in operators.get(share.slot, {}):
@@ -289,7 +290,7 @@ def _slot(
 
 
 def _plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """A gauge may give anything; whoever looks from outside gets its text."""
+    """Replace values that are not plain by their text, since a gauge may return any object."""
     return {
         name: value if isinstance(value, (int, float, str, bool)) else repr(value) for name, value in metrics.items()
     }
@@ -300,7 +301,7 @@ _AS_THEY_ARE = frozenset({int, float, str, bool, type(None)})
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses become objects, enumerations their names, tuples lists."""
+    """Return a value in the form of JSON: dataclasses become objects, enumerations their names, tuples lists."""
     if type(value) in _AS_THEY_ARE:
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -315,7 +316,7 @@ def as_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], data: Any) -> T:
-    """The value that `as_json` was given. Fields that this version does not know are left out."""
+    """Return the value that `as_json` was given. Fields that this version does not know are left out."""
     return typing.cast(T, _read(kind, data))
 
 

@@ -1,4 +1,4 @@
-"""A job at one moment, as seen from outside its driver. Views never change."""
+"""A view of a job at one moment, from outside its driver. Views never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.graph.plan import Plan
 
 @dataclass(frozen=True)
 class StatusChange:
-    """When a job entered a status, in milliseconds since 1970."""
+    """The time at which a job entered a status, in milliseconds since 1970."""
 
     status: JobStatus
     when: int
@@ -25,7 +25,7 @@ class StatusChange:
 
 @dataclass(frozen=True)
 class FailureView:
-    """Why an attempt failed."""
+    """The failure of an attempt."""
 
     when: int
     attempt: int
@@ -40,6 +40,7 @@ class FailureView:
 
     @classmethod
     def of(cls, error: Exception, when: int, attempt: int) -> FailureView:
+        """Return the view of an error that ended an attempt at a time."""
         kind, message = type(error).__name__, str(error)
         if not isinstance(error, JobFailed):
             return cls(when, attempt, kind, message)
@@ -53,7 +54,7 @@ class SubtaskView:
     slot: int
     watermark: int | None
     metrics: Mapping[str, Any]
-    """By name inside the operator's group."""
+    """Metrics by name inside the operator's group."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +82,21 @@ class JobView:
     changes: tuple[StatusChange, ...]
     attempt: int = 0
     epoch: int = 0
-    """How many epochs have been begun."""
+    """Number of epochs that have begun."""
     reports: tuple[Report, ...] = ()
-    """What the slots said at the end of the last epoch, in order of slots."""
+    """Reports of the slots at the end of the last epoch, in order of slots."""
     checkpoints: CheckpointsView = field(default_factory=CheckpointsView)
     failures: tuple[FailureView, ...] = ()
     deployed: int | None = None
-    """Since when the slots of this attempt are ready; None while the job waits for them."""
+    """Time since which the slots of this attempt are ready; None while the job waits for them."""
     restart_at: int | None = None
-    """When the next attempt starts, while the job waits for it."""
+    """Time at which the next attempt starts; None unless the job waits for it."""
     has_run: bool = False
     """Whether an attempt has had all its slots."""
 
     @cached_property
     def watermarks(self) -> Mapping[str, int]:
-        """By operator uid: the watermark of the subtask that is furthest behind."""
+        """Watermark of the subtask that is furthest behind, by operator uid."""
         lowest: dict[str, int] = {}
         for report in self.reports:
             for uid, watermark in report.watermarks.items():
@@ -124,7 +125,7 @@ class JobView:
         )
 
     def entered(self, status: JobStatus) -> int | None:
-        """When the job last came to this status; None if it never did."""
+        """Return the time at which the job last entered this status; None if it never did."""
         return next((change.when for change in reversed(self.changes) if change.status is status), None)
 
 

@@ -1,4 +1,4 @@
-"""A job in a notebook: a picture that is drawn anew while the job runs."""
+"""A widget that shows a job in a notebook, as a picture that is redrawn while the job runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ DRAWN_EVERY = 1.0
 
 
 class JobWidget:
-    """Shown below the cell that made it, and kept up to date by a thread until the job ends or it is stopped.
+    """A picture below the cell that created it. A thread redraws it until the job ends or `stop` is called.
 
-    It is plain HTML, which the kernel sends anew: it needs no extension of Jupyter, and stays in the saved notebook.
+    The kernel sends it anew as plain HTML: it needs no extension of Jupyter, and stays in the saved notebook.
     """
 
     def __init__(self, read: Callable[[], JobRecord], seconds: float = DRAWN_EVERY) -> None:
@@ -38,14 +38,14 @@ class JobWidget:
                 return
 
     def stop(self) -> None:
-        """Leave the picture as it is."""
+        """Stop redrawing the picture."""
         self._stopped.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the picture shows the end of the job; whether it does."""
+        """Wait until the picture shows the end of the job. Return True if it does."""
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _ipython_display_(self) -> None:
-        """It has shown itself."""
+        """Do nothing: the widget has displayed itself already."""

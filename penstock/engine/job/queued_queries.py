@@ -1,4 +1,4 @@
-"""The queries that wait for the next cut; and epochs are short while somebody asks for one."""
+"""The queue of queries until the next consistent cut. Epochs are short while queries are waiting."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from penstock.engine.job.slot_queries import AsideTimes
 from penstock.engine.job.state_queries import StateQuery
 
 BRISK_MILLIS = 15
-"""How long an epoch should take while somebody asks for cuts: a query waits for half of it on average."""
+"""Target duration of an epoch while clients ask for cuts. A query waits for half of it on average."""
 BRISK_WAIT_MILLIS = 5
-"""How long a source that finds nothing may wait in its slot meanwhile."""
+"""Longest time that a source without input may wait in its slot meanwhile."""
 ATTENTION_MILLIS = 1_000
-"""How long after the last query epochs stay short."""
+"""Time after the last query for which epochs stay short."""
 SLOW_MILLIS = 30_000
-"""For how long slots that were slow to answer within an epoch count as slow."""
+"""Time for which slots count as slow after a slow answer within an epoch."""
 _NEVER = -(10**15)
 
 
@@ -23,17 +23,18 @@ class Lookups:
     def __init__(self, options: EpochOptions) -> None:
         self._waiting: list[StateQuery] = []
         self._cut_wanted = self._asked = self._slow = _NEVER
-        """When a query came that needs a cut, when any came, and when slots were slow to answer within an epoch."""
+        """Times of the last query that needed a cut, of the last query, and of the last slow answer within an epoch."""
         self._pace = BriskPace(options)
 
     def add(self, query: StateQuery) -> None:
+        """Let a query wait for the next cut."""
         self._waiting.append(query)
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def take(self, now: int) -> tuple[StateQuery, ...]:
-        """All that wait, since they are answered or refused together."""
+        """Remove and return all waiting queries, which are answered or refused together."""
         waiting, self._waiting = tuple(self._waiting), []
         self._asked = now
         if not all(query.is_aside for query in waiting):
@@ -42,6 +43,7 @@ class Lookups:
 
     # --- epochs ---
     def epoch_ran(self, millis: float, read: int, asides: AsideTimes, now: int) -> None:
+        """Note how long an epoch took, how many records a slot read, and how slots answered within it."""
         self._pace.ran(millis, read)
         if asides.answered:
             self._asked = now
@@ -49,27 +51,27 @@ class Lookups:
             self._slow = now
 
     def shortened(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:
-        """How many records the next epoch may read, for how many milliseconds, and how long it may wait for input."""
+        """Return the limits of the next epoch: records to read, milliseconds for reading and for waiting."""
         if not self._wants_cuts(now):
             return records, options.max_millis, wait_millis
         brisk = min(options.max_millis, BRISK_MILLIS)
         return min(records, self._pace.records), brisk, min(wait_millis, BRISK_WAIT_MILLIS)
 
     def _wants_cuts(self, now: int) -> bool:
-        """Whether it is worth while to come to the next cut soon. One slot need not, unless its steps are long."""
+        """Return True if the next cut should come soon. Queries to one slot need no cut, unless its steps are long."""
         slow = now - self._slow <= SLOW_MILLIS and now - self._asked <= ATTENTION_MILLIS
         return slow or now - self._cut_wanted <= ATTENTION_MILLIS
 
 
 class BriskPace:
-    """How many records an epoch may read so that all of it, with what later stages do, takes about BRISK_MILLIS."""
+    """The number of records with which an epoch, including its later stages, takes about BRISK_MILLIS."""
 
     def __init__(self, options: EpochOptions) -> None:
         self._most = options.max_records
         self.records = options.max_records
 
     def ran(self, millis: float, read: int) -> None:
-        """An epoch took so long, and a slot has read so much in it. Short epochs may be short for lack of input."""
+        """Adapt the number to an epoch. The number grows slowly, since short epochs may be short for lack of input."""
         if read and millis > BRISK_MILLIS:
             self.records = max(1, min(self._most, int(read * BRISK_MILLIS / millis)))
         elif millis < 0.8 * BRISK_MILLIS:

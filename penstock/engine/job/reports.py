@@ -1,4 +1,4 @@
-"""What the reports of all slots mean together."""
+"""Functions of the reports of all slots together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.graph.plan import Plan
 from penstock.metrics.histogram import HistogramState
 
 Reached = dict[tuple[str, str, int], int]
-"""By alignment group, watermark operator and slot: how far event time has come."""
+"""Watermarks by alignment group, watermark operator and slot."""
 
 
 def check(reports: list[Report]) -> None:
-    """Raise what slots report as lost or failed."""
+    """Raise SlotLost or JobFailed if a slot reports that it is lost or has failed."""
     lost = [report for report in reports if report.lost]
     if lost:
         raise SlotLost("; ".join(f"slot {report.slot}: {report.lost}" for report in lost))
@@ -27,12 +27,12 @@ def check(reports: list[Report]) -> None:
 
 
 def folded(before: Sequence[Report], reports: Sequence[Report]) -> None:
-    """Complete reports, which hold only the measurements that changed, by what the slots said before."""
+    """Complete reports, which hold only changed measurements, with the earlier reports of their slots."""
     known = {report.slot: report for report in before}
     for report in reports:
         earlier = known.get(report.slot)
         if earlier is not None:
-            # What is older never changes, so that views can share it.
+            # The mappings of earlier reports never change, so that views can share them.
             report.metrics = {**earlier.metrics, **report.metrics} if report.metrics else earlier.metrics
             report.operators = {**earlier.operators, **report.operators} if report.operators else earlier.operators
             report.described = {**earlier.described, **report.described} if report.described else earlier.described
@@ -40,7 +40,7 @@ def folded(before: Sequence[Report], reports: Sequence[Report]) -> None:
 
 
 def readings(report: Report) -> dict[str, Any]:
-    """What the metrics of a slot show, with every reading of a histogram under a name of its own."""
+    """Return the readings of a slot's metrics. Each reading of a histogram has a name of its own."""
     found: dict[str, Any] = {}
     for name, value in report.metrics.items():
         if isinstance(value, HistogramState):
@@ -51,6 +51,7 @@ def readings(report: Report) -> dict[str, Any]:
 
 
 def alignment_reached(reports: list[Report]) -> Reached:
+    """Return the watermarks that the alignment groups have reached."""
     return {
         (group, uid, report.slot): watermark
         for report in reports
@@ -59,7 +60,7 @@ def alignment_reached(reports: list[Report]) -> Reached:
 
 
 def alignment_limits(plan: Plan, reached: Reached) -> dict[str, int]:
-    """How far each alignment group may go: its slowest stream plus the smallest drift allowed."""
+    """Return the limit of each alignment group: the watermark of its slowest stream plus the smallest drift."""
     limits: dict[str, int] = {}
     for node in plan.nodes:
         if node.alignment is not None:

@@ -1,4 +1,4 @@
-"""The end of a JobDriver whose job goes on in the same process, with another parallelism."""
+"""The signal that a JobDriver ends, and its job goes on in the same process with another parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether and when a failed job is started again: pure decisions, which the driver of the job carries out."""
+"""Restart strategies: pure decisions on whether and when a failed job restarts. The job's driver carries them out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LASTING = (
     OffsetOutOfRange,
     SchemaMismatch,
 )
-"""What another try would not change."""
+"""Errors that another attempt would meet again."""
 RESTARTABLE = (JobFailed, SlotLost, CheckpointFailed, StorageError)
 DEFAULT_WITH_CHECKPOINTS = RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
     initial_backoff=1_000,
@@ -46,17 +46,17 @@ DEFAULT_WITH_CHECKPOINTS = RestartStrategies.ExponentialDelayRestartStrategyConf
     reset_backoff_threshold=3_600_000,
     jitter_factor=0.1,
 )
-"""What a job with checkpoints does that names no strategy: Flink 2.x's default."""
+"""Default strategy of a job with checkpoints, as in Flink 2.x."""
 
 MOST_UNSTORED_ATTEMPTS = 3
 """Number of attempts without a complete checkpoint after which a bounded job ends, if a checkpoint ended each."""
 
 _LONGEST_BACKOFF = 2.0**62
-"""Where a wait stops growing, far above any limit: a float would overflow in a job that fails often enough."""
+"""Upper bound of a growing wait, far above any limit. It keeps the float from overflowing after many failures."""
 
 
 def is_lasting(error: Exception, has_run: bool = False, has_stored: bool = False) -> bool:
-    """Whether another attempt would fail the same way, so that none is worth while.
+    """Return True if another attempt would fail in the same way.
 
     A job that has run once (`has_run`) can get back the slots that it lacks now. A storage that has taken a checkpoint
     (`has_stored`) can take the next one when there is space again, or when it is writable again.
@@ -69,7 +69,7 @@ def is_lasting(error: Exception, has_run: bool = False, has_stored: bool = False
 
 
 class UnstoredAttempts:
-    """The attempts of a job in a row that a failed checkpoint has ended, before any checkpoint was complete.
+    """The number of attempts in a row that a failed checkpoint has ended before any checkpoint was complete.
 
     A bounded job whose checkpoints never succeed would start from its beginning for ever.
     """
@@ -80,7 +80,7 @@ class UnstoredAttempts:
         self._attempts = 0
 
     def is_hopeless(self, error: Exception, has_stored: bool) -> bool:
-        """Count an attempt that has failed. Return True if the job is to end."""
+        """Count a failed attempt. Return True if the job has to end."""
         self._attempts = self._attempts + 1 if isinstance(error, CheckpointFailed) and not has_stored else 0
         return self._is_bounded and self._attempts >= MOST_UNSTORED_ATTEMPTS
 
@@ -90,15 +90,15 @@ class Restarts(ABC):
 
     @abstractmethod
     def failed(self, now_millis: int) -> int | None:
-        """Count one failed attempt: the milliseconds to wait before the next, None if there is to be none."""
+        """Count a failed attempt. Return the milliseconds to wait before the next one; None to end the job."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Where this stands, as a clause for messages: why the job ended, or how much was used so far."""
+        """Return a clause for messages: the reason why the job ended, or the number of restarts used so far."""
 
 
 class NoRestarts(Restarts):
-    """The first failure ends the job."""
+    """No restarts: the first failure ends the job."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -190,7 +190,7 @@ class ExponentialDelay(Restarts):
         return f"{self._failures} of {_restarts(self._attempts)} used {quiet}"
 
     def _delay(self) -> int:
-        """The wait, moved by chance by up to the jitter, so that jobs that fail together do not restart together."""
+        """Return the wait, moved at random within the jitter. Jobs that fail together then restart one by one."""
         spread = int(self._backoff * self._jitter)
         moved = int(self._backoff) + self._random.randint(-spread, spread)
         return max(self._initial, min(moved, self._longest))
@@ -199,7 +199,7 @@ class ExponentialDelay(Restarts):
 def restarts_of(
     strategy: RestartStrategyConfiguration | None, checkpointing: bool, seed: int | str | None = None
 ) -> Restarts:
-    """What a job does after failures. Without a strategy, as in Flink, only a job with checkpoints is restarted."""
+    """Return the restarts of a job. As in Flink, a job without a strategy restarts only if it has checkpoints."""
     match strategy:
         case None | RestartStrategies.FallbackRestartStrategyConfiguration():
             if not checkpointing:

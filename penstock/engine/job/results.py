@@ -1,4 +1,4 @@
-"""What slots send to the driver's terminal and to clients, and when it is handed on."""
+"""The results that slots send to the driver's terminal and to clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Results:
-    """Hands results on at once, or, for sinks that promise each result exactly once, when a checkpoint covers them."""
+    """Hands results on at once, or when a checkpoint covers them if their sink promises exactly once."""
 
     def __init__(self, handlers: Mapping[str, Callable[[Any], None]], held: Set[str]) -> None:
         self._handlers = handlers
@@ -16,23 +16,23 @@ class Results:
         self._waiting: deque[tuple[int, str, Any]] = deque()
 
     def take(self, epoch: int, uid: str, payload: Any) -> None:
-        """A result of an epoch, from the sink of this uid."""
+        """Take in a result of an epoch from the sink with this uid."""
         if uid in self._held:
             self._waiting.append((epoch, uid, payload))
         else:
             self._handlers[uid](payload)
 
     def release(self, epoch: int) -> None:
-        """Everything up to this epoch is covered by a checkpoint: it will not be produced again."""
+        """Hand on all results up to this epoch, since a checkpoint covers them and they will not be produced again."""
         while self._waiting and self._waiting[0][0] <= epoch:
             _, uid, payload = self._waiting.popleft()
             self._handlers[uid](payload)
 
     def release_all(self) -> None:
-        """The job has ended."""
+        """Hand on all results at the end of the job."""
         if self._waiting:
             self.release(self._waiting[-1][0])
 
     def forget(self) -> None:
-        """The job starts again: what no checkpoint covers will be produced once more."""
+        """Drop waiting results when the job restarts, since it will produce them once more."""
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""When the next epoch begins: pure functions of the slots' last reports."""
+"""The start time of the next epoch, as pure functions of the slots' last reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.messages.commands_and_reports import Report
 
 LONGEST_WAIT_MILLIS = 1_000
 UPLOAD_WAIT_MILLIS = 20
-"""How long to wait before asking again whether a checkpoint has been written."""
+"""Time to wait before asking again whether a checkpoint has been written."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,26 @@ class Schedule:
     latest: int | None
 
     def until(self, news: bool) -> int | None:
-        """How long to wait; None for as long as nothing comes."""
+        """Return the time until which to wait; None to wait until something arrives."""
         if news and (self.latest is None or self.latest > self.earliest):
             return self.earliest
         return self.latest
 
 
 def all_finished(reports: Sequence[Report]) -> bool:
+    """Return True if there are reports, and every slot has finished."""
     return bool(reports) and all(report.finished for report in reports)
 
 
 def next_epoch(
     ran: EpochRan, *, started: int, interval: int, coordinator: Coordinator, stopping: bool, unsealed: bool
 ) -> Schedule:
-    """A job that catches up, ends, or has news for its slots does not wait. Others wait for what is due or comes.
+    """Return the schedule of the next epoch.
 
-    `unsealed` says that the input has ended and that a checkpoint which covers its end cannot be tried yet.
+    A job that catches up, ends, or has news for its slots does not wait. Other jobs wait until something is due or
+    arrives.
+
+    `unsealed` tells that the input has ended, and that the checkpoint of its end cannot be tried again yet.
     """
     if _is_busy(ran, coordinator, stopping, unsealed):
         return Schedule(started, started)
@@ -59,7 +63,7 @@ def _has_backlog(ran: EpochRan) -> bool:
 
 
 def _latest(ran: EpochRan, earliest: int, coordinator: Coordinator) -> int | None:
-    """When the next epoch begins even if nothing arrives; None if only an arrival can start it."""
+    """Return the time at which the next epoch begins even if nothing arrives; None if it needs an arrival."""
     if coordinator.awaits_slots() and not _rings(ran):
         return ran.now + UPLOAD_WAIT_MILLIS
     if any(report.waits_for_input for report in ran.reports) and not all_finished(ran.reports):
@@ -69,7 +73,7 @@ def _latest(ran: EpochRan, earliest: int, coordinator: Coordinator) -> int | Non
 
 
 def wait_in_slots(ran: EpochRan, now: int, longest: int, coordinator: Coordinator) -> int:
-    """How long a source may wait for external input in its slot, in milliseconds."""
+    """Return the time, in milliseconds, for which a source may wait for external input in its slot."""
     if not any(report.waits_for_input for report in ran.reports) or _has_backlog(ran):
         return 0
     longest = UPLOAD_WAIT_MILLIS if coordinator.has_news() else min(longest, LONGEST_WAIT_MILLIS)
@@ -86,5 +90,5 @@ def _next_due(ran: EpochRan, coordinator: Coordinator) -> int | None:
 
 
 def _rings(ran: EpochRan) -> bool:
-    """Whether every slot tells by itself when something comes."""
+    """Return True if every slot rings its bell when something arrives."""
     return all(report.rings for report in ran.reports)

@@ -1,8 +1,8 @@
-"""Questions for one slot alone, which it answers between two steps of an epoch: nobody has to wait for the epoch's end.
+"""Questions for one slot alone, which it answers between two steps of an epoch, before the epoch ends.
 
-A question whose keys are in several slots needs a cut of the whole job, which only the end of an epoch is. What one
-slot holds between two of its steps belongs to some consistent cut at any time: to the one that has what this slot has
-heard of, and nothing else.
+A question whose keys are in several slots needs a cut of the whole job, and only the end of an epoch is such a cut. The
+state of one slot between two of its steps always belongs to a consistent cut: the cut that contains exactly what this
+slot has received.
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from penstock.engine.queryable.slot_states import Findings, Lookup, Question
 from penstock.errors import StateUnavailable
 
 PAUSE_SECONDS = 0.01
-"""How long slots work before they are asked again: a question waits for half of it on average."""
+"""Time for which slots work before they are asked again. A question waits for half of it on average."""
 SLOW_SECONDS = 0.015
-"""An answer that takes longer than this is late: the slot was slow to come to its next step."""
+"""Time after which an answer counts as late. The slot was then slow to reach its next step."""
 
 
 @dataclass(frozen=True)
 class AsideTimes:
-    """How many questions the slots have answered within an epoch, and how many of them late."""
+    """The number of questions that slots have answered within an epoch, and the number of late answers."""
 
     answered: int = 0
     late: int = 0
 
     def with_answers(self, more: int, late: bool) -> AsideTimes:
+        """Return the numbers with more answers, all of which are late or in time."""
         return AsideTimes(self.answered + more, self.late + (more if late else 0))
 
     @property
     def are_slow(self) -> bool:
-        """Whether so many were late that short epochs would be better."""
+        """Whether so many answers were late that short epochs would be better."""
         return 4 * self.late > self.answered
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What one slot was asked and has not answered yet."""
+    """The questions that one slot has not answered yet."""
 
     at: float
-    """On time.monotonic()."""
+    """Time of asking, from time.monotonic()."""
     processing_time: int
     queries: Mapping[int, StateQuery]
-    """By the numbers of the questions."""
+    """Queries by the numbers of their questions."""
 
 
 class Asides:
     """The queries that wait for a step of one slot, and those that a slot was asked.
 
-    `add` may be called from any thread, the rest from the thread that runs the job's epochs.
+    `add` may be called from any thread, and other methods only from the thread that runs the job's epochs.
     """
 
     def __init__(self, desk: QueryDesk, now: Callable[[], int]) -> None:
@@ -66,31 +67,32 @@ class Asides:
         self._times = AsideTimes()
 
     def add(self, query: StateQuery) -> None:
+        """Let a query wait until its slot can be asked."""
         self._waiting.append(query)
 
     def left(self) -> Iterator[StateQuery]:
-        """Those that no slot was asked, now that an epoch has ended and there is a cut to answer them from."""
+        """Yield and remove the queries that no slot was asked. After an epoch, its cut can answer them."""
         while self._waiting:
             yield self._waiting.popleft()
 
     def times(self) -> AsideTimes:
-        """How quickly the slots have answered since the last call."""
+        """Return the numbers of answers since the last call."""
         times, self._times = self._times, AsideTimes()
         return times
 
     # --- while an epoch runs ---
     def due_in(self) -> float | None:
-        """In how many seconds to ask what waits; None if nothing does, or if answers are to come first."""
+        """Return the seconds until the next questions; None if no query waits, or if slots still owe answers."""
         if self._asked or not self._waiting:
             return None
         return max(0.0, self._last + PAUSE_SECONDS - time.monotonic())
 
     def are_open(self, slot: int | None = None) -> bool:
-        """Whether this slot, or any, owes answers."""
+        """Return True if this slot owes answers, or any slot if it is None."""
         return bool(self._asked) if slot is None else slot in self._asked
 
     def questions(self) -> dict[int, Lookup]:
-        """By slot, what to ask it now. Its answers go to `found`; if there will be none, `refuse` is called."""
+        """Return the questions to ask now, by slot. Pass answers to `found`, or call `refuse` if none will come."""
         queries, questions = self._taken()
         now = self._now()
         self._last = time.monotonic()
@@ -110,7 +112,7 @@ class Asides:
         return queries, questions
 
     def found(self, findings: Findings) -> None:
-        """A slot has answered what it was asked."""
+        """Answer the queries that a slot was asked."""
         asked = self._asked.pop(findings.slot)
         late = time.monotonic() - asked.at > SLOW_SECONDS
         self._times = self._times.with_answers(len(asked.queries), late)
@@ -120,7 +122,7 @@ class Asides:
             self._desk.answer(asked.queries[finding.number], [finding], cut)
 
     def refuse(self, error: StateUnavailable) -> None:
-        """What was asked will not be answered."""
+        """Refuse all queries that slots have not answered."""
         open_ones, self._asked = self._asked, {}
         for asked in open_ones.values():
             for query in asked.queries.values():

@@ -86,7 +86,7 @@ class JobMachine:
         self._pace = Pace(self._options)
         self._now = 0
         self._next_step: Callable[[], Decision | None] = self._begin_attempt
-        """What is decided when nothing is left to be done of what was decided before."""
+        """Makes the next decision when the agenda is empty."""
         self._agenda: deque[Decision] = deque()
         self._attempt = 0
         self._epoch = 0
@@ -111,26 +111,26 @@ class JobMachine:
         """Forget what belongs to the last attempt alone."""
         self._ran: EpochRan | None = None
         self._told: tuple[Report, ...] = ()
-        """What the slots of this attempt have said last."""
+        """Last reports of the slots of this attempt."""
         self._urgent = False
         """Whether a slot is lost, so that there is no reason to wait."""
         self._started = 0
         self._deployed: int | None = None
         self._ordered: int | None = None
-        """The checkpoint that the last epoch took."""
+        """Number of the checkpoint that the last epoch took."""
         self._schedule: Schedule | None = None
         self._idle_epochs = 0
         self._final: int | None = None
-        """The checkpoint that covers the end of the input, once it was ordered."""
+        """Number of the checkpoint that covers the end of the input, once it was ordered."""
         self._stopping: SavepointRequest | None = None
         """The savepoint with which the job will stop, once it was ordered."""
         self._stopped: Reply | None = None
-        """What became of it."""
+        """Outcome of that savepoint."""
         self._reached: Reached = {}
 
-    # --- told at any moment ---
+    # --- messages at any moment ---
     def hear(self, message: Message) -> None:
-        """Take note; what follows from it is decided with the next answer."""
+        """Take note of a message. Its consequences are decided with the next answer."""
         match message:
             case SavepointWanted(request):
                 self._requests.append(request)
@@ -149,9 +149,9 @@ class JobMachine:
             case Displaced(error):
                 self._displace(error)
 
-    # --- told in answer ---
+    # --- answers to decisions ---
     def decide(self, answer: Answer) -> Decision:
-        """The next decision, now that the last one was carried out, or was not."""
+        """Return the next decision, given the outcome of the last one."""
         self._now = answer.now
         if not self._changes:
             self._enter(JobStatus.RUNNING)
@@ -186,7 +186,7 @@ class JobMachine:
                 self.coordinator.unpublished(order.metadata, error, self._now)
 
     def _next(self) -> Decision:
-        """First what is still to be done, then the next step."""
+        """Return the next pending decision, else the decision of the next step."""
         while True:
             if self._agenda:
                 return self._agenda.popleft()
@@ -201,7 +201,7 @@ class JobMachine:
 
     # --- attempts ---
     def _begin_attempt(self) -> None:
-        """Give up what the last attempt left under way."""
+        """Give up the checkpoints that the last attempt left unfinished."""
         if self._cancelled:
             self._end_cancelled()
             return
@@ -238,7 +238,7 @@ class JobMachine:
         return None
 
     def _fail(self, error: Exception) -> None:
-        """Another attempt, if the error may pass and the restart strategy allows one; else the end."""
+        """Plan another attempt if the error may pass and the restart strategy allows one; else end the job."""
         if isinstance(error, JobDisplaced):
             self._displace(error)
             return
@@ -278,7 +278,7 @@ class JobMachine:
 
     # --- epochs ---
     def _run(self) -> Decision | None:
-        """The end, the next epoch, the answers to queries, or a wait until there is a reason for an epoch."""
+        """Decide on the end, the next epoch, answers to queries, or a wait until there is a reason for an epoch."""
         if self._is_over():
             self._end(Ended(JobStatus.FINISHED, "the job has ended"))
             return None
@@ -295,12 +295,12 @@ class JobMachine:
         return self._look_at_cut() or Wait(until)
 
     def _next_epoch(self) -> Decision:
-        """Queries ride on it: asking the slots by themselves would keep them from their work."""
+        """Return the next epoch, with the waiting queries. Asking the slots separately would delay their work."""
         look = self._look_at_cut() if self._ran is not None else None
         return RunEpoch(self._command(), look)
 
     def _look_at_cut(self) -> Look | None:
-        """For all that wait, answers from the end of the last epoch."""
+        """Let all waiting queries be answered from the end of the last epoch. Return None if no query waits."""
         if not self._lookups:
             return None
         return Look(self._lookups.take(self._now), Cut(self._attempt, self._epoch - 1, self._now))
@@ -335,14 +335,17 @@ class JobMachine:
         self._next_step = self._take_acknowledgements
 
     def _take_acknowledgements(self) -> None:
-        """Only once committers have what belongs to earlier checkpoints may a later one be published."""
+        """Pass on acknowledgements once committers have what belongs to earlier checkpoints.
+
+        Only then may a later checkpoint be published.
+        """
         assert self._ran is not None
         self._next_step = self._expire_checkpoints
         answers = [answer for report in self._ran.reports for answer in report.acknowledgements]
         self.coordinator.receive(answers, self._now)
 
     def _expire_checkpoints(self) -> None:
-        """What the slots have acknowledged just now has been published before."""
+        """Give up overdue checkpoints. Those that slots have just acknowledged are published before."""
         self._next_step = self._run
         self.coordinator.expire(self._now)
 
@@ -384,7 +387,7 @@ class JobMachine:
         )
 
     def _order(self, reports: list[Report], request: SnapshotRequest | None) -> CheckpointOrder | None:
-        """What a client asked for, the last checkpoint of a job that has read everything, or the next one due."""
+        """Return the order for a requested snapshot, for the last checkpoint at the end of input, or for one due."""
         if request is not None:
             return self.coordinator.begin(self._now, self._epoch, request)
         if self._stopping is not None:
@@ -397,9 +400,9 @@ class JobMachine:
             return order
         return self.coordinator.order(self._now, self._epoch)
 
-    # --- whether it is over ---
+    # --- is the job over? ---
     def _is_over(self) -> bool:
-        """Whether the job has stopped, or has read everything and every sink knows of a checkpoint that covers it."""
+        """Return True if the job has stopped, or has read everything and sinks know of a checkpoint that covers it."""
         if self._stopped is not None:
             return self._has_stopped(self._stopped) and not self.coordinator.has_news()
         if self._ran is None or not all_finished(self._ran.reports):
@@ -407,7 +410,10 @@ class JobMachine:
         return not self._durability.seals or (self._is_sealed() and not self.coordinator.has_news())
 
     def _has_stopped(self, reply: Reply) -> bool:
-        """A job whose last savepoint failed continues; a drained job cannot, and has to recover."""
+        """Return True if the last savepoint succeeded. Otherwise the job continues.
+
+        A drained job cannot continue, and has to recover.
+        """
         if reply.error is None:
             return True
         if isinstance(reply.request, SavepointRequest) and reply.request.drain:
@@ -419,13 +425,13 @@ class JobMachine:
         return self._final is not None and any(kept.number == self._final for kept in self.coordinator.kept)
 
     def _awaits_next_try(self) -> bool:
-        """Whether the last checkpoint has failed, and is to be tried again at the pace of the others."""
+        """Return True if the last checkpoint has failed, and its next try is not due yet."""
         due = self.coordinator.next_due()
         return self._final is not None and due is not None and due > self._now
 
     # --- the end ---
     def _end(self, ending: Ended) -> None:
-        """Other pending decisions are dropped; the slots are released."""
+        """Drop pending decisions other than replies, and release the slots next."""
         self._ending = ending
         self._agenda = deque(decision for decision in self._agenda if isinstance(decision, Reply))
         self._next_step = self._release
@@ -438,19 +444,21 @@ class JobMachine:
         self._end(Ended(JobStatus.CANCELED, why, JobCancelled(why)))
 
     def _displace(self, error: JobDisplaced) -> None:
-        """Nothing in storage belongs to this driver any more."""
+        """End the job here and leave storage alone, since nothing in it belongs to this driver any more."""
         self.coordinator.abandon(str(error))
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
 
     def _suspend(self, why: JobSuspended) -> None:
-        """Everything in storage stays for the driver that goes on. A job that is about to end anyway does so: another
-        job may have started from its last savepoint."""
+        """End the job here and leave everything in storage to the driver that goes on.
+
+        A job that is about to end anyway does so, since another job may have started from its last savepoint.
+        """
         if self._ending is None and self.coordinator.last_savepoint is None:
             self.coordinator.abandon(str(why))
             self._end(Ended(JobStatus.SUSPENDED, str(why), why))
 
     def _fail_at_the_end(self, error: Exception) -> None:
-        """The first error counts. A job that seemed to have finished has failed after all."""
+        """Let a job that seemed to have finished fail. Otherwise the first error counts."""
         assert self._ending is not None
         if self._ending.status is JobStatus.FINISHED:
             self._ending = Ended(JobStatus.FAILED, f"the job failed: {error}", error)
@@ -497,10 +505,10 @@ class JobMachine:
         return Refuse(self._lookups.take(self._now), StateUnavailable(f"queryable state cannot be looked up: {why}"))
 
     def unanswered(self) -> tuple[StateQuery, ...]:
-        """The queries that will never be answered, since nothing more is decided."""
+        """Remove and return the queries that nobody will answer, since no decision follows."""
         return self._lookups.take(self._now)
 
-    # --- what is seen ---
+    # --- the view from outside ---
     def _enter(self, status: JobStatus) -> None:
         if not self._changes or self._changes[-1].status is not status:
             self._changes = (*self._changes[-(REMEMBERED_CHANGES - 1) :], StatusChange(status, self._now))

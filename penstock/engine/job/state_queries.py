@@ -1,4 +1,4 @@
-"""Queries of clients: which slots are asked, what their findings mean together, and the pages of what was found."""
+"""Clients' queries: the choice of slots to ask, the combination of their findings, and the pages of answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.graph.partitioning import ByKey
 from penstock.graph.plan import Node, Plan
 
 MOST_ASIDE_BYTES = 1 << 16
-"""Of keys that a slot is asked for while it works: they wait on the link, which it may not read for a while."""
+"""Largest size, in bytes, of the keys that a working slot is asked for. They wait on a link that it reads later."""
 
 
 @dataclass(eq=False)
@@ -37,13 +37,13 @@ class StateQuery:
     request: QueryRequest
     future: Future[QueryAnswer] = field(default_factory=Future)
     parts: Parts | None = None
-    """What the slots are to be asked, if that is known already."""
+    """Questions for the slots, if they are known already."""
 
     @property
     def is_aside(self) -> bool:
-        """Whether a slot can be asked while it works: it owns all the keys, as far as that is known, and they are few.
+        """Whether a slot can be asked while it works: as far as known, it owns all the keys, and they are few.
 
-        Otherwise it needs a cut of the whole job.
+        Any other query needs a cut of the whole job.
         """
         if self.request.keys is None or self.parts is None or len(self.parts.by_slot) != 1:
             return False
@@ -51,7 +51,7 @@ class StateQuery:
 
     @property
     def size(self) -> int:
-        """The bytes of its keys, as far as they are known."""
+        """Size of the keys in bytes, as far as they are known."""
         questions = self.parts.by_slot.values() if self.parts is not None else ()
         return sum(len(question.keys or b"") for question in questions)
 
@@ -63,6 +63,7 @@ class StateQuery:
             self.refuse(error)
 
     def refuse(self, error: Exception) -> None:
+        """Fail the query, unless its client has cancelled it."""
         if self.future.running() or self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
 
@@ -72,7 +73,7 @@ class Parts:
     """A request divided among the slots that own its keys."""
 
     uid: str
-    """The operator that has the state."""
+    """Uid of the operator that has the state."""
     by_slot: Mapping[int, Question]
 
 
@@ -86,13 +87,13 @@ class Round:
         self, lookups: Mapping[int, Lookup], cut: Cut, asked: dict[int, StateQuery], answer: Answering
     ) -> None:
         self.lookups = lookups
-        """By slot, what it is asked; empty if no slot needs to be."""
+        """Questions by slot; empty if no slot needs to be asked."""
         self._cut = cut
         self._asked = asked
         self._answer = answer
 
     def found(self, findings: list[Findings]) -> None:
-        """All slots have answered."""
+        """Answer the queries from the findings of all slots."""
         found: dict[int, list[Finding]] = {number: [] for number in self._asked}
         for one in _from(self._cut, findings):
             for finding in one.found:
@@ -102,13 +103,13 @@ class Round:
             self._answer(query, found[number], self._cut)
 
     def refuse(self, error: StateUnavailable) -> None:
-        """Those that have no answer yet will have none."""
+        """Refuse the queries that have no answer yet."""
         for query in self._asked.values():
             query.refuse(error)
 
 
 class QueryDesk:
-    """Knows the queryable states of a running job, and turns requests into questions for its slots."""
+    """The queryable states of a running job, and the conversion of requests into questions for its slots."""
 
     def __init__(self, plan: Plan) -> None:
         self._nodes = {node.uid: node for node in plan.nodes}
@@ -117,15 +118,15 @@ class QueryDesk:
         self._scans = Scans()
 
     def states(self) -> tuple[QueryableState, ...]:
-        """Those that are known so far; a function may ask for its state with the first record only."""
+        """Return the states that are known so far. A function may ask for its state only with its first record."""
         return tuple(self._states.values())
 
     def restart(self) -> None:
-        """A new attempt begins: its functions say anew what is queryable."""
+        """Forget the states at the start of an attempt, whose functions ask for them anew."""
         self._states = {}
 
     def learn(self, reports: list[Report]) -> None:
-        """Take note of what the slots have published."""
+        """Take note of the states that functions in the slots have asked for."""
         for report in reports:
             for state in report.queryable:
                 known = self._states.get(state.name, state)
@@ -134,13 +135,13 @@ class QueryDesk:
                 self._states = {**self._states, state.name: known}
 
     def next_page(self, request: QueryRequest) -> QueryAnswer:
-        """Go on with an answer that is fetched in pages. May be called from any thread."""
+        """Return the next page of an answer. May be called from any thread."""
         return self._scans.page(request)
 
     # --- one look ---
     @contextmanager
     def looking(self, queries: tuple[StateQuery, ...], cut: Cut) -> Iterator[Round]:
-        """Within the block the slots are asked. Whatever happens, each query has its answer or an error afterwards."""
+        """Ask the slots within the block. After an error in it, queries without an answer are refused."""
         questions: dict[int, dict[int, Question]] = {}
         asked = {number: query for number, query in enumerate(queries) if self.put(query, number, questions)}
         lookups = {slot: Lookup(cut.processing_time, some) for slot, some in questions.items()}
@@ -154,8 +155,8 @@ class QueryDesk:
             raise
 
     def prepare(self, query: StateQuery) -> None:
-        """Find out which slots to ask, in the thread of the client: the job's has better to do between two epochs."""
-        with suppress(Exception):  # told at the cut, if it is still wrong then
+        """Find out which slots to ask, in the client's thread. The job's thread then has less to do between epochs."""
+        with suppress(Exception):  # the cut reports the error if it persists
             query.parts = self._split(query.request)
 
     def _parts(self, query: StateQuery) -> Parts:
@@ -165,7 +166,7 @@ class QueryDesk:
         return self._split(query.request)
 
     def put(self, query: StateQuery, number: int, questions: dict[int, dict[int, Question]]) -> bool:
-        """Add a query to what the slots are asked; False if nobody waits any more, or it is wrong and was refused."""
+        """Add a query to the questions for slots. Return False if its client no longer waits, or it was refused."""
         if not query.future.set_running_or_notify_cancel():
             return False
         try:
@@ -224,6 +225,7 @@ class QueryDesk:
         return range(first, last + 1)
 
     def answer(self, query: StateQuery, found: list[Finding], cut: Cut) -> None:
+        """Answer a query from the findings of its slots, or refuse it with the first error among them."""
         errors = [finding.error for finding in found if finding.error]
         if errors:
             query.refuse(QueryError(errors[0]))
@@ -235,7 +237,7 @@ class QueryDesk:
 
 
 def _from(cut: Cut, findings: list[Findings]) -> list[Findings]:
-    """The findings, if they are of this cut. A slot that is elsewhere does not belong to the job any more."""
+    """Return the findings of this cut. Raise SlotLost for another cut: its slot left the job."""
     for one in findings:
         if (one.attempt, one.epoch) != (cut.attempt, cut.epoch):
             raise SlotLost(f"slot {one.slot} is at epoch {one.epoch} of attempt {one.attempt}, and not at {cut}")
@@ -243,6 +245,6 @@ def _from(cut: Cut, findings: list[Findings]) -> list[Findings]:
 
 
 def _key_type(plan: Plan, node: Node) -> Any:
-    """The type that the program declares for the keys of an operator; None if it declares none."""
+    """Return the type that the program declares for the keys of an operator; None if it declares none."""
     keyed = (edge.partitioning for edge in plan.incoming[node.id] if isinstance(edge.partitioning, ByKey))
     return next((partitioning.key_type for partitioning in keyed if partitioning.key_type is not None), None)
