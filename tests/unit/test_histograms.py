@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
 from penstock.metrics import Histogram, MetricGroup
 from penstock.metrics.histogram import ACCURACY, QUANTILES, HistogramState, merged
@@ -89,7 +89,7 @@ def test_histograms_of_several_slots_are_merged_and_gauges_are_not_summed():
         group.gauge("newest", lambda: slot, combining="last")
         return Report(slot, 0, metrics=group.changes({}), described=group.described)
 
-    totals = combined([report(2, *range(1, 51)), report(7, *range(51, 101))])
+    totals = combine_metrics([report(2, *range(1, 51)), report(7, *range(51, 101))])
     assert totals["op.sizes.count"] == 100
     assert totals["op.sizes.p50"] == pytest.approx(50, rel=0.03)
     assert totals["op.sizes.max"] == 100

@@ -127,7 +127,7 @@ class Coordinator:
         self._failures = 0
         self._begun = now
 
-    def restored(self, snapshot: Metadata, now: int) -> None:
+    def note_restored(self, snapshot: Metadata, now: int) -> None:
         """The attempt that begins now continues from this snapshot."""
         kind = snapshot.number, snapshot.savepoint
         path = next((one.path for one in reversed(self.history) if (one.number, one.savepoint) == kind), None)
@@ -192,7 +192,7 @@ class Coordinator:
         self._pending[number] = _Pending(order, epoch, now + self._rules.timeout, self._newest(), request, asked)
         if request is None:
             self._begun = now
-        log.info("%s triggered", _called(number, request))
+        log.info("%s triggered", _label(number, request))
         return order
 
     def locate(self, number: int, positions: Mapping[str, Any]) -> None:
@@ -248,13 +248,13 @@ class Coordinator:
                 self.agenda.append(DiscardSavepoint(folder, [url]))
 
     # --- answers of storage ---
-    def published(self, metadata: Metadata, path: str, now: int) -> None:
+    def note_published(self, metadata: Metadata, path: str, now: int) -> None:
         """A checkpoint or savepoint is complete."""
         pending = self._pending.pop(metadata.number)
-        self.history = _remembered(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
+        self.history = _append(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
         self._completed_in_all += 1
         request = pending.request
-        log.info("%s completed after %d ms: %s", _called(metadata.number, request), now - metadata.timestamp, path)
+        log.info("%s completed after %d ms: %s", _label(metadata.number, request), now - metadata.timestamp, path)
         if request is not None:
             self.agenda.append(Reply(request, path))
             if request.stop:
@@ -271,7 +271,7 @@ class Coordinator:
         self._retain(metadata)
         self.agenda.append(Covered(metadata.number, pending.epoch))
 
-    def unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
+    def note_unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
         """Storage refused, or a driver that was displaced at that moment has used the number, which can no longer be
         used."""
         taken = isinstance(error, AlreadyThere)
@@ -319,7 +319,7 @@ class Coordinator:
         one."""
         number = pending.order.number
         self._pending.pop(number, None)
-        self._failed = _remembered(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
+        self._failed = _append(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
         self._failed_in_all += 1
         files = [file for answer in pending.answers.values() for file in _new_files(answer)]
         if pending.request is not None:
@@ -388,7 +388,7 @@ class Coordinator:
         self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
 
 
-def _called(number: int, request: SavepointRequest | None) -> str:
+def _label(number: int, request: SavepointRequest | None) -> str:
     return f"savepoint {number}" if request is not None else f"checkpoint {number}"
 
 
@@ -398,5 +398,5 @@ def _new_files(answer: Acknowledgement) -> list[str]:
     return [file.url for file in newest if file.inline is None]
 
 
-def _remembered(records: tuple[CheckpointRecord, ...], record: CheckpointRecord) -> tuple[CheckpointRecord, ...]:
+def _append(records: tuple[CheckpointRecord, ...], record: CheckpointRecord) -> tuple[CheckpointRecord, ...]:
     return (*records[-(REMEMBERED - 1) :], record)

@@ -90,7 +90,7 @@ def decode(data: bytes, folder: str) -> Metadata:
     version = int(words[1])
     if head != f"{_head(version)} {_checksum(version, body)}".encode():
         raise CorruptSnapshot(f"{where} was torn or changed: it does not match its checksum")
-    return _decoded(json.loads(body), folder)
+    return _decode_body(json.loads(body), folder)
 
 
 def _head(version: int) -> str:
@@ -102,7 +102,7 @@ def _checksum(version: int, body: bytes) -> str:
     return checksum(_head(version).encode() + body)
 
 
-def _decoded(body: dict[str, Any], folder: str) -> Metadata:
+def _decode_body(body: dict[str, Any], folder: str) -> Metadata:
     return Metadata(
         number=body["number"],
         timestamp=body["timestamp"],
@@ -137,7 +137,7 @@ def _slot_out(slot: SlotSnapshot, folder: str) -> dict[str, Any]:
 def _slot_in(slot: dict[str, Any], folder: str) -> SlotSnapshot:
     files = [
         FileRef(
-            url=_joined(folder, file["path"]),
+            url=_join_url(folder, file["path"]),
             size=file["size"],
             index_at=file["index_at"],
             checksum=file["checksum"],
@@ -149,7 +149,7 @@ def _slot_in(slot: dict[str, Any], folder: str) -> SlotSnapshot:
     return SlotSnapshot(files, schemas)
 
 
-def _joined(folder: str, path: str) -> str:
+def _join_url(folder: str, path: str) -> str:
     """A path relative to a URL. Only the part after the protocol is a path."""
     protocol, separator, root = folder.rpartition("://")
     return f"{protocol}{separator}{posixpath.normpath(posixpath.join(root, path))}"

@@ -17,7 +17,7 @@ def fit_plan(plan: Plan, metadata: Metadata, where: str, allow_non_restored: boo
         _check_all_matched(metadata, set(by_uid), where)
     for uid, shape in metadata.shapes.items():
         node = by_uid.get(uid)
-        if node is None or uid not in _keyed(metadata):
+        if node is None or uid not in _uids_with_keyed_state(metadata):
             continue
         if node.max_parallelism != shape.max_parallelism and node.max_parallelism_given:
             raise StateNotRestored(
@@ -33,7 +33,7 @@ def fit_plan(plan: Plan, metadata: Metadata, where: str, allow_non_restored: boo
 
 
 def _check_all_matched(metadata: Metadata, uids: set[str], where: str) -> None:
-    lost = sorted(_stateful(metadata) - uids)
+    lost = sorted(_uids_with_state(metadata) - uids)
     if lost:
         names = ", ".join(f"{metadata.shapes[uid].name} (uid {uid})" for uid in lost)
         raise StateNotRestored(
@@ -43,13 +43,13 @@ def _check_all_matched(metadata: Metadata, uids: set[str], where: str) -> None:
         )
 
 
-def _stateful(metadata: Metadata) -> set[str]:
+def _uids_with_state(metadata: Metadata) -> set[str]:
     """The operators that would lose something: those with state of their own, and sources with a position."""
     with_state = {n.uid for slot in metadata.slots for n in slot.schemas if n.kind in _STATEFUL}
     return with_state | set(metadata.enumerators) | {uid for uid, shape in metadata.shapes.items() if shape.keeps}
 
 
-def _keyed(metadata: Metadata) -> set[str]:
+def _uids_with_keyed_state(metadata: Metadata) -> set[str]:
     return {n.uid for slot in metadata.slots for n in slot.schemas if n.kind in (Kind.KEYED, Kind.TIMERS)}
 
 

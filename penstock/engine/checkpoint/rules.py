@@ -91,7 +91,7 @@ def missing(counting: Iterable[Metadata], last: Start | None) -> tuple[int, int]
     return None if any((m.owner, m.number) >= expected for m in counting) else expected
 
 
-def superseded(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str]:
+def exclusive_files(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str]:
     """URLs of the files that only checkpoints need which are dropped."""
     needed = set[str]().union(*(metadata.files() for metadata in kept))
     return set[str]().union(*(metadata.files() for metadata in dropped)) - needed

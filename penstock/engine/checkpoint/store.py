@@ -85,7 +85,7 @@ class FolderStore:
         """Metadata is deleted first: a checkpoint exists completely or not at all."""
         for metadata in dropped:
             self._delete(f"{protocol.folder_of(metadata.number)}/{FILE}")
-        files = sorted(protocol.superseded(dropped, kept))
+        files = sorted(protocol.exclusive_files(dropped, kept))
         self.discard(files)
         folders = {posixpath.dirname(file) for file in files} | {self.folder(metadata.number) for metadata in dropped}
         for folder in folders:
@@ -98,7 +98,7 @@ class FolderStore:
                 self._delete(url.removeprefix(root))
 
     def retract(self, number: int) -> bool:
-        return _retracted(self._storage, f"{protocol.folder_of(number)}/{FILE}")
+        return _retract(self._storage, f"{protocol.folder_of(number)}/{FILE}")
 
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
         root = self._storage.url()
@@ -186,7 +186,7 @@ def discard_savepoint(folder: str, files: list[str], uncertain: bool) -> None:
     """Delete the files of a savepoint that failed; if it is uncertain whether it is there, once it surely is not."""
     try:
         storage = Storage(folder)
-        if not uncertain or _retracted(storage, FILE):
+        if not uncertain or _retract(storage, FILE):
             for url in files:
                 storage.delete(posixpath.basename(url))
             storage.delete_empty_folder("")
@@ -194,7 +194,7 @@ def discard_savepoint(folder: str, files: list[str], uncertain: bool) -> None:
         log.warning("%s; it is left behind", error)
 
 
-def _retracted(storage: Storage, name: str) -> bool:
+def _retract(storage: Storage, name: str) -> bool:
     try:
         storage.delete(name)
         return not storage.exists(name)

@@ -57,10 +57,10 @@ class DriverParts:
         for node in self._plan.nodes:
             operator = node.operator
             if isinstance(operator, SourceOperator):
-                with _told_as_of(node):
+                with _attribute_errors(node):
                     self._enumerate(node, operator.source, positions)
             elif isinstance(operator, CommittingSink) and operator.sink.commits_globally:
-                with _told_as_of(node):
+                with _attribute_errors(node):
                     self._committers[node.uid] = operator.sink.create_global_committer()
 
     def _enumerate(self, node: Node, source: Any, positions: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class DriverParts:
         assigned = {}
         for number, enumerator in self._enumerators.items():
             node = self._plan.nodes[number]
-            with _told_as_of(node):
+            with _attribute_errors(node):
                 assigned[number] = enumerator.assign(node.parallelism, max_records)
         return assigned
 
@@ -98,7 +98,7 @@ class DriverParts:
     def checkpoint_complete(self, checkpoint: int) -> None:
         """Notify the enumerators of a published checkpoint."""
         for number, enumerator in self._enumerators.items():
-            with _told_as_of(self._plan.nodes[number]):
+            with _attribute_errors(self._plan.nodes[number]):
                 enumerator.checkpoint_complete(checkpoint)
 
     # --- sinks ---
@@ -120,14 +120,14 @@ class DriverParts:
         due = sorted(entry for entry in self._waiting if entry[0] != AT_THE_END or over)
         for checkpoint, uid in due:
             node = self._node(uid)
-            with _told_as_of(node):
+            with _attribute_errors(node):
                 self._commit(node, self._waiting.pop((checkpoint, uid)))
 
     def _commit(self, node: Node, items: list[Any]) -> None:
         if self._plan.batch:
             writers = self._begun.get(node.uid, [])
-            begun = _joined(writers) if len(writers) > node.parallelism else []
-            commit_at_the_end(_copied(node), self._context(node), items, begun)
+            begun = _join(writers) if len(writers) > node.parallelism else []
+            commit_at_the_end(_copy_sink(node), self._context(node), items, begun)
             self._begun.pop(node.uid, None)
         if node.uid in self._committers:
             self._committers[node.uid].commit(items)
@@ -136,11 +136,11 @@ class DriverParts:
         """Undo what the sinks of a BATCH job have begun, after a failed attempt or a failed commit."""
         begun, self._begun = self._begun, {}
         for uid, writers in begun.items():
-            items = _joined(writers)
+            items = _join(writers)
             if items:
                 node = self._node(uid)
                 try:
-                    abort_at_the_end(_copied(node), self._context(node), items)
+                    abort_at_the_end(_copy_sink(node), self._context(node), items)
                 except USER_ERRORS as error:
                     log.warning("what %s (uid %s) has begun was not undone: %s", node.name, uid, error)
 
@@ -171,18 +171,18 @@ class DriverParts:
         self._undo()
 
 
-def _copied(node: Node) -> CommittingSink:
+def _copy_sink(node: Node) -> CommittingSink:
     """Return an unused copy of a node's sink."""
     copy: CommittingSink = pickle.loads(dumps_by_value(node.operator))
     return copy
 
 
-def _joined(writers: list[list[Any]]) -> list[Any]:
+def _join(writers: list[list[Any]]) -> list[Any]:
     return [item for items in writers for item in items]
 
 
 @contextmanager
-def _told_as_of(node: Node) -> Iterator[None]:
+def _attribute_errors(node: Node) -> Iterator[None]:
     """Report errors inside the block as errors of a node's operator."""
     try:
         yield

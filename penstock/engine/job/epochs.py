@@ -31,7 +31,7 @@ class Pace:
         self._millis = options.max_millis
         self.records = min(options.max_records, FIRST_RECORDS)
 
-    def ran(self, millis: float, read: int) -> None:
+    def adapt(self, millis: float, read: int) -> None:
         """Adapt the number to an epoch that took `millis` and in which a slot read at most `read` records."""
         if read and millis > 2 * self._millis:
             self.records = max(1, min(self.records, int(read * self._millis / millis)))

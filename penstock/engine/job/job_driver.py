@@ -219,7 +219,7 @@ class JobDriver:
             decision = self._machine.decide(answer)
             if isinstance(decision, Ended):
                 return decision
-            answer = self._attempted(decision)
+            answer = self._try_to_carry_out(decision)
 
     def _give_back(self) -> None:
         """Note the end of ownership, so that the next driver need not find out whether this one is alive."""
@@ -242,7 +242,7 @@ class JobDriver:
             return None
 
     def _refuse_late_requests(self) -> None:
-        for query in (*self._machine.unanswered(), *self._asides.left()):
+        for query in (*self._machine.take_unanswered(), *self._asides.left()):
             self._messages.append(StateWanted(query))
         while (message := self._next_message()) is not None:
             if isinstance(message, SavepointWanted):
@@ -251,7 +251,7 @@ class JobDriver:
                 message.query.refuse(StateUnavailable(f"queryable state cannot be looked up: {self._over}"))
 
     # --- carrying out decisions ---
-    def _attempted(self, decision: Decision) -> Answer:
+    def _try_to_carry_out(self, decision: Decision) -> Answer:
         try:
             return self._carry_out(decision)
         except Exception as error:
@@ -309,7 +309,7 @@ class JobDriver:
         self._deployment.restore = snapshot.restore(decision.continued) if snapshot is not None else None
         positions = snapshot.enumerators if snapshot is not None else {}
         self._driver_parts.open({uid: pickling.loads(position) for uid, position in positions.items()})
-        self._succeed()
+        self._free_earlier_applications()
         reports = self._cluster.deploy(self._deployment)
         self._owner.note_application(self._cluster.application())  # deploying may have replaced it
         self._check_owner_of_failures(reports)
@@ -322,7 +322,7 @@ class JobDriver:
         self._owner.begin(decision.line)
         self._deployment.owner = self._owner.token
 
-    def _succeed(self) -> None:
+    def _free_earlier_applications(self) -> None:
         """Free the cores that earlier drivers may still hold, and record the application for a later driver."""
         self._owner.note_application(self._cluster.application())
         earlier, self._owner.earlier = self._owner.earlier, ()
@@ -341,7 +341,7 @@ class JobDriver:
         positions = parts.positions() if command.checkpoint is not None else {}
         began = time.monotonic()
         try:
-            reports = self._ran(command, decision.look)
+            reports = self._run_command(command, decision.look)
         except BaseException as error:
             self._asides.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))
             raise
@@ -355,13 +355,13 @@ class JobDriver:
         more, due = parts.has_more(), parts.due_in()
         return EpochRan(self._clock.now(), reports, positions, more, due, millis, self._asides.times())
 
-    def _ran(self, command: Command, look: Look | None) -> list[Report]:
+    def _run_command(self, command: Command, look: Look | None) -> list[Report]:
         if look is None:
             return self._cluster.run(command)
         with self._desk.looking(look.queries, look.cut) as asked:
             if not asked.lookups:
                 return self._cluster.run(command)
-            return self._cluster.look_and_run(asked.lookups, asked.found, command)
+            return self._cluster.look_and_run(asked.lookups, asked.answer_all, command)
 
     def _release(self) -> Answer:
         """Release the slots, then close the driver's parts, which undo what the slots have left behind."""
@@ -403,7 +403,7 @@ class JobDriver:
             case Look(queries, cut):
                 with self._desk.looking(queries, cut) as asked:
                     if asked.lookups:
-                        asked.found(self._cluster.look(asked.lookups))
+                        asked.answer_all(self._cluster.look(asked.lookups))
             case Refuse(queries, error):
                 for query in queries:
                     query.refuse(error)

@@ -21,7 +21,7 @@ from penstock.engine.job.job_picture import bundle
 from penstock.engine.job.job_record import JobRecord, Settings, StateRecord, record_of
 from penstock.engine.job.job_view import JobView
 from penstock.engine.job.job_widget import JobWidget
-from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.observe.profiling import ProfileOrder, Seen
 from penstock.engine.observe.rates import Rates
 from penstock.engine.observe.slot_questions import SetLevels
@@ -176,7 +176,7 @@ class JobHandle:
 
         Most gauges are missing, because their values in several slots cannot be combined.
         """
-        return combined(self.view.reports)
+        return combine_metrics(self.view.reports)
 
     def query(self, request: QueryRequest) -> Future[QueryAnswer]:
         """Look queryable state up. The whole answer is from one consistent cut, which it names.

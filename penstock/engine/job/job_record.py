@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from penstock.engine.checkpoint.checkpoint_history import CheckpointsView
 from penstock.engine.job.job_view import FailureView, JobView, StatusChange
 from penstock.engine.job.reports import readings
-from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
 from penstock.engine.observe.rates import Rates
 from penstock.engine.observe.system_metrics import HIGHEST_WATERMARK, LOWEST_WATERMARK
@@ -218,9 +218,9 @@ def record_of(view: JobView, settings: Settings, rates: Rates, taken: int) -> Jo
         slots=tuple(_slot(report, built_in[report.slot], operators[report.slot], taken) for report in view.reports),
         checkpoints=view.checkpoints,
         failures=view.failures,
-        accumulators=combined(view.reports),
+        accumulators=combine_metrics(view.reports),
         settings=settings,
-        described=_described(view.reports),
+        described=_metric_records(view.reports),
         host=gethostname(),
         usage=process_metrics(),
     )
@@ -234,7 +234,7 @@ def _add_state_sizes(operators: Mapping[int, Mapping[str, dict[str, Any]]], chec
                 operators[share.slot][uid]["lastCheckpointStateSize"] = size
 
 
-def _described(reports: Sequence[Report]) -> dict[str, MetricRecord]:
+def _metric_records(reports: Sequence[Report]) -> dict[str, MetricRecord]:
     return {name: _metric(metric) for report in reports for name, metric in report.described.items()}
 
 

@@ -44,13 +44,13 @@ class Lookups:
     # --- epochs ---
     def epoch_ran(self, millis: float, read: int, asides: AsideTimes, now: int) -> None:
         """Note how long an epoch took, how many records a slot read, and how slots answered within it."""
-        self._pace.ran(millis, read)
+        self._pace.adapt(millis, read)
         if asides.answered:
             self._asked = now
         if asides.are_slow:
             self._slow = now
 
-    def shortened(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:
+    def limits(self, options: EpochOptions, records: int, wait_millis: int, now: int) -> tuple[int, int, int]:
         """Return the limits of the next epoch: records to read, milliseconds for reading and for waiting."""
         if not self._wants_cuts(now):
             return records, options.max_millis, wait_millis
@@ -70,7 +70,7 @@ class BriskPace:
         self._most = options.max_records
         self.records = options.max_records
 
-    def ran(self, millis: float, read: int) -> None:
+    def adapt(self, millis: float, read: int) -> None:
         """Adapt the number to an epoch. The number grows slowly, since short epochs may be short for lack of input."""
         if read and millis > BRISK_MILLIS:
             self.records = max(1, min(self._most, int(read * BRISK_MILLIS / millis)))

@@ -26,7 +26,7 @@ def check(reports: list[Report]) -> None:
         raise job_failed(min(failed, key=lambda failure: failure.stage))
 
 
-def folded(before: Sequence[Report], reports: Sequence[Report]) -> None:
+def complete_reports(before: Sequence[Report], reports: Sequence[Report]) -> None:
     """Complete reports, which hold only changed measurements, with the earlier reports of their slots."""
     known = {report.slot: report for report in before}
     for report in reports:

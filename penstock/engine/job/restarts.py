@@ -89,7 +89,7 @@ class Restarts(ABC):
     """The restart strategy of one running job. It is given the time, and never waits itself."""
 
     @abstractmethod
-    def failed(self, now_millis: int) -> int | None:
+    def count_failure(self, now_millis: int) -> int | None:
         """Count a failed attempt. Return the milliseconds to wait before the next one; None to end the job."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class NoRestarts(Restarts):
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def failed(self, now_millis: int) -> int | None:
+    def count_failure(self, now_millis: int) -> int | None:
         return None
 
     def describe(self) -> str:
@@ -118,7 +118,7 @@ class FixedDelay(Restarts):
         self._delay = to_millis(strategy.delay_between_attempts_interval)
         self._failures = 0
 
-    def failed(self, now_millis: int) -> int | None:
+    def count_failure(self, now_millis: int) -> int | None:
         self._failures += 1
         return self._delay if self._failures <= self._attempts else None
 
@@ -137,7 +137,7 @@ class FailureRate(Restarts):
         self._delay = to_millis(strategy.delay_between_attempts_interval)
         self._recent: deque[int] = deque()
 
-    def failed(self, now_millis: int) -> int | None:
+    def count_failure(self, now_millis: int) -> int | None:
         self._recent.append(now_millis)
         while now_millis - self._recent[0] > self._interval:
             self._recent.popleft()
@@ -170,7 +170,7 @@ class ExponentialDelay(Restarts):
         self._failures = 0
         self._backoff = float(self._initial)
 
-    def failed(self, now_millis: int) -> int | None:
+    def count_failure(self, now_millis: int) -> int | None:
         if self._restarted_at is not None and now_millis - self._restarted_at >= self._threshold:
             self._failures, self._backoff = 0, float(self._initial)
         self._failures += 1

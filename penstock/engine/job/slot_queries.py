@@ -93,14 +93,14 @@ class Asides:
 
     def questions(self) -> dict[int, Lookup]:
         """Return the questions to ask now, by slot. Pass answers to `found`, or call `refuse` if none will come."""
-        queries, questions = self._taken()
+        queries, questions = self._take_questions()
         now = self._now()
         self._last = time.monotonic()
         for slot, some in questions.items():
             self._asked[slot] = _Asked(self._last, now, {number: queries[number] for number in some})
         return {slot: Lookup(now, some) for slot, some in questions.items()}
 
-    def _taken(self) -> tuple[list[StateQuery], dict[int, dict[int, Question]]]:
+    def _take_questions(self) -> tuple[list[StateQuery], dict[int, dict[int, Question]]]:
         queries: list[StateQuery] = []
         questions: dict[int, dict[int, Question]] = {}
         size = 0

@@ -52,7 +52,7 @@ from penstock.engine.job.facts import (
 )
 from penstock.engine.job.job_view import FailureView, JobView, StatusChange
 from penstock.engine.job.queued_queries import Lookups
-from penstock.engine.job.reports import Reached, alignment_limits, alignment_reached, check, folded
+from penstock.engine.job.reports import Reached, alignment_limits, alignment_reached, check, complete_reports
 from penstock.engine.job.resize import Resized
 from penstock.engine.job.restarts import UnstoredAttempts, is_lasting
 from penstock.engine.job.schedule import Schedule, all_finished, next_epoch, wait_in_slots
@@ -181,9 +181,9 @@ class JobMachine:
             case Waited(in_full=in_full):
                 self._waited = in_full
             case Published(order=order, path=path):
-                self.coordinator.published(order.metadata, path, self._now)
+                self.coordinator.note_published(order.metadata, path, self._now)
             case NotPublished(order=order, error=error):
-                self.coordinator.unpublished(order.metadata, error, self._now)
+                self.coordinator.note_unpublished(order.metadata, error, self._now)
 
     def _next(self) -> Decision:
         """Return the next pending decision, else the decision of the next step."""
@@ -219,7 +219,7 @@ class JobMachine:
             snapshot, continued = stopped, False
             self._stopping, self._stopped = stopping
         if snapshot is not None:
-            self.coordinator.restored(snapshot, self._now)
+            self.coordinator.note_restored(snapshot, self._now)
         self._next_step = self._run
         line = tuple(self.coordinator.line())
         return Deploy(self._attempt, self._now, snapshot, continued, repeats=stopped is None, line=line)
@@ -255,7 +255,7 @@ class JobMachine:
         self._remember(error)
         has_stored = bool(self.coordinator.kept) or self._durability.start is not None
         lasting = is_lasting(error, self._has_run, has_stored) or self._unstored.is_hopeless(error, has_stored)
-        delay = None if lasting else self._durability.restarts.failed(self._now)
+        delay = None if lasting else self._durability.restarts.count_failure(self._now)
         if delay is not None:
             self._restart_in(delay, error)
             return
@@ -287,7 +287,7 @@ class JobMachine:
             return None
         if self._ran is None or (self._requests and self._stopping is None):
             return self._next_epoch()
-        self._schedule = self._schedule or self._scheduled(self._ran)
+        self._schedule = self._schedule or self._make_schedule(self._ran)
         until = self._schedule.until(self._news)
         is_due = self._waited or self._urgent or (until is not None and until <= self._now)
         if is_due:
@@ -305,7 +305,7 @@ class JobMachine:
             return None
         return Look(self._lookups.take(self._now), Cut(self._attempt, self._epoch - 1, self._now))
 
-    def _scheduled(self, ran: EpochRan) -> Schedule:
+    def _make_schedule(self, ran: EpochRan) -> Schedule:
         return next_epoch(
             ran,
             started=self._started,
@@ -319,10 +319,10 @@ class JobMachine:
         reports = sorted(ran.reports, key=lambda report: report.slot)
         self._ran, self._schedule = ran, None
         read = max((report.read for report in reports), default=0)
-        self._pace.ran(ran.millis, read)
+        self._pace.adapt(ran.millis, read)
         self._lookups.epoch_ran(ran.millis, read, ran.asides, self._now)
         self._reached = alignment_reached(reports)
-        folded(self._told, reports)
+        complete_reports(self._told, reports)
         self._told = self._reports_seen = tuple(reports)
         idle = not any(report.results or report.backlog for report in reports)
         self._idle_epochs = self._idle_epochs + 1 if idle else 0
@@ -360,7 +360,7 @@ class JobMachine:
         self._news = self._waited = self._urgent = False
         self._started = self._now
         wait_millis = 0 if order is not None or self._requests else self._wait_millis()
-        max_records, max_millis, wait_millis = self._lookups.shortened(
+        max_records, max_millis, wait_millis = self._lookups.limits(
             self._options, self._pace.records, wait_millis, self._now
         )
         command = Command(
@@ -504,7 +504,7 @@ class JobMachine:
     def _refuse_lookups(self, why: str) -> Decision:
         return Refuse(self._lookups.take(self._now), StateUnavailable(f"queryable state cannot be looked up: {why}"))
 
-    def unanswered(self) -> tuple[StateQuery, ...]:
+    def take_unanswered(self) -> tuple[StateQuery, ...]:
         """Remove and return the queries that nobody will answer, since no decision follows."""
         return self._lookups.take(self._now)
 

@@ -92,7 +92,7 @@ class Round:
         self._asked = asked
         self._answer = answer
 
-    def found(self, findings: list[Findings]) -> None:
+    def answer_all(self, findings: list[Findings]) -> None:
         """Answer the queries from the findings of all slots."""
         found: dict[int, list[Finding]] = {number: [] for number in self._asked}
         for one in _from(self._cut, findings):
@@ -148,7 +148,7 @@ class QueryDesk:
         asking = Round(lookups, cut, asked, self.answer)
         try:
             if asked and not lookups:
-                asking.found([])
+                asking.answer_all([])
             yield asking
         except BaseException as error:
             asking.refuse(StateUnavailable(f"the job failed while it was asked: {error}"))

@@ -21,7 +21,7 @@ _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def combined(reports: Sequence[Report]) -> dict[str, Any]:
+def combine_metrics(reports: Sequence[Report]) -> dict[str, Any]:
     """One value for each metric of an operator that has numbers, as the metric says; most gauges say nothing."""
     found: dict[str, list[Any]] = {}
     described: dict[str, Described] = {}

@@ -44,7 +44,7 @@ class Token:
         """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
         storage = Storage(self.folder)
         if not holds(storage, token_name(self.number), self.text):
-            raise JobDisplaced(_displaced(storage, self))
+            raise JobDisplaced(_describe_displacement(storage, self))
 
 
 def holds(storage: Storage, name: str, text: bytes) -> bool:
@@ -73,7 +73,7 @@ def describe_holder(text: bytes) -> str:
         return "someone who cannot be identified, since the token cannot be read"
 
 
-def _displaced(storage: Storage, token: Token) -> str:
+def _describe_displacement(storage: Storage, token: Token) -> str:
     ended = "This driver ends and changes nothing more"
     numbers = [number for name in storage.names() if (number := number_of(name)) is not None]
     newest = max(numbers, default=0)

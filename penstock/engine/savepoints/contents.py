@@ -56,11 +56,11 @@ def find_among(there: Collection[Name], uid: str, name: str, window: bool, kind:
         kinds = " or ".join(f"kind='{n.kind.value}'" for n in found)
         raise SnapshotError(f"operator '{uid}' has several states '{name}': say {kinds}")
     wanted = f"{kind or 'state'} '{name}'{' of windows' if window else ''}"
-    listed = ", ".join(map(_listed, there)) or "none"
+    listed = ", ".join(map(_describe, there)) or "none"
     raise SnapshotError(f"operator '{uid}' has no {wanted}. Its states are: {listed}")
 
 
-def _listed(name: Name) -> str:
+def _describe(name: Name) -> str:
     return f"'{name.name}' ({name.kind.value}{', window=True' if name.scope else ''})"
 
 
@@ -84,7 +84,7 @@ def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
         with SnapshotFile(ref) as file:
             file.sections.get(name, []).reverse()
             for page in file.pages(name):
-                addresses, values, gone = loaded(page, name)
+                addresses, values, gone = load_page(page, name)
                 met.update(gone)
                 for address, value in zip(reversed(addresses), reversed(values), strict=True):
                     if address not in met:
@@ -105,10 +105,10 @@ def raw_pages(slot: SlotSnapshot, name: Name) -> Iterator[Page]:
 
 def whole_value(slot: SlotSnapshot, name: Name) -> Any:
     """A value that every checkpoint writes whole; None if the slot has none."""
-    return next((loaded(page, name) for page in raw_pages(slot, name)), None)
+    return next((load_page(page, name) for page in raw_pages(slot, name)), None)
 
 
-def loaded(page: Page, name: Name) -> Any:
+def load_page(page: Page, name: Name) -> Any:
     """Unpickle, and say which state it was that could not be."""
     try:
         return pickling.loads(page)
@@ -137,7 +137,7 @@ class Form(Protocol):
     def last_access(self, stored: Any) -> Any:
         """The times alone, in the shape of the value."""
 
-    def stored(self, value: Any, last_access: Any) -> Any:
+    def stamp(self, value: Any, last_access: Any) -> Any:
         """Both together. Parts whose own time is not known, as after a change, get the newest of those that are."""
 
 
@@ -157,7 +157,7 @@ class _Unstamped:
     def last_access(self, stored: Any) -> Any:
         return None
 
-    def stored(self, value: Any, last_access: Any) -> Any:
+    def stamp(self, value: Any, last_access: Any) -> Any:
         return value
 
 
@@ -170,7 +170,7 @@ class _StampedValue:
     def last_access(self, stored: Any) -> Any:
         return stored[1]
 
-    def stored(self, value: Any, last_access: Any) -> Any:
+    def stamp(self, value: Any, last_access: Any) -> Any:
         return value, _newest(last_access)
 
 
@@ -183,7 +183,7 @@ class _StampedList:
     def last_access(self, stored: Any) -> Any:
         return [time for _, time in stored]
 
-    def stored(self, value: Any, last_access: Any) -> Any:
+    def stamp(self, value: Any, last_access: Any) -> Any:
         own = isinstance(last_access, list) and len(last_access) == len(value)
         return list(zip(value, last_access if own else repeat(_newest(last_access)), strict=False))
 
@@ -197,7 +197,7 @@ class _StampedMap:
     def last_access(self, stored: Any) -> Any:
         return {key: time for key, (_, time) in stored.items()}
 
-    def stored(self, value: Any, last_access: Any) -> Any:
+    def stamp(self, value: Any, last_access: Any) -> Any:
         own, newest = last_access if isinstance(last_access, Mapping) else {}, _newest(last_access)
         return {key: (held, own.get(key, newest)) for key, held in value.items()}
 

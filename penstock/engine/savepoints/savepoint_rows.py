@@ -51,7 +51,7 @@ class KeyedRows:
     # --- columns ---
     def check(self, columns: Iterable[str]) -> None:
         """Whether rows have what is needed, and nothing that would be ignored."""
-        present, needed, optional = set(columns), self._needed, self._optional
+        present, needed, optional = set(columns), self._mandatory, self._optional
         if needed <= present and (callable(self.key) or present <= needed | optional):
             return
         also = f" and may have {', '.join(sorted(optional))}" if optional else ""
@@ -61,7 +61,7 @@ class KeyedRows:
         )
 
     @cached_property
-    def _needed(self) -> set[str]:
+    def _mandatory(self) -> set[str]:
         return {*self.key_columns(), "value", *(["namespace"] if self.layout is Layout.PANE else [])}
 
     @cached_property
@@ -151,7 +151,7 @@ class KeyedRows:
         form = form_of(schema_of(self.descriptor))
         for address, value, last_access in self._by_address(parts):
             if self._container is None or value:
-                yield address, form.stored(value, last_access)
+                yield address, form.stamp(value, last_access)
 
     def _by_address(self, parts: Iterable[Part]) -> Iterator[tuple[Any, Any, Any]]:
         met: set[Any] = set()
@@ -186,7 +186,7 @@ def fitted(value: Any, info: TypeInformation | None, where: str) -> Any:
     if info is None:
         return value
     try:
-        return info.fit([_shaped(info, value)])[0]
+        return info.fit([_restore_shape(info, value)])[0]
     except TypeMismatch as error:
         raise TypeMismatch(f"{where}: {error}") from None
 
@@ -212,29 +212,29 @@ def _window(namespace: Any) -> Any:
 
 
 @singledispatch
-def _shaped(info: TypeInformation, value: Any) -> Any:
+def _restore_shape(info: TypeInformation, value: Any) -> Any:
     """Undo what a DataFrame does to values that have no Spark type of their own."""
     return value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: DataclassTypeInfo, value: Any) -> Any:
     fields = value.as_dict() if isinstance(value, Row) and value.get_field_names() is not None else value
     return info.python_class(**fields) if isinstance(fields, dict) else value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: EnumTypeInfo, value: Any) -> Any:
     known = getattr(info.python_class, "__members__", {})
     return known.get(value, value) if isinstance(value, str) else value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: BasicTypeInfo, value: Any) -> Any:
     return int(value) if info.python_class is int and isinstance(value, Decimal) and value == int(value) else value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: InstantTypeInfo, value: Any) -> Any:
     if not isinstance(value, datetime.datetime):
         return value
@@ -242,41 +242,41 @@ def _(info: InstantTypeInfo, value: Any) -> Any:
     return Instant(int(moment.replace(microsecond=0).timestamp()), moment.microsecond * 1000)
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: TimeTypeInfo, value: Any) -> Any:
     return datetime.time.fromisoformat(value) if isinstance(value, str) else value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: ListTypeInfo, value: Any) -> Any:
-    return [_shaped(info.elem_type, part) for part in value] if isinstance(value, list) else value
+    return [_restore_shape(info.elem_type, part) for part in value] if isinstance(value, list) else value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: ByteArrayTypeInfo, value: Any) -> Any:
     return value
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: MapTypeInfo, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return {_shaped(info.key_type, key): _shaped(info.value_type, part) for key, part in value.items()}
+    return {_restore_shape(info.key_type, key): _restore_shape(info.value_type, part) for key, part in value.items()}
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: TupleTypeInfo, value: Any) -> Any:
     if not isinstance(value, tuple | list | Row) or len(value) != len(info.field_types):
         return value
-    return tuple(_shaped(part, field) for part, field in zip(info.field_types, value, strict=True))
+    return tuple(_restore_shape(part, field) for part, field in zip(info.field_types, value, strict=True))
 
 
-@_shaped.register
+@_restore_shape.register
 def _(info: RowTypeInfo, value: Any) -> Any:
     if not isinstance(value, Row) or len(value) != len(info.field_types):
         return value
     declared = dict(zip(info.get_field_names(), info.field_types, strict=True))
     own = value.get_field_names() or list(declared)
     types = [declared[name] for name in own] if set(own) == set(declared) else info.field_types
-    parts = tuple(_shaped(part, field) for part, field in zip(types, value, strict=True))
+    parts = tuple(_restore_shape(part, field) for part, field in zip(types, value, strict=True))
     return make_row(None if value.get_field_names() is None else tuple(own), parts, value.get_row_kind())

@@ -46,7 +46,7 @@ class Transform:
             value = fitted(self._call(*split_address(layout, address), old.bare(stored)), declared, self._where())
             if value is not None and (not container or value):
                 times = old.last_access(stored)
-                yield address, new.stored(value, self.now if times is None else times)
+                yield address, new.stamp(value, self.now if times is None else times)
 
     def whole(self, value: Any) -> Any:
         """State that is one value a slot: the elements of a list, or the entries of a broadcast map."""

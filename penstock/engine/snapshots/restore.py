@@ -83,7 +83,7 @@ class RestoredOperator:
                         raise _different_schemas(name)
                     table.schema = schema
                     for page in file.pages(name):
-                        _unpickled(name, partial(table.load, page, wanted))
+                        _unpickle(name, partial(table.load, page, wanted))
 
     # --- operator state ---
     def own(self) -> dict[str, Any] | None:
@@ -125,7 +125,7 @@ class RestoredOperator:
         """A value that every checkpoint writes whole: it is in the newest file."""
         file = self._slot.file(self._slot.restore.slots[old].files[-1])
         pieces = list(file.pages(name))
-        return _unpickled(name, lambda: pickling.loads(pieces[0])) if pieces else None
+        return _unpickle(name, lambda: pickling.loads(pieces[0])) if pieces else None
 
 
 class _Wanted:
@@ -139,7 +139,7 @@ class _Wanted:
         return key_group(key, self._max_parallelism) in self._groups
 
 
-def _unpickled(name: Name, load: Callable[[], T]) -> T:
+def _unpickle(name: Name, load: Callable[[], T]) -> T:
     """What `load` returns; classes that are gone or have changed too much get an error that says whose they were."""
     try:
         return load()

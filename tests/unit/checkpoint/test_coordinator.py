@@ -156,9 +156,9 @@ class Coordinator(pure.Coordinator):
         try:
             path = self.archive.publish(order)
         except PenstockError as error:
-            self.unpublished(order.metadata, error, now)
+            self.note_unpublished(order.metadata, error, now)
         else:
-            self.published(order.metadata, path, now)
+            self.note_published(order.metadata, path, now)
 
 
 def coordinator(store=None, first=1, **rules):
@@ -826,7 +826,7 @@ def test_checkpoints_go_on_when_the_clock_is_set(hour):
     made.order(5_000_100, 0)
     for order in [made.receive(answers(1), 5_000_110), *list(made.agenda)]:
         if isinstance(order, Publish):
-            made.published(order.metadata, "path", 5_000_120)
+            made.note_published(order.metadata, "path", 5_000_120)
     now = 5_000_130 + hour
     first = made.order(now, 1)
     assert (first is None) is (hour < 0), "an hour later it is due"

@@ -74,7 +74,7 @@ class TestNextNumber:
 class TestSuperseded:
     @given(st.lists(metadatas, max_size=4), st.lists(metadatas, max_size=4))
     def test_what_only_dropped_ones_need(self, dropped, kept):
-        gone = protocol.superseded(dropped, kept)
+        gone = protocol.exclusive_files(dropped, kept)
         needed = set().union(*(m.files() for m in kept))
         assert not gone & needed
         assert gone | needed >= set().union(*(m.files() for m in dropped))
@@ -82,7 +82,7 @@ class TestSuperseded:
 
     @given(st.lists(metadatas, min_size=1, max_size=4))
     def test_one_that_is_dropped_and_kept_stays(self, some):
-        assert protocol.superseded(some, some) == set()
+        assert protocol.exclusive_files(some, some) == set()
 
 
 class TestLeftovers:

@@ -1,6 +1,6 @@
 """Metrics of several slots become one."""
 
-from penstock.engine.messages.accumulators import combined
+from penstock.engine.messages.accumulators import combine_metrics
 from penstock.engine.messages.commands_and_reports import Report
 from penstock.metrics import MetricGroup
 
@@ -18,7 +18,7 @@ def report(slot, *values, level=None):
 
 
 def test_each_kind_in_its_own_way():
-    totals = combined([report(0, 1, 2, 9, level=5), report(1, 4, level=7)])
+    totals = combine_metrics([report(0, 1, 2, 9, level=5), report(1, 4, level=7)])
     rate = totals.pop("op.seen.rate")
     assert totals == {
         "op.records": 4,
@@ -33,9 +33,9 @@ def test_each_kind_in_its_own_way():
 
 
 def test_a_slot_without_values_does_not_count():
-    totals = combined([report(0), report(1, 3)])
+    totals = combine_metrics([report(0), report(1, 3)])
     assert (totals["op.sizes.min"], totals["op.sizes.max"], totals["op.sizes.mean"]) == (3, 3, 3.0)
 
 
 def test_nothing_is_nothing():
-    assert combined([]) == {}
+    assert combine_metrics([]) == {}

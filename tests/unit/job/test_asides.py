@@ -128,7 +128,7 @@ SLOW, QUICK, NONE = AsideTimes(10, 10), AsideTimes(10, 0), AsideTimes()
 
 
 def millis(lookups, now):
-    return lookups.shortened(OPTIONS, 1_000_000, 0, now)[1]
+    return lookups.limits(OPTIONS, 1_000_000, 0, now)[1]
 
 
 def test_epochs_stay_long_while_slots_answer_within_them():

@@ -324,16 +324,16 @@ def test_a_failure_with_a_class_of_its_own_is_caught_as_either():
 def test_epochs_that_last_too_long_read_less_and_quick_ones_more_again():
     assert Pace(EpochOptions(max_records=1_000_000)).records < 1_000_000
     pace = Pace(EpochOptions(max_records=10_000, max_millis=1000))
-    pace.ran(1900, 10_000)
+    pace.adapt(1900, 10_000)
     assert pace.records == 10_000
-    pace.ran(20_000, 4_000)
+    pace.adapt(20_000, 4_000)
     assert pace.records == 200
-    pace.ran(1500, 200)
+    pace.adapt(1500, 200)
     assert pace.records == 200
     for _ in range(10):
-        pace.ran(100, pace.records)
+        pace.adapt(100, pace.records)
     assert pace.records == 10_000
-    pace.ran(60_000, 0)
+    pace.adapt(60_000, 0)
     assert pace.records == 10_000
-    pace.ran(1e9, 1)
+    pace.adapt(1e9, 1)
     assert pace.records == 1

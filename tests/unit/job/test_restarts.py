@@ -16,7 +16,7 @@ def delays(restarts, gaps, start=1_000_000):
     now, answers = start, []
     for gap in gaps:
         now += gap
-        answers.append(restarts.failed(now))
+        answers.append(restarts.count_failure(now))
         if answers[-1] is None:
             break
         now += answers[-1]
@@ -54,7 +54,7 @@ def test_what_flink_answers(strategy, gaps, expected):
 @pytest.mark.parametrize("strategy", [None, RestartStrategies.fall_back_restart()])
 class TestWithoutAStrategy:
     def test_a_job_without_checkpoints_is_not_restarted(self, strategy):
-        assert restarts_of(strategy, False).failed(0) is None
+        assert restarts_of(strategy, False).count_failure(0) is None
 
     def test_a_job_with_checkpoints_is_restarted_for_ever_after_growing_waits(self, strategy):
         answers = delays(restarts_of(strategy, True, "a job"), [1] * 3000)
@@ -70,7 +70,7 @@ class TestWithoutAStrategy:
 
 
 def test_an_explicit_strategy_needs_no_checkpoints():
-    assert restarts_of(RestartStrategies.fixed_delay_restart(1, 5), False).failed(0) == 5
+    assert restarts_of(RestartStrategies.fixed_delay_restart(1, 5), False).count_failure(0) == 5
 
 
 def test_the_same_seed_gives_the_same_waits():
@@ -122,7 +122,7 @@ def test_failure_rate_equals_counting_a_sliding_window(allowed, interval, delay,
         now += gap
         failures.append(now)
         within = sum(1 for time in failures if now - interval <= time)
-        assert restarts.failed(now) == (delay if within <= allowed else None)
+        assert restarts.count_failure(now) == (delay if within <= allowed else None)
         now += delay
 
 
