@@ -43,7 +43,7 @@ class Server:
             pass
         finally:
             self.busy = False
-        held = self.lease.held
+        held = self.lease.fence
         if held is not None and held not in self.led:
             self.led.append(held)
 
@@ -89,7 +89,7 @@ class World:
         self.check()
 
     def check(self):
-        leading = [server.lease.held for server in self.servers if server.lease.is_valid()]
+        leading = [server.lease.fence for server in self.servers if server.lease.is_valid()]
         assert len(leading) <= 1, f"{leading} lead at once"
         self.leading_seen.update(leading)
 
@@ -104,7 +104,7 @@ class World:
             self.check()
         leading = [server for server in self.servers if server.lease.is_valid()]
         assert len(leading) == 1, "somebody leads"
-        assert leading[0].lease.held == newest_fence(Storage("leased://register"))
+        assert leading[0].lease.fence == newest_fence(Storage("leased://register"))
         return leading[0]
 
     def leads_without(self, gone):
@@ -182,10 +182,10 @@ def test_a_lease_that_is_given_back_is_taken_at_once():
     first, second, _ = world.servers
     first.step()
     second.step()
-    assert (first.lease.held, second.lease.held) == (1, None)
+    assert (first.lease.fence, second.lease.fence) == (1, None)
     first.lease.release()
     second.step()
-    assert (first.lease.held, second.lease.held) == (None, 2)
+    assert (first.lease.fence, second.lease.fence) == (None, 2)
 
 
 def test_a_leader_that_cannot_renew_gives_up_before_another_can_take_over():

@@ -21,8 +21,8 @@ from penstock.service.server.supervision import (
     Rules,
     Start,
     Watch,
-    admitted,
     decide,
+    select_starts,
 )
 
 RULES = Rules(
@@ -215,7 +215,7 @@ def test_a_revision_that_cannot_be_started_is_taken_back():
 
 @given(st.lists(st.text(max_size=3), max_size=30), st.integers(0, 10), st.integers(1, 10))
 def test_only_so_many_start_at_once_and_the_first_come_first(waiting, starting, limit):
-    let_in = admitted(waiting, starting, limit)
+    let_in = select_starts(waiting, starting, limit)
     assert waiting[: len(let_in)] == let_in
     assert len(let_in) + starting <= max(limit, starting)
     assert len(let_in) == len(waiting) or len(let_in) + starting >= limit

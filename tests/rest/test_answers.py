@@ -38,10 +38,10 @@ from penstock.service.rest.answers import applications, checkpoints, jobs, machi
 from penstock.service.rest.answers import exception_answers as failures
 from penstock.service.rest.answers.flink_numbers import AGGREGATES, percentile, summary
 from penstock.service.rest.answers.metrics import (
-    aggregated,
+    aggregate_metrics,
     by_subtask,
     cluster_metrics,
-    listed,
+    list_metrics,
     machine_metrics,
     subtask_metrics,
 )
@@ -242,8 +242,8 @@ def about_the_job(record):
     fits(s.APPLICATIONS, applications.applications([record]))
     fits(s.APPLICATION, applications.application(record))
     fits(s.APPLICATION_EXCEPTIONS, failures.application_exceptions(record))
-    fits(s.NAMES, listed(job_metrics(record), None))
-    fits(s.VALUES, listed(job_metrics(record), ["uptime", "numRestarts", "nosuch"]))
+    fits(s.NAMES, list_metrics(job_metrics(record), None))
+    fits(s.VALUES, list_metrics(job_metrics(record), ["uptime", "numRestarts", "nosuch"]))
 
 
 def about_its_fields(record):
@@ -271,9 +271,9 @@ def about_its_vertices(record):
         fits(s.BACKPRESSURE, vertices.back_pressure(record, vertex))
         fits(s.SUBTASK, vertices.subtask(vertex, subtasks(record, vertex)[0]))
         metrics = subtask_metrics(record, vertex)
-        fits(s.SOME_NAMES, listed(by_subtask(metrics), None))
-        fits(s.VALUES, listed(by_subtask(metrics), ["0.numRecordsIn", "0.nosuch"]))
-        fits(s.AGGREGATES, aggregated(list(metrics.values()), ["numRecordsIn"], list(AGGREGATES)))
+        fits(s.SOME_NAMES, list_metrics(by_subtask(metrics), None))
+        fits(s.VALUES, list_metrics(by_subtask(metrics), ["0.numRecordsIn", "0.nosuch"]))
+        fits(s.AGGREGATES, aggregate_metrics(list(metrics.values()), ["numRecordsIn"], list(AGGREGATES)))
 
 
 def about_its_checkpoints(record):
@@ -297,10 +297,13 @@ def test_the_answers_about_machines(some, known):
     fits(s.OVERVIEW, machines.overview(some, known))
     fits(s.TASKMANAGERS, machines.task_managers(known))
     fits(s.TASKMANAGER, machines.task_manager(known[0]))
-    fits(s.SOME_NAMES, listed(machine_metrics(known[0]), None))
-    fits(s.VALUES, listed(machine_metrics(known[0]), [*known[0].metrics]))
-    fits(s.AGGREGATES, aggregated([machine_metrics(one) for one in known], ["Status.JVM.CPU.Load"], list(AGGREGATES)))
-    fits(s.SOME_NAMES, listed(cluster_metrics(1, known, {}), None))
+    fits(s.SOME_NAMES, list_metrics(machine_metrics(known[0]), None))
+    fits(s.VALUES, list_metrics(machine_metrics(known[0]), [*known[0].metrics]))
+    fits(
+        s.AGGREGATES,
+        aggregate_metrics([machine_metrics(one) for one in known], ["Status.JVM.CPU.Load"], list(AGGREGATES)),
+    )
+    fits(s.SOME_NAMES, list_metrics(cluster_metrics(1, known, {}), None))
 
 
 @given(st.dictionaries(words, words))
@@ -348,9 +351,9 @@ def test_a_metric_that_is_no_number_to_reckon_with(value):
 def test_aggregates_of_a_metric():
     record = scripted_jobs.job()
     metrics = list(subtask_metrics(record, record.vertices[1]).values())
-    (row,) = aggregated(metrics, ["numRecordsIn"], ["min", "max", "avg", "sum", "skew"])
+    (row,) = aggregate_metrics(metrics, ["numRecordsIn"], ["min", "max", "avg", "sum", "skew"])
     assert row == {"id": "numRecordsIn", "min": 10, "max": 30, "avg": 20, "sum": 40, "skew": 50}
-    assert aggregated(metrics, ["numRecordsIn", "nosuch"], ["min"]) == []
+    assert aggregate_metrics(metrics, ["numRecordsIn", "nosuch"], ["min"]) == []
 
 
 def test_watermarks_are_those_of_the_first_operator():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.service.rest.rate_limit import FIRST_SECONDS, FREE, MOST_ADDRESSES, Guesses
+from penstock.service.rest.rate_limit import FIRST_SECONDS, FREE, MOST_ADDRESSES, RateLimit
 from penstock.service.rest.rest_options import Tokens
 from tests.rest.conftest import client_of
 
@@ -18,13 +18,13 @@ class Hand:
         return self.now
 
 
-@given(st.lists(st.tuples(st.sampled_from(["wrong", "right"]), st.floats(0, 100)), max_size=60))
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 100)), max_size=60))
 def test_the_wait_doubles_up_to_the_longest_and_ends_with_a_right_token(steps):
     clock, wrong = Hand(), 0
-    guesses = Guesses(LONGEST, clock)
-    for outcome, seconds in steps:
-        getattr(guesses, outcome)("1.2.3.4")
-        wrong = wrong + 1 if outcome == "wrong" else 0
+    guesses = RateLimit(LONGEST, clock)
+    for succeeds, seconds in steps:
+        (guesses.record_success if succeeds else guesses.record_failure)("1.2.3.4")
+        wrong = 0 if succeeds else wrong + 1
         expected = min(LONGEST, FIRST_SECONDS * 2 ** (wrong - FREE - 1)) if wrong > FREE else 0.0
         assert guesses.wait("1.2.3.4") == expected and guesses.wait("1.2.3.5") == 0
         clock.now += seconds
@@ -33,21 +33,21 @@ def test_the_wait_doubles_up_to_the_longest_and_ends_with_a_right_token(steps):
 
 def test_old_guesses_are_forgotten_and_so_are_many_addresses():
     clock = Hand()
-    guesses = Guesses(LONGEST, clock)
+    guesses = RateLimit(LONGEST, clock)
     for _ in range(FREE + 3):
-        guesses.wrong("1.2.3.4")
+        guesses.record_failure("1.2.3.4")
     clock.now += 3600
-    guesses.wrong("1.2.3.4")
+    guesses.record_failure("1.2.3.4")
     assert guesses.wait("1.2.3.4") == 0
     for number in range(3 * MOST_ADDRESSES):
-        guesses.wrong(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
-    assert len(guesses._guessers) == MOST_ADDRESSES
+        guesses.record_failure(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+    assert len(guesses._clients) == MOST_ADDRESSES
 
 
 def test_a_network_is_one_guesser():
-    guesses = Guesses(LONGEST, Hand())
+    guesses = RateLimit(LONGEST, Hand())
     for number in range(FREE + 1):
-        guesses.wrong(f"2001:db8::{number:x}")
+        guesses.record_failure(f"2001:db8::{number:x}")
     assert guesses.wait("2001:db8::ffff") > 0 and guesses.wait("2001:db8:0:1::1") == 0
 
 

@@ -9,7 +9,14 @@ from penstock.service.cli.exit_codes import CommandFailed
 from penstock.service.cli.rest_client import RestClient
 from penstock.service.rest.app import create_app
 from penstock.service.rest.rest_options import RestSettings, Tokens
-from penstock.service.rest.server_secret import HEADER, forget_pass, held_pass, keep_pass, new_pass, pass_file
+from penstock.service.rest.server_secret import (
+    HEADER,
+    create_secret,
+    delete_secret,
+    read_secret,
+    secret_file,
+    write_secret,
+)
 from tests.rest.scripted_jobs import ScriptedJobs
 
 URL = "http://127.0.0.1:8081"
@@ -21,31 +28,31 @@ def home(tmp_path, monkeypatch):
 
 
 def client(**settings):
-    app = create_app(ScriptedJobs(), RestSettings(owner_pass="the pass", **settings))
+    app = create_app(ScriptedJobs(), RestSettings(owner_secret="the pass", **settings))
     return TestClient(app, base_url=URL)
 
 
 def test_a_pass_is_readable_for_its_owner_alone():
-    secret = new_pass()
-    keep_pass(URL, secret)
-    assert held_pass(URL) == held_pass("https://localhost:8081") == secret
-    assert stat.S_IMODE(pass_file(URL).stat().st_mode) == 0o600
-    assert stat.S_IMODE(pass_file(URL).parent.stat().st_mode) == 0o700
+    secret = create_secret()
+    write_secret(URL, secret)
+    assert read_secret(URL) == read_secret("https://localhost:8081") == secret
+    assert stat.S_IMODE(secret_file(URL).stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret_file(URL).parent.stat().st_mode) == 0o700
 
 
 def test_a_pass_is_shown_to_servers_on_this_machine_only():
-    keep_pass(URL, "secret")
-    assert held_pass("http://elsewhere:8081") is None
-    assert held_pass("http://127.0.0.1:8082") is None
+    write_secret(URL, "secret")
+    assert read_secret("http://elsewhere:8081") is None
+    assert read_secret("http://127.0.0.1:8082") is None
 
 
 def test_a_server_that_ends_takes_its_own_pass_with_it():
-    keep_pass(URL, "of the first")
-    keep_pass(URL, "of the second")
-    forget_pass(URL, "of the first")
-    assert held_pass(URL) == "of the second"
-    forget_pass(URL, "of the second")
-    assert held_pass(URL) is None
+    write_secret(URL, "of the first")
+    write_secret(URL, "of the second")
+    delete_secret(URL, "of the first")
+    assert read_secret(URL) == "of the second"
+    delete_secret(URL, "of the second")
+    assert read_secret(URL) is None
 
 
 @pytest.mark.parametrize("shown", [None, "", "another pass", "the pass "[:-2]])
@@ -79,7 +86,7 @@ def test_a_server_without_a_pass_accepts_none():
 
 
 def test_the_command_line_shows_it():
-    keep_pass("http://127.0.0.1:1", "secret")
+    write_secret("http://127.0.0.1:1", "secret")
     assert RestClient("http://127.0.0.1:1")._headers("http://127.0.0.1:1/v1/jars", None, "", None)[HEADER] == "secret"
     with pytest.raises(CommandFailed):
         RestClient("http://127.0.0.1:1", timeout=1).get("/jars")

@@ -7,7 +7,7 @@ import base64
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.service.rest.throwable import serialized_throwable
+from penstock.service.rest.throwable import serialize_throwable
 
 READ_BY_FLINK = (
     "rO0ABXNyAClvcmcuYXBhY2hlLmZsaW5rLnV0aWwuU2VyaWFsaXplZFRocm93YWJsZWUWnfUfpxPzAgADTAAZZnVsbFN0cmluZ2lmaWVkU3RhY2tU"
@@ -20,7 +20,7 @@ READ_BY_FLINK = (
 
 
 def test_it_is_what_flink_reads():
-    assert serialized_throwable("a.b.Error", "disk full", "the end;") == READ_BY_FLINK
+    assert serialize_throwable("a.b.Error", "disk full", "the end;") == READ_BY_FLINK
 
 
 def _strings(data: bytes) -> list[bytes]:
@@ -45,5 +45,5 @@ def _as_java_reads(data: bytes) -> str:
 @given(st.text(), st.text())
 @example("zero \0, beyond \U0001f30a", "long " * 20_000)
 def test_any_text_arrives(message, stack_trace):
-    data = base64.b64decode(serialized_throwable("a.B", message, stack_trace))
+    data = base64.b64decode(serialize_throwable("a.B", message, stack_trace))
     assert [_as_java_reads(text) for text in _strings(data)] == [message, stack_trace, "a.B"]

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from penstock.service.rest.replies import FORESEEN, answer_error
+from penstock.service.rest.replies import EXPECTED_ERRORS, answer_error
 from penstock.service.rest.rest_options import Tokens
 from penstock.service.rest.web_pages import add_pages
 from tests.rest.conftest import client_of
@@ -35,7 +35,7 @@ def folder(tmp_path) -> Path:
 
 def pages_of(folder: Path) -> TestClient:
     app = FastAPI()
-    for kind in FORESEEN:
+    for kind in EXPECTED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     add_pages(app, folder)
     return TestClient(app)

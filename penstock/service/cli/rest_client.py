@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from penstock.service.cli.exit_codes import CommandFailed, NoServer, NotAllowed, NotFound
 from penstock.service.rest.server_secret import HEADER as PASS
-from penstock.service.rest.server_secret import held_pass
+from penstock.service.rest.server_secret import read_secret
 
 _MOST_REDIRECTS = 3
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -98,7 +98,7 @@ class RestClient:
 
     def _headers(self, url: str, data: bytes | Form | None, content_type: str, length: int | None) -> dict[str, str]:
         headers = {"Accept": "application/json, text/plain"}
-        owned = held_pass(url)
+        owned = read_secret(url)
         if owned is not None:
             headers[PASS] = owned
         if self._token:

@@ -154,9 +154,9 @@ def _rest(options: list[str], settings: Mapping[str, str]) -> AbstractContextMan
     """REST for the jobs of this process, if the command line names a port for it; that of a file is a server's."""
     if not _rest_options(options):
         return nullcontext()
-    from penstock.service.rest.embedded import served
+    from penstock.service.rest.embedded import serve_jobs
 
-    return served(dict(settings))
+    return serve_jobs(dict(settings))
 
 
 def _rest_options(options: list[str]) -> list[str]:

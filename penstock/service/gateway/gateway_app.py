@@ -12,8 +12,15 @@ from penstock import __version__
 from penstock.errors import PenstockError
 from penstock.service.gateway import shapes
 from penstock.service.gateway.sql_sessions import Operation, Sessions, TooMany, Unknown
-from penstock.service.rest.middleware import Door
-from penstock.service.rest.replies import FORESEEN, Answer, answer_error, answer_http_error, answer_surprise, problem
+from penstock.service.rest.middleware import AccessMiddleware
+from penstock.service.rest.replies import (
+    EXPECTED_ERRORS,
+    Answer,
+    answer_error,
+    answer_http_error,
+    answer_unexpected_error,
+    problem,
+)
 from penstock.service.rest.rest_options import RestSettings
 from penstock.table.result_kind import ResultKind
 
@@ -177,13 +184,13 @@ def create_gateway(sessions: Sessions, settings: RestSettings) -> FastAPI:
     """The gateway as an application: every path with and without its version."""
     app = FastAPI(title="Penstock SQL gateway", version=__version__, default_response_class=Answer)
     app.state.sessions = sessions
-    for kind in FORESEEN:
+    for kind in EXPECTED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(PenstockError, _answer_failure)
     app.add_exception_handler(HTTPException, answer_http_error)
-    app.add_exception_handler(Exception, answer_surprise)
+    app.add_exception_handler(Exception, answer_unexpected_error)
     for version in VERSIONS:
         app.include_router(router, prefix=f"/{version}", include_in_schema=version == VERSIONS[-1])
     app.include_router(router, include_in_schema=False)
-    app.add_middleware(Door, settings=settings)
+    app.add_middleware(AccessMiddleware, settings=settings)
     return app

@@ -98,7 +98,7 @@ class ActivityHistory:
             "times": times,
             "vertices": {
                 vertex: {
-                    name: [_shown(sample[width * place + number]) for sample in figures]
+                    name: [_round_for_plot(sample[width * place + number]) for sample in figures]
                     for number, name in enumerate(FIGURES)
                 }
                 for place, vertex in enumerate(vertices)
@@ -113,6 +113,6 @@ def _figures(record: JobRecord) -> Iterator[float]:
         yield from (*(float(vertex[name]) for name in FIGURES[:-1]), lag)
 
 
-def _shown(value: float) -> float | None:
+def _round_for_plot(value: float) -> float | None:
     """With as many digits as a plot can show."""
     return None if math.isnan(value) else float(f"{value:.4g}")

@@ -11,11 +11,17 @@ from penstock import __version__
 from penstock.service.rest.activity_history import ActivityHistory
 from penstock.service.rest.flame_graphs import FlameGraphs
 from penstock.service.rest.job_backend import Jobs
-from penstock.service.rest.middleware import Door
-from penstock.service.rest.openapi import described, page
+from penstock.service.rest.middleware import AccessMiddleware
+from penstock.service.rest.openapi import describe_routes, render_page
 from penstock.service.rest.operations import Operations
-from penstock.service.rest.replies import FORESEEN, Answer, answer_error, answer_http_error, answer_surprise
-from penstock.service.rest.request_context import Desk
+from penstock.service.rest.replies import (
+    EXPECTED_ERRORS,
+    Answer,
+    answer_error,
+    answer_http_error,
+    answer_unexpected_error,
+)
+from penstock.service.rest.request_context import RequestContext
 from penstock.service.rest.rest_options import RestSettings
 from penstock.service.rest.routes import application_routes as applications
 from penstock.service.rest.routes import checkpoint_routes as checkpoints
@@ -56,15 +62,17 @@ def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
         default_response_class=Answer,
     )
     app.state.history = ActivityHistory(jobs)
-    app.state.desk = Desk(jobs, settings, Operations(settings.remember / 1000), FlameGraphs(jobs, settings.flame))
-    for kind in FORESEEN:
+    app.state.context = RequestContext(
+        jobs, settings, Operations(settings.remember / 1000), FlameGraphs(jobs, settings.flame)
+    )
+    for kind in EXPECTED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(HTTPException, answer_http_error)
-    app.add_exception_handler(Exception, answer_surprise)
+    app.add_exception_handler(Exception, answer_unexpected_error)
     for module in _ROUTERS:
         app.include_router(module.router)
     _add_pages(app, settings)
-    app.add_middleware(Door, settings=settings)
+    app.add_middleware(AccessMiddleware, settings=settings)
     return app
 
 
@@ -73,11 +81,11 @@ def _add_pages(app: FastAPI, settings: RestSettings) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Answer:
-        return Answer(described(app))
+        return Answer(describe_routes(app))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(page(described(app)))
+        return HTMLResponse(render_page(describe_routes(app)))
 
     if settings.dashboard is not None:
         app.mount("/", StaticFiles(directory=settings.dashboard, html=True))

@@ -21,10 +21,10 @@ from penstock.service.rest.rest_options import RestSettings, rest_settings
 
 
 @contextmanager
-def served(configuration: Mapping[str, str]) -> Iterator[None]:
+def serve_jobs(configuration: Mapping[str, str]) -> Iterator[None]:
     """Within this block every job that is started here can be seen and steered over REST."""
     shown = formatter(log_settings(configuration).format, origin_here)
-    with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _logged_to(Path(folder), shown) as log_file:
+    with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _log_to(Path(folder), shown) as log_file:
         jobs = LocalJobs(configuration, [log_file])
         # No program but the one that runs here is started by this process, and the address is a server's.
         with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False, address=None)) as url:
@@ -48,7 +48,7 @@ def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
 
 
 @contextmanager
-def _logged_to(folder: Path, shown: logging.Formatter) -> Iterator[LogFile]:
+def _log_to(folder: Path, shown: logging.Formatter) -> Iterator[LogFile]:
     """Keep what Penstock and the functions of jobs log in a file, so that REST can show it."""
     path = folder / "penstock.log"
     handler: logging.Handler = logging.FileHandler(path)

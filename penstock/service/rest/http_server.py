@@ -30,7 +30,7 @@ START_SECONDS = 30
 STOP_SECONDS = 5
 
 
-class HurriedProtocol(H11Protocol):
+class TimedProtocol(H11Protocol):
     """HTTP/1.1, where a connection that does not come to the point is closed, and there are only so many.
 
     uvicorn closes connections that are idle between requests. One that sends its headers byte by byte, or nothing at
@@ -42,15 +42,15 @@ class HurriedProtocol(H11Protocol):
     """How many seconds a client may leave an answer unread."""
     most: ClassVar[int] = 1000
     """How many connections there may be at once."""
-    _hurry: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > self.most:
             self._refuse(503, f"This server has {self.most} connections already: try again.")
         else:
-            self._set_hurry()
+            self._start_head_timer()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
@@ -66,36 +66,36 @@ class HurriedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._unset_hurry()
+            self._stop_head_timer()
         elif self.timeout_keep_alive_task is None:
-            self._set_hurry()
+            self._start_head_timer()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(self.patience, self.transport.abort)
+        self._write_timer = self.loop.call_later(self.patience, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unset_unread()
+        self._stop_write_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unset_hurry()
-        self._unset_unread()
+        self._stop_head_timer()
+        self._stop_write_timer()
         super().connection_lost(exc)
 
-    def _set_hurry(self) -> None:
-        if self._hurry is None:
-            self._hurry = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
-    def _unset_hurry(self) -> None:
-        if self._hurry is not None:
-            self._hurry.cancel()
-            self._hurry = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _unset_unread(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
 
 def bind(settings: RestSettings) -> socket.socket:
@@ -115,13 +115,13 @@ def bind(settings: RestSettings) -> socket.socket:
         else:
             return listener
     raise ConfigurationError(
-        f"REST cannot listen at {settings.bind_address} on port {_shown(settings.ports)}: "
+        f"REST cannot listen at {settings.bind_address} on port {_port_text(settings.ports)}: "
         f"{reason.strerror if reason is not None else 'there is no port'}; choose another with rest.port, a range with "
         "rest.bind-port, or 0 for any that is free"
     )
 
 
-def _shown(ports: tuple[int, ...]) -> str:
+def _port_text(ports: tuple[int, ...]) -> str:
     return str(ports[0]) if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
 
 
@@ -188,7 +188,7 @@ def _config(app: FastAPI, settings: RestSettings) -> uvicorn.Config:
     limits = {"patience": settings.patience / 1000, "most": settings.max_connections}
     return uvicorn.Config(
         app,
-        http=type("Protocol", (HurriedProtocol,), limits),
+        http=type("Protocol", (TimedProtocol,), limits),
         ws="none",
         lifespan="off",
         loop="asyncio",

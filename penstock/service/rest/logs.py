@@ -9,13 +9,13 @@ from fastapi import Response
 from starlette.responses import StreamingResponse
 
 from penstock.service.rest.job_backend import LogFile
-from penstock.service.rest.replies import PlainText, missing
+from penstock.service.rest.replies import PlainText, not_found
 
 SIZE_HEADER = "x-log-size"
 _PIECE = 1 << 18
 
 
-def served(files: Sequence[LogFile], output: bool, offset: int) -> Response:
+def serve_log(files: Sequence[LogFile], output: bool, offset: int) -> Response:
     """The log, or the standard output. Neither need have been written yet."""
     for file in files:
         if file.name.endswith(".out") == output:
@@ -23,11 +23,11 @@ def served(files: Sequence[LogFile], output: bool, offset: int) -> Response:
     return PlainText(b"", headers={SIZE_HEADER: "0"})
 
 
-def served_by_name(files: Sequence[LogFile], name: str, offset: int) -> Response:
+def serve_log_by_name(files: Sequence[LogFile], name: str, offset: int) -> Response:
     for file in files:
         if file.name == name:
             return _from(file, offset)
-    raise missing("This file does not exist in the log directory.")
+    raise not_found("This file does not exist in the log directory.")
 
 
 def _from(file: LogFile, offset: int) -> Response:
@@ -36,7 +36,7 @@ def _from(file: LogFile, offset: int) -> Response:
         opened = file.path.open("rb")
         size = opened.seek(0, 2)
     except OSError:
-        raise missing(f"The file {file.name} is not there any more.") from None
+        raise not_found(f"The file {file.name} is not there any more.") from None
     first = min(size, offset if offset >= 0 else max(0, size + offset))
     opened.seek(first)
     headers = {SIZE_HEADER: str(size), "content-length": str(size - first)}

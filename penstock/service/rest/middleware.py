@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect
 
-from penstock.service.rest.rate_limit import Guesses
+from penstock.service.rest.rate_limit import RateLimit
 from penstock.service.rest.replies import Rejected, problem
 from penstock.service.rest.rest_options import RestSettings
 from penstock.service.rest.server_secret import HEADER
@@ -37,13 +37,13 @@ _OPERATING_GETS = re.compile(r"/jobs/[^/]+/yarn-cancel|/jars/[^/]+/plan")
 """Requests to read, by their method, that do more than read."""
 
 
-class Door:
+class AccessMiddleware:
     """An ASGI application in front of another one."""
 
     def __init__(self, app: App, settings: RestSettings) -> None:
         self._app = app
         self._settings = settings
-        self._guesses = Guesses(settings.token_pause / 1000)
+        self._rate_limit = RateLimit(settings.token_pause / 1000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,7 +62,7 @@ class Door:
             return
         # A client that has gone is nobody's error.
         with suppress(ClientDisconnect):
-            await self._app(scope, self._limited(scope["path"], receive), send)
+            await self._app(scope, self._limit_body(scope["path"], receive), send)
 
     # --- who may come in ---
     def _check(self, scope: Scope, headers: Headers) -> None:
@@ -89,7 +89,7 @@ class Door:
 
     def _is_owner(self, headers: Headers) -> bool:
         """Whether this is the user who started the server."""
-        return bool(self._settings.owner_pass) and _same(headers.get(HEADER, ""), self._settings.owner_pass)
+        return bool(self._settings.owner_secret) and _same(headers.get(HEADER, ""), self._settings.owner_secret)
 
     def _check_token(self, headers: Headers, operates: bool, address: str, is_owner: bool) -> None:
         """Refuse a request without a token that allows it. The owner needs none, but must not show a wrong one."""
@@ -99,15 +99,15 @@ class Door:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not given.strip():
             raise _needs_token()
-        if wait := self._guesses.wait(address):
+        if wait := self._rate_limit.wait(address):
             text = f"There were too many wrong tokens from {address}: try again in {math.ceil(wait)} s."
             raise Rejected(429, text, headers={"retry-after": str(math.ceil(wait))})
         # Both are compared, so that the time which it takes says nothing.
         reads, may_operate = _same(given, tokens.read), _same(given, tokens.operate)
         if not (reads or may_operate):
-            self._guesses.wrong(address)
+            self._rate_limit.record_failure(address)
             raise _needs_token()
-        self._guesses.right(address)
+        self._rate_limit.record_success(address)
         if operates and not may_operate and not is_owner:
             raise Rejected(403, "This token lets its holder read, and not operate.")
 
@@ -115,21 +115,21 @@ class Door:
         length = headers.get("content-length", "0").strip()
         if not length.isdecimal():
             raise Rejected(400, "The header content-length is no number.")
-        if len(length) > 15 or int(length) > self._most(path):
-            raise _too_large(self._most(path))
+        if len(length) > 15 or int(length) > self._largest_body(path):
+            raise _too_large(self._largest_body(path))
 
-    def _most(self, path: str) -> int:
+    def _largest_body(self, path: str) -> int:
         """How long a body may be."""
         most = self._settings.max_content
         return most if path == "/jars/upload" else min(most, LARGEST_JSON)
 
     # --- how bytes come in and go out ---
-    def _limited(self, path: str, receive: Receive) -> Receive:
+    def _limit_body(self, path: str, receive: Receive) -> Receive:
         """A body that says nothing of its length is counted, and one that does not go on is given up."""
-        seconds, most, seen = self._settings.patience / 1000, self._most(path), 0
+        seconds, most, seen = self._settings.patience / 1000, self._largest_body(path), 0
         over = False
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             nonlocal seen, over
             if over:  # what is waited for now is the end of the connection
                 return await receive()
@@ -143,17 +143,17 @@ class Door:
                 raise _too_large(most)
             return message
 
-        return limited
+        return receive_limited
 
     def _with_headers(self, method: str, send: Send) -> Send:
         origin = self._settings.origin
 
-        async def with_headers(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_extra_headers(method, origin)]
             await send(message)
 
-        return with_headers
+        return send_with_headers
 
 
 def plain_path(path: str) -> str:

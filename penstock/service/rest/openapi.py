@@ -26,7 +26,7 @@ table { border-collapse: collapse; width: 100%; } td { border-top: 1px solid #cc
 vertical-align: top; } code { font-size: .9em; } h2 { margin-top: 2em; text-transform: capitalize; }"""
 
 
-def described(app: FastAPI) -> dict[str, Any]:
+def describe_routes(app: FastAPI) -> dict[str, Any]:
     """OpenAPI's description of all routes; made once."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
@@ -50,7 +50,7 @@ def _tell_problems(operation: dict[str, Any]) -> None:
     responses.update({code: {"description": text, "content": content} for code, text in _PROBLEMS.items()})
 
 
-def page(schema: dict[str, Any]) -> str:
+def render_page(schema: dict[str, Any]) -> str:
     """All paths by subject. It loads nothing from anywhere."""
     subjects: dict[str, list[str]] = {}
     for path, operations in schema["paths"].items():

@@ -21,45 +21,45 @@ MOST_ADDRESSES = 4096
 
 
 @dataclass
-class _Guesser:
-    wrong: int = 0
+class _Client:
+    failures: int = 0
     last: float = 0.0
     until: float = 0.0
 
 
-class Guesses:
+class RateLimit:
     """Wrong tokens, by the address that they came from."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`longest` is the longest wait in seconds; 0 for none at all."""
         self._longest = longest
         self._clock = clock
-        self._guessers: OrderedDict[str, _Guesser] = OrderedDict()
+        self._clients: OrderedDict[str, _Client] = OrderedDict()
 
     def wait(self, address: str) -> float:
         """For how many seconds no token of this address is looked at."""
-        guesser = self._guessers.get(_neighbourhood(address))
-        return 0.0 if guesser is None else max(0.0, guesser.until - self._clock())
+        client = self._clients.get(_network_of(address))
+        return 0.0 if client is None else max(0.0, client.until - self._clock())
 
-    def wrong(self, address: str) -> None:
+    def record_failure(self, address: str) -> None:
         if not self._longest:
             return
-        now, key = self._clock(), _neighbourhood(address)
-        guesser = self._guessers.setdefault(key, _Guesser())
-        if now - guesser.last > FORGOTTEN_SECONDS:
-            guesser.wrong = 0
-        guesser.wrong, guesser.last = guesser.wrong + 1, now
-        if guesser.wrong > FREE:
-            guesser.until = now + min(self._longest, FIRST_SECONDS * 2 ** min(guesser.wrong - FREE - 1, 20))
-        self._guessers.move_to_end(key)
-        while len(self._guessers) > MOST_ADDRESSES:
-            self._guessers.popitem(last=False)
+        now, key = self._clock(), _network_of(address)
+        client = self._clients.setdefault(key, _Client())
+        if now - client.last > FORGOTTEN_SECONDS:
+            client.failures = 0
+        client.failures, client.last = client.failures + 1, now
+        if client.failures > FREE:
+            client.until = now + min(self._longest, FIRST_SECONDS * 2 ** min(client.failures - FREE - 1, 20))
+        self._clients.move_to_end(key)
+        while len(self._clients) > MOST_ADDRESSES:
+            self._clients.popitem(last=False)
 
-    def right(self, address: str) -> None:
-        self._guessers.pop(_neighbourhood(address), None)
+    def record_success(self, address: str) -> None:
+        self._clients.pop(_network_of(address), None)
 
 
-def _neighbourhood(address: str) -> str:
+def _network_of(address: str) -> str:
     """An address, or the part of an IPv6 address that names a network: whoever has one such address has them all."""
     try:
         found = ipaddress.ip_address(address)

@@ -46,11 +46,11 @@ class Rejected(Exception):
         self.headers = headers or {}
 
 
-def malformed(text: str) -> Rejected:
+def bad_request(text: str) -> Rejected:
     return Rejected(400, f"Bad request: {text}")
 
 
-def missing(text: str) -> Rejected:
+def not_found(text: str) -> Rejected:
     return Rejected(404, text)
 
 
@@ -102,11 +102,11 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     return problem(status, str(getattr(error, "detail", error)))
 
 
-async def answer_surprise(request: Request, error: Exception) -> Response:
+async def answer_unexpected_error(request: Request, error: Exception) -> Response:
     """What nobody foresaw is told in the log; the client gets a number to find it by."""
     number = token_hex(4)
     log.error("request %s %s failed (%s)", request.method, request.url.path, number, exc_info=error)
     return problem(500, "Internal server error.", f"The log has the reason, under {number}.")
 
 
-FORESEEN = (Rejected, RequestValidationError, *(kind for kind, _ in _STATUS))
+EXPECTED_ERRORS = (Rejected, RequestValidationError, *(kind for kind, _ in _STATUS))

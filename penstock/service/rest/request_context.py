@@ -15,7 +15,7 @@ from penstock.engine.job.job_record import JobRecord, VertexRecord
 from penstock.service.rest.flame_graphs import FlameGraphs
 from penstock.service.rest.job_backend import Jobs, UnknownJob
 from penstock.service.rest.operations import Operations, TooMany
-from penstock.service.rest.replies import complaints, malformed, missing
+from penstock.service.rest.replies import bad_request, complaints, not_found
 from penstock.service.rest.rest_options import RestSettings
 
 M = TypeVar("M", bound=BaseModel)
@@ -31,7 +31,7 @@ Index = Annotated[int, Path(ge=0)]
 
 
 @dataclass(frozen=True)
-class Desk:
+class RequestContext:
     """Stands between routes and whatever holds the jobs."""
 
     jobs: Jobs
@@ -41,7 +41,7 @@ class Desk:
     _slots_for_slow: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(MOST_SLOW))
 
     @contextmanager
-    def slowly(self) -> Iterator[None]:
+    def slow_request(self) -> Iterator[None]:
         """Around what may take long, so that it never takes all threads: those that remain answer what is quick."""
         if not self._slots_for_slow.acquire(blocking=False):
             raise TooMany(f"{MOST_SLOW} programs are being started: try again in a moment")
@@ -65,7 +65,7 @@ class Desk:
         record = self.job(job_id)
         vertex = find_vertex(record, vertex_id)
         if vertex is None:
-            raise missing(f"No vertex with ID '{vertex_id}' exists in job {job_id}.")
+            raise not_found(f"No vertex with ID '{vertex_id}' exists in job {job_id}.")
         return record, vertex
 
 
@@ -73,11 +73,11 @@ def find_vertex(record: JobRecord, vertex_id: str) -> VertexRecord | None:
     return next((vertex for vertex in record.vertices if vertex.id == vertex_id), None)
 
 
-async def _desk(request: Request) -> Desk:
-    return cast(Desk, request.app.state.desk)
+async def _context(request: Request) -> RequestContext:
+    return cast(RequestContext, request.app.state.context)
 
 
-AtDesk = Annotated[Desk, Depends(_desk)]
+Context = Annotated[RequestContext, Depends(_context)]
 
 
 # --- queries ---
@@ -104,17 +104,17 @@ class Body(BaseModel):
 def body_of(model: type[M]) -> Any:
     """A parameter that holds the body, whatever content type a client gave it; an empty body is an empty object."""
 
-    async def parsed(request: Request) -> M:
+    async def parse(request: Request) -> M:
         data = await request.body()
         try:
             return model.model_validate_json(data if data.strip() else b"{}")
         except ValidationError as error:
-            raise malformed(f"the body is not what was expected: {complaints(error)}") from None
+            raise bad_request(f"the body is not what was expected: {complaints(error)}") from None
 
-    return Depends(parsed)
+    return Depends(parse)
 
 
-def documented(model: type[BaseModel]) -> dict[str, Any]:
+def body_schema(model: type[BaseModel]) -> dict[str, Any]:
     """What the OpenAPI page says of such a body."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": False, "content": {"application/json": {"schema": schema}}}}

@@ -73,7 +73,7 @@ class RestSettings:
     tokens: Tokens = field(default_factory=Tokens)
     token_pause: int = 30_000
     """How long an address from which many wrong tokens came has to wait at most; 0 for not at all."""
-    owner_pass: str | None = field(default=None, repr=False)
+    owner_secret: str | None = field(default=None, repr=False)
     """What the user who started the server shows: see `passes`."""
     max_content: int = 100 << 20
     patience: int = 60_000
@@ -157,7 +157,7 @@ class RestOption:
         """Under which of its names it is set, if it is."""
         return next((name for name in (self.name, *self.others) if name in configuration), None)
 
-    def applied(self, settings: RestSettings, text: str) -> RestSettings:
+    def apply(self, settings: RestSettings, text: str) -> RestSettings:
         try:
             value = self.parse(text)
         except ValueError as error:
@@ -206,11 +206,11 @@ def rest_settings(configuration: Mapping[str, str]) -> RestSettings:
     for option in OPTIONS:
         name = option.spelling(configuration)
         if name is not None:
-            settings = option.applied(settings, configuration[name])
-    return _checked(settings)
+            settings = option.apply(settings, configuration[name])
+    return _check(settings)
 
 
-def _checked(settings: RestSettings) -> RestSettings:
+def _check(settings: RestSettings) -> RestSettings:
     tls = settings.tls
     if tls.enabled and (tls.certificate is None or tls.key is None):
         raise ConfigurationError(

@@ -15,19 +15,19 @@ from urllib.parse import urlsplit
 HEADER = "penstock-pass"
 
 
-def pass_file(url: str) -> Path:
+def secret_file(url: str) -> Path:
     """Where the pass of the server at a URL is, if this machine has it."""
     home = Path(os.environ.get("PENSTOCK_HOME") or Path.home() / ".penstock")
     return home / "passes" / f"port-{urlsplit(url).port or 0}"
 
 
-def new_pass() -> str:
+def create_secret() -> str:
     return token_urlsafe(32)
 
 
-def keep_pass(url: str, secret: str) -> None:
+def write_secret(url: str, secret: str) -> None:
     """Leave the pass for the command line of this user."""
-    file = pass_file(url)
+    file = secret_file(url)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
@@ -35,16 +35,16 @@ def keep_pass(url: str, secret: str) -> None:
     os.replace(draft, file)
 
 
-def forget_pass(url: str, secret: str) -> None:
+def delete_secret(url: str, secret: str) -> None:
     """The server ends; a pass that another one has left since stays."""
-    if held_pass(url) == secret:
-        pass_file(url).unlink(missing_ok=True)
+    if read_secret(url) == secret:
+        secret_file(url).unlink(missing_ok=True)
 
 
-def held_pass(url: str) -> str | None:
+def read_secret(url: str) -> str | None:
     """The pass that this user has for a server on this machine."""
     if urlsplit(url).hostname not in ("localhost", "127.0.0.1", "::1"):
         return None
     with suppress(OSError, ValueError):
-        return pass_file(url).read_text()
+        return secret_file(url).read_text()
     return None

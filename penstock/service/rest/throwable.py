@@ -62,7 +62,7 @@ class _Writer:
 
     def string(self, text: str) -> bytes:
         self.new_handle()
-        data = _modified_utf(text)
+        data = _encode_modified_utf8(text)
         if len(data) < 1 << 16:
             return _STRING + struct.pack(">H", len(data)) + data
         return _LONG_STRING + struct.pack(">Q", len(data)) + data
@@ -92,7 +92,7 @@ def _name(text: str) -> bytes:
     return struct.pack(">H", len(text)) + text.encode("ascii")
 
 
-def _modified_utf(text: str) -> bytes:
+def _encode_modified_utf8(text: str) -> bytes:
     """Java's encoding: a zero takes two bytes, and a character beyond the first plane is two surrogates."""
     units = text.encode("utf-16-be", "surrogatepass")
     return b"".join(_unit(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
@@ -106,12 +106,12 @@ def _unit(unit: int) -> bytes:
     return bytes([0xE0 | unit >> 12, 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F])
 
 
-def serialized_throwable(kind: str, message: str, stack_trace: str) -> str:
+def serialize_throwable(kind: str, message: str, stack_trace: str) -> str:
     """The exception in base64."""
     writer = _Writer()
     string: Callable[[str], bytes] = writer.string
-    described = writer.classes([_SERIALIZED, _EXCEPTION, _THROWABLE])
+    class_data = writer.classes([_SERIALIZED, _EXCEPTION, _THROWABLE])
     writer.new_handle()
     of_throwable = _NULL + string(message) + _NULL + _NULL + _END
     own = string(stack_trace) + string(kind) + _NULL
-    return base64.b64encode(_HEAD + _OBJECT + described + of_throwable + own).decode()
+    return base64.b64encode(_HEAD + _OBJECT + class_data + of_throwable + own).decode()

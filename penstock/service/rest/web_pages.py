@@ -14,7 +14,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request, Response
 from starlette.responses import HTMLResponse
 
-from penstock.service.rest.replies import missing
+from penstock.service.rest.replies import not_found
 
 FOLDER = Path(__file__).parent / "web"
 PUBLIC = re.compile(r"/(assets/[^/]+)?")
@@ -66,11 +66,11 @@ def add_pages(app: FastAPI, folder: Path = FOLDER) -> None:
     def asset(request: Request, name: str) -> Response:
         path = next((path for path in _files(folder) if path.name == name), None)
         if path is None:
-            raise missing(f"Not found: /assets/{name}")
+            raise not_found(f"Not found: /assets/{name}")
         headers = {"cache-control": _FOR_GOOD if _HASHED.fullmatch(name) else "no-cache", "vary": "accept-encoding"}
         if "gzip" not in request.headers.get("accept-encoding", ""):
             return Response(path.read_bytes(), headers=headers, media_type=_TYPES[path.suffix])
-        packed = _packed(path, path.stat().st_mtime_ns)
+        packed = _compress(path, path.stat().st_mtime_ns)
         return Response(packed, headers={**headers, "content-encoding": "gzip"}, media_type=_TYPES[path.suffix])
 
 
@@ -83,5 +83,5 @@ def _files(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=64)
-def _packed(path: Path, changed: int) -> bytes:
+def _compress(path: Path, changed: int) -> bytes:
     return gzip.compress(path.read_bytes(), mtime=0)

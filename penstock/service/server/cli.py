@@ -49,7 +49,7 @@ def start(
     if running_server(folder) is not None:
         _fail(already_running(folder))
     configuration = _configuration(option or [], {"rest.bind-address": host, "rest.port": port, "spark.master": master})
-    options = _written(folder, configuration, foreground)
+    options = _write_options(folder, configuration, foreground)
     command = [sys.executable, "-m", "penstock.service.server.server_process", str(options)]
     if foreground:
         os.execv(sys.executable, command)
@@ -145,7 +145,7 @@ def _folder(data: Path | None) -> Path:
     return folder
 
 
-def _written(folder: Path, configuration: dict[str, str], foreground: bool) -> Path:
+def _write_options(folder: Path, configuration: dict[str, str], foreground: bool) -> Path:
     """The options for the server's process: in a file that nobody else can read, not on its command line."""
     path = folder / f"server-{os.getpid()}.json"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -53,7 +53,7 @@ def socket_path(folder: Path, name: str) -> str:
 
 
 # --- the driver's side ---
-class ControlDoor:
+class ControlServer:
     """Answers questions in threads of their own until the process ends."""
 
     def __init__(self, address: str, key_file: str, handlers: Mapping[str, Handler]) -> None:
@@ -96,7 +96,7 @@ class ControlDoor:
 def ask(address: str, key_file: str, question: Mapping[str, Any], seconds: float | None = 10.0) -> Any:
     """A driver's answer. Raises what the driver raised, or DriverUnreachable if there is none within `seconds`."""
     try:
-        with _connected(address) as connection:
+        with _connect(address) as connection:
             key = Path(key_file).read_bytes()
             _await(connection, CONNECT_SECONDS)
             answer_challenge(connection, key)
@@ -111,7 +111,7 @@ def ask(address: str, key_file: str, question: Mapping[str, Any], seconds: float
     return answer["answer"]
 
 
-def _connected(address: str) -> Connection:
+def _connect(address: str) -> Connection:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     link.settimeout(CONNECT_SECONDS)
     try:

@@ -32,7 +32,7 @@ from penstock.errors import AlreadyThere, JobCancelled, JobDisplaced, JobSuspend
 from penstock.service.launch.program_runner import Program
 from penstock.service.launch.submission import with_defaults
 from penstock.service.rest.job_backend import QUERY_SECONDS
-from penstock.service.server.control import ControlDoor
+from penstock.service.server.control import ControlServer
 from penstock.service.server.driver_spec import DriverSpec
 from penstock.service.server.leadership.fencing_numbers import newest_fence
 from penstock.service.server.log_files import keep_small
@@ -64,7 +64,7 @@ class DriverProcess:
         if not self._enter():
             return REFUSED
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=self._suspend, daemon=True).start())
-        door = ControlDoor(self._spec.address, self._spec.key_file, self._handlers())
+        control = ControlServer(self._spec.address, self._spec.key_file, self._handlers())
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter(log_settings(self._configuration().to_dict()).format, origin_here))
         logs = [Path(self._spec.folder) / name for name in ("driver.log", "driver.out")]
@@ -76,7 +76,7 @@ class DriverProcess:
             self._say(outcome)
         if self._jobs.leaving:
             time.sleep(10)  # whoever made it leave ends the process when the answer is on its way
-        door.close()
+        control.close()
         _stop_spark()
         return 0 if outcome.how is How.FINISHED else 1
 
@@ -105,7 +105,7 @@ class DriverProcess:
         path.write_bytes(data)
         os.chdir(work)
         with with_defaults(
-            configuration=self._configuration(), before_start=self._jobs.prepare, on_start=self._jobs.started
+            configuration=self._configuration(), before_start=self._jobs.prepare, on_start=self._jobs.register_handle
         ):
             Program(path, self._job.entry).run(self._job.arguments, self._job.pyflink)
             for handle in self._jobs.living():

@@ -37,7 +37,7 @@ class Archive:
     def keep(self, record: JobRecord) -> None:
         """Write down a job that has ended; once more does no harm."""
         draft = f"{record.job_id}.{os.urandom(6).hex()}.draft"
-        self._storage.write(draft, [json.dumps(archived(record)).encode()])
+        self._storage.write(draft, [json.dumps(archive_content(record)).encode()])
         self._storage.rename(draft, record.job_id)
 
     def job_ids(self) -> list[str]:
@@ -62,7 +62,7 @@ def _record_path(job_id: str) -> str:
     return f"/jobs/{job_id}/record"
 
 
-def archived(record: JobRecord) -> dict[str, Any]:
+def archive_content(record: JobRecord) -> dict[str, Any]:
     """What the file of a job holds."""
     return {"archive": [{"path": path, "json": json.dumps(said)} for path, said in _answers(record)]}
 

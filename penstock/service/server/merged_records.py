@@ -11,7 +11,7 @@ from penstock.engine.job.job_view import FailureView, StatusChange
 MOST_FAILURES = 100
 
 
-class Story:
+class StatusHistory:
     """The status changes of one job before the driver that speaks was started."""
 
     def __init__(self, *changes: StatusChange) -> None:
@@ -21,7 +21,7 @@ class Story:
     def changes(self) -> tuple[StatusChange, ...]:
         return tuple(self._changes)
 
-    def interrupted(self, record: JobRecord | None, now: int) -> None:
+    def record_interruption(self, record: JobRecord | None, now: int) -> None:
         """The driver that gave this record, if it gave one, is gone, and another one is started."""
         since = self._changes[-1].when if self._changes else 0
         told = record.changes if record is not None else ()
@@ -29,7 +29,7 @@ class Story:
         if self._changes and self._changes[-1].status is not JobStatus.RESTARTING:
             self._changes.append(StatusChange(JobStatus.RESTARTING, now))
 
-    def told(self, record: JobRecord) -> JobRecord:
+    def with_earlier_changes(self, record: JobRecord) -> JobRecord:
         """A record with everything that came before it."""
         if not record.changes or record.changes[0] in self._changes:
             return record
@@ -43,6 +43,6 @@ def with_failures(record: JobRecord, failures: list[FailureView]) -> JobRecord:
     return replace(record, failures=tuple(sorted(known.values(), key=lambda one: one.when))[-MOST_FAILURES:])
 
 
-def entered(record: JobRecord, status: JobStatus, now: int) -> JobRecord:
+def with_status(record: JobRecord, status: JobStatus, now: int) -> JobRecord:
     """A record of a job that has come to another status."""
     return replace(record, status=status.name, changes=(*record.changes, StatusChange(status, now)), taken=now)

@@ -23,7 +23,7 @@ from penstock.service.launch.program_runner import Program
 from penstock.service.launch.recorded_settings import recorded
 from penstock.service.launch.submission import plan_of, with_defaults
 from penstock.service.server.drivers import process_environment
-from penstock.service.server.server_options import PYTHON, ServerSettings, inherited
+from penstock.service.server.server_options import PYTHON, ServerSettings, job_options
 from penstock.service.server.specs import Spec
 from penstock.service.server.virtual_environments import python_for
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LONGEST_SECONDS = 120
 
 
-class _Planned(BaseException):
+class _FirstJobReached(BaseException):
     """The program has come to its first job. No program catches this."""
 
     def __init__(self, record: JobRecord) -> None:
@@ -41,9 +41,9 @@ class _Planned(BaseException):
         self.record = record
 
 
-def planned(spec: Spec, parallelism: int | None, program: bytes, settings: ServerSettings) -> JobRecord:
+def plan_program(spec: Spec, parallelism: int | None, program: bytes, settings: ServerSettings) -> JobRecord:
     """The first job that a program would start. Raises ProgramError with what the program says if it starts none."""
-    configuration = {**inherited(settings.configuration), **spec.configuration}
+    configuration = {**job_options(settings.configuration), **spec.configuration}
     if parallelism is not None:
         configuration["parallelism.default"] = str(parallelism)
     with tempfile.TemporaryDirectory(prefix="penstock-plan-") as name:
@@ -71,7 +71,7 @@ def planned(spec: Spec, parallelism: int | None, program: bytes, settings: Serve
 def _stop_at_job(environment: StreamExecutionEnvironment, job_name: str | None) -> bool:
     plan, now = plan_of(environment, job_name), int(time.time() * 1000)
     view = JobView(JobID().hex, plan, JobStatus.CREATED, (StatusChange(JobStatus.CREATED, now),))
-    raise _Planned(record_of(view, recorded(environment._settings), Rates(), now))
+    raise _FirstJobReached(record_of(view, recorded(environment._settings), Rates(), now))
 
 
 def main(folder: Path) -> None:
@@ -82,7 +82,7 @@ def main(folder: Path) -> None:
     try:
         with with_defaults(configuration=configuration, before_start=_stop_at_job, plans_only=True):
             Program(folder / spec.program, spec.entry).run(spec.arguments, spec.pyflink)
-    except _Planned as reached:
+    except _FirstJobReached as reached:
         (folder / "plan.json").write_text(json.dumps(as_json(reached.record)))
     except PenstockError as error:
         sys.exit(f"{type(error).__name__}: {error}")

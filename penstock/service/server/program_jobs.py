@@ -95,7 +95,7 @@ class ProgramJobs:
         return has_run and is_finished(last)
 
     # --- when it has started ---
-    def started(self, handle: JobHandle) -> None:
+    def register_handle(self, handle: JobHandle) -> None:
         """A job has started, or has told that it ended long ago."""
         handle.before_result = self._hold
         with self._lock:

@@ -110,12 +110,12 @@ class JobEntry:
     # --- files ---
     def create(self, name: str, value: Any) -> None:
         """Make a file that is whole or not there; raises AlreadyThere."""
-        self.storage.create(name, _encoded(value))
+        self.storage.create(name, _encode(value))
 
     def replace(self, name: str, value: Any) -> None:
         """Make a file, or put a whole new one in its place."""
         draft = f"{name}.{os.urandom(6).hex()}.draft"
-        self.storage.write(draft, [_encoded(value)])
+        self.storage.write(draft, [_encode(value)])
         self.storage.rename(draft, name)
 
     def read(self, kind: type[T], name: str) -> T:
@@ -164,7 +164,7 @@ class JobEntry:
         return revision
 
     # --- what is wanted ---
-    def wanted(self) -> Wanted:
+    def read_wanted(self) -> Wanted:
         names = Storage(self.storage.url("wanted")).names()
         newest = max((name for name in names if name.endswith(".json")), default=None)
         return Wanted() if newest is None else self.read(Wanted, f"wanted/{newest}")
@@ -224,7 +224,7 @@ class JobEntry:
         self.replace(f"records/{ordinal}.json", record)
 
 
-def _encoded(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     return json.dumps(as_json(value)).encode()
 
 

@@ -32,14 +32,14 @@ from penstock.service.rest.job_backend import (
 from penstock.service.server.control import DriverUnreachable
 from penstock.service.server.drivers import Drivers
 from penstock.service.server.job_history import History
-from penstock.service.server.plan_process import planned
+from penstock.service.server.plan_process import plan_program
 from penstock.service.server.program_files import check_name, check_program, entries, requirements_of
 from penstock.service.server.register import Register
 from penstock.service.server.server_options import REQUIREMENTS, ServerSettings
 from penstock.service.server.specs import How, Outcome, Revision, Spec
-from penstock.service.server.supervised_program import Supervised, error_of
+from penstock.service.server.supervised_program import SupervisedProgram, error_of
 from penstock.service.server.supervisor import Supervisor
-from penstock.service.server.task_managers import FREE, placed, task_managers
+from penstock.service.server.task_managers import FREE, task_managers, with_places
 
 _CLAIMS = {"CLAIM": True, "NO_CLAIM": False, "LEGACY": False}
 POLL_SECONDS = 0.05
@@ -66,21 +66,21 @@ class ServerJobs:
     # --- looking ---
     def records(self) -> Sequence[JobRecord]:
         """Of jobs that have ended, as much as lists show."""
-        found = {record.job_id: record for record in (*self._history.records(), *self._supervised())}
-        return sorted(map(placed, found.values()), key=lambda record: record.started)
+        found = {record.job_id: record for record in (*self._history.records(), *self._current_records())}
+        return sorted(map(with_places, found.values()), key=lambda record: record.started)
 
-    def _supervised(self) -> list[JobRecord]:
+    def _current_records(self) -> list[JobRecord]:
         return [record for job in self._supervisor.all() for record in job.records()]
 
     def record(self, job_id: str) -> JobRecord:
         if self._supervisor.find(job_id) is None:
             archived = self._history.record(job_id)
             if archived is not None:
-                return placed(archived)
+                return with_places(archived)
         job, ordinal = self._find(job_id)
-        return placed(job.record(ordinal))
+        return with_places(job.record(ordinal))
 
-    def _find(self, job_id: str) -> tuple[Supervised, int]:
+    def _find(self, job_id: str) -> tuple[SupervisedProgram, int]:
         found = self._supervisor.find(job_id)
         if found is None:
             raise UnknownJob(f"there is no job {job_id}")
@@ -90,7 +90,7 @@ class ServerJobs:
         return masked(self._settings.configuration)
 
     def task_managers(self) -> Sequence[TaskManagerRecord]:
-        return task_managers(self._supervised(), socket.gethostname(), os.cpu_count() or 1)
+        return task_managers(self._current_records(), socket.gethostname(), os.cpu_count() or 1)
 
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
         folder, names = self._log_folder(of)
@@ -102,7 +102,7 @@ class ServerJobs:
     def _log_folder(self, of: str | None) -> tuple[Path, tuple[str, ...]]:
         if of is None or of.endswith(FREE):
             return self._settings.data, ("server.log", "server.out")
-        job = next((record.job_id for record in self._supervised() if _hosts(of, record)), of)
+        job = next((record.job_id for record in self._current_records() if _hosts(of, record)), of)
         found = self._supervisor.find(job)
         return self._drivers.folder(found[0].job_id if found else of), ("driver.log", "driver.out")
 
@@ -110,7 +110,7 @@ class ServerJobs:
         """Of a task manager: the driver of its job, and the slots that it hosts."""
         if of is None or of.endswith(FREE):
             return own_threads()
-        record = next((record for record in self._supervised() if _hosts(of, placed(record))), None)
+        record = next((record for record in self._current_records() if _hosts(of, with_places(record))), None)
         if record is None:
             raise UnknownJob(f"there is no task manager {of}")
         job, ordinal = self._running(record.job_id, "tell where its threads are")
@@ -156,7 +156,7 @@ class ServerJobs:
         seen = job.ask("profile", ordinal, order.seconds + 2 * ANSWER_SECONDS, order=as_json(order))
         return [from_json(Seen, one) for one in seen]
 
-    def _running(self, job_id: str, what: str) -> tuple[Supervised, int]:
+    def _running(self, job_id: str, what: str) -> tuple[SupervisedProgram, int]:
         if self._supervisor.find(job_id) is None and (archived := self._history.record(job_id)) is not None:
             raise Refused(f"job {job_id} cannot {what}: it is {archived.status}")
         job, ordinal = self._find(job_id)
@@ -164,7 +164,7 @@ class ServerJobs:
             raise Refused(f"job {job_id} cannot {what}: it is {job.record(ordinal).status}")
         return job, ordinal
 
-    def _ready(self, job_id: str, what: str, deployed: bool = False) -> tuple[Supervised, int]:
+    def _ready(self, job_id: str, what: str, deployed: bool = False) -> tuple[SupervisedProgram, int]:
         """A job that runs. One that is being started is waited for: its client need not know how long that takes."""
         until = time.monotonic() + self._settings.submit_wait / 1000
         while True:
@@ -191,13 +191,13 @@ class ServerJobs:
         self._supervisor.wake()
         self._await_rescaled(job, ordinal, before)
 
-    def _is_rescaled(self, job: Supervised, before: int) -> bool:
+    def _is_rescaled(self, job: SupervisedProgram, before: int) -> bool:
         if job.revision.number > before:
             return True
         outcome = job.entry.outcome(job.number)
         return outcome is not None and outcome.how is How.RESCALED
 
-    def _await_rescaled(self, job: Supervised, ordinal: int, before: int) -> None:
+    def _await_rescaled(self, job: SupervisedProgram, ordinal: int, before: int) -> None:
         """The new revision runs, or the one after it, which has gone back to the old parallelism."""
         until = time.monotonic() + self._settings.rescale_wait / 1000
         while True:
@@ -215,7 +215,7 @@ class ServerJobs:
             if job.revision.number == before + 1 and (job.runs or job.ended_at is not None):
                 return
 
-    def _give_up(self, job: Supervised) -> None:
+    def _give_up(self, job: SupervisedProgram) -> None:
         """The driver cannot bring the job to run: end it as if it had said so, so that the job goes back."""
         why = f"it does not run after {self._settings.rescale_wait} ms"
         job.entry.end(job.number, Outcome(How.FAILED, int(time.time() * 1000), "Timeout", why, deployed=False))
@@ -297,7 +297,7 @@ class ServerJobs:
             requirements=requirements,
         )
 
-    def _await_job(self, job: Supervised) -> None:
+    def _await_job(self, job: SupervisedProgram) -> None:
         """Wait until the program has started its job, for as long as is usual; raises why it did not."""
         until = time.monotonic() + self._settings.submit_wait / 1000
         while time.monotonic() < until and not job.is_live(0):
@@ -310,7 +310,7 @@ class ServerJobs:
 
     def plan(self, request: RunRequest) -> JobRecord:
         name, data = self._program(request.program)
-        return planned(self._spec(request, name, data), request.parallelism, data, self._settings)
+        return plan_program(self._spec(request, name, data), request.parallelism, data, self._settings)
 
 
 def _hosts(of: str, record: JobRecord) -> bool:

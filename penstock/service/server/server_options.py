@@ -200,7 +200,7 @@ _SERVERS_OWN = (
 )
 
 
-def inherited(configuration: Mapping[str, str]) -> dict[str, str]:
+def job_options(configuration: Mapping[str, str]) -> dict[str, str]:
     """What the jobs of a server have in common; how the server itself is reached and protected is not theirs."""
     return {name: value for name, value in configuration.items() if not name.startswith(_SERVERS_OWN)}
 

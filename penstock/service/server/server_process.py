@@ -23,8 +23,8 @@ from penstock.errors import PenstockError
 from penstock.service.rest.app import create_app
 from penstock.service.rest.http_server import RestServer
 from penstock.service.rest.rest_options import rest_settings
-from penstock.service.rest.server_secret import forget_pass, keep_pass, new_pass
-from penstock.service.server.control import ControlDoor, key_in, socket_path
+from penstock.service.rest.server_secret import create_secret, delete_secret, write_secret
+from penstock.service.server.control import ControlServer, key_in, socket_path
 from penstock.service.server.home import LOG, OUT, Home
 from penstock.service.server.leadership.forwarding import Forwarding, trust_of
 from penstock.service.server.leadership.standby_middleware import LeaderOnly
@@ -44,8 +44,8 @@ class ServerProcess:
         self._home = Home(folder)
         settings = ServerSettings.of(folder, configuration)
         self._service = Service(settings, umask)
-        self._pass = new_pass()
-        rest = replace(rest_settings(configuration), owner_pass=self._pass)
+        self._secret = create_secret()
+        rest = replace(rest_settings(configuration), owner_secret=self._secret)
         app = create_app(self._service.jobs, rest)
         forwards = STANDBY.of(configuration) == "forward"
         app.add_middleware(
@@ -67,18 +67,18 @@ class ServerProcess:
             signal.signal(number, lambda *_: self._told_to_end.set())
         folder = self._home.folder
         address = socket_path(folder, "server")
-        door = ControlDoor(address, str(key_in(folder)), {"status": self._status, "stop": self._stop})
+        control = ControlServer(address, str(key_in(folder)), {"status": self._status, "stop": self._stop})
         self._service.start(self._rest.url)
         self._rest.start()
         self._home.announce(self._rest.url, address)
-        keep_pass(self._rest.url, self._pass)
+        write_secret(self._rest.url, self._secret)
         log.info("the server listens at %s", self._rest.url)
         self._told_to_end.wait()
         log.info("the server ends; its jobs %s", "run on" if self._keep_jobs else "are suspended")
         self._rest.stop()
         self._service.stop(self._keep_jobs)
-        door.close()
-        forget_pass(self._rest.url, self._pass)
+        control.close()
+        delete_secret(self._rest.url, self._secret)
         self._home.leave()
 
     def _stop(self, asked: Mapping[str, Any]) -> None:

@@ -39,13 +39,13 @@ class Service:
         self.election = election_of(self.settings, self._register.storage, who)
         self.supervisor.may_act = self.election.leads
         self.history.start()
-        self.election.start(on_elected=self._elected, on_deposed=self._deposed)
+        self.election.start(on_elected=self._start_leading, on_deposed=self._stop_leading)
 
-    def _elected(self, fence: int) -> None:
+    def _start_leading(self, fence: int) -> None:
         log.info("this server leads; its number is %d", fence)
         self.supervisor.lead(fence)
 
-    def _deposed(self) -> None:
+    def _stop_leading(self) -> None:
         log.warning("this server does not lead any more; its drivers run on")
         self.supervisor.follow()
 

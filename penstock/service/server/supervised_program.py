@@ -16,7 +16,7 @@ from penstock.service.server.control import DriverUnreachable
 from penstock.service.server.drivers import Driver
 from penstock.service.server.job_archives import outline
 from penstock.service.server.job_history import MOST_HELD
-from penstock.service.server.merged_records import MOST_FAILURES, Story, entered, with_failures
+from penstock.service.server.merged_records import MOST_FAILURES, StatusHistory, with_failures, with_status
 from penstock.service.server.register import CorruptEntry, JobEntry
 from penstock.service.server.specs import How, Outcome, Revision, Spec, Wanted, job_id_of
 from penstock.service.server.supervision import Facts, Presence, Watch
@@ -32,7 +32,7 @@ LISTEN_SECONDS = 3.0
 """A driver of which nobody wants to know is asked this often whether it answers."""
 
 
-class Supervised:
+class SupervisedProgram:
     """A program between its submission and its end. Its own thread of the supervisor changes it; anyone may look."""
 
     def __init__(self, entry: JobEntry, spec: Spec, revision: Revision) -> None:
@@ -66,7 +66,7 @@ class Supervised:
         """When it was first asked and did not answer; None if it does."""
         self._has_answered = False
         self._looking = threading.Lock()
-        self._stories = {0: Story(StatusChange(JobStatus.CREATED, spec.submitted))}
+        self._status_histories = {0: StatusHistory(StatusChange(JobStatus.CREATED, spec.submitted))}
         self._failures: list[FailureView] = []
         self._outlined = False
         """Whether only outlines are held of jobs that have ended."""
@@ -123,7 +123,7 @@ class Supervised:
         self.reached = self.runs = False
         self._looked, self._heard, self._unanswered, self._has_answered = 0.0, time.monotonic(), None, False
 
-    def lost(self, outcome: Outcome | None, now: int) -> None:
+    def handle_loss(self, outcome: Outcome | None, now: int) -> None:
         """The driver is gone, and said this."""
         self.outcome, self.driver = outcome, None
         self.reached = self.runs = False
@@ -134,10 +134,10 @@ class Supervised:
             said = FailureView(outcome.when, self.number, outcome.kind, outcome.message, traceback=outcome.traceback)
             self._fail(said)
         for ordinal in {0, *self._live} - set(self._kept):
-            self._story(ordinal).interrupted(self._live.get(ordinal), now)
+            self._status_history(ordinal).record_interruption(self._live.get(ordinal), now)
 
-    def _story(self, ordinal: int) -> Story:
-        return self._stories.setdefault(ordinal, Story())
+    def _status_history(self, ordinal: int) -> StatusHistory:
+        return self._status_histories.setdefault(ordinal, StatusHistory())
 
     def _fail(self, failure: FailureView) -> None:
         self._failures = [*self._failures[-(MOST_FAILURES - 1) :], failure]
@@ -147,7 +147,7 @@ class Supervised:
         kept = self.entry.records()
         # A driver that finds that a job ended in an earlier run knows nothing more of it.
         self._kept = {
-            ordinal: self._like(self._live[ordinal], record)
+            ordinal: self._merge_last_record(self._live[ordinal], record)
             if not record.vertices and ordinal in self._live
             else record
             for ordinal, record in kept.items()
@@ -155,7 +155,7 @@ class Supervised:
         self._live = {ordinal: record for ordinal, record in self._live.items() if ordinal not in self._kept}
 
     @staticmethod
-    def _like(before: JobRecord, last: JobRecord) -> JobRecord:
+    def _merge_last_record(before: JobRecord, last: JobRecord) -> JobRecord:
         return replace(before, status=last.status, changes=(*before.changes, *last.changes), taken=last.taken)
 
     def end(self, status: JobStatus, now: int) -> None:
@@ -163,11 +163,13 @@ class Supervised:
         self.refresh_kept()
         left = self._live or ({} if self._kept else {0: self._blank(0)})
         for ordinal, record in left.items():
-            last = with_failures(self._story(ordinal).told(record), self._failures)
-            self.entry.keep(ordinal, entered(last, status, now))
+            last = with_failures(self._status_history(ordinal).with_earlier_changes(record), self._failures)
+            self.entry.keep(ordinal, with_status(last, status, now))
         for ordinal, record in self._kept.items():
             # The driver that left it knew less: what earlier ones went through, and why they ended.
-            self.entry.keep(ordinal, with_failures(self._story(ordinal).told(record), self._failures))
+            self.entry.keep(
+                ordinal, with_failures(self._status_history(ordinal).with_earlier_changes(record), self._failures)
+            )
         self._live = {}
         self.refresh_kept()
         self.ended_at = now
@@ -188,7 +190,7 @@ class Supervised:
         """All jobs of the program. One that ended before it came to a job was none; its log is kept all the same."""
         if self.ended_at is None:
             self.look()
-        found = [self._shown(ordinal) for ordinal in self.ordinals()]
+        found = [self._full_record(ordinal) for ordinal in self.ordinals()]
         return [record for record in found if self.ended_at is None or not self._is_blank(record)]
 
     def _is_blank(self, record: JobRecord) -> bool:
@@ -203,17 +205,19 @@ class Supervised:
                 return whole_record(self.entry.storage.url(), self.job_id, ordinal, self.ended_at or 0)
             except (StorageError, CorruptEntry, FileNotFoundError):  # it is being forgotten
                 return self._kept[ordinal]
-        return self._shown(ordinal)
+        return self._full_record(ordinal)
 
-    def _shown(self, ordinal: int) -> JobRecord:
+    def _full_record(self, ordinal: int) -> JobRecord:
         record = self._kept.get(ordinal) or self._live.get(ordinal)
         if record is None:
             return self._blank(ordinal)
-        told = with_failures(self._story(ordinal).told(record), self._failures)
+        told = with_failures(self._status_history(ordinal).with_earlier_changes(record), self._failures)
         if ordinal in self._kept:
             return told
         if self.driver is None or not self.driver.is_alive() or not self.reached:
-            told = replace(told, status="RESTARTING", changes=self._story(ordinal).changes, deployed=None, slots=())
+            told = replace(
+                told, status="RESTARTING", changes=self._status_history(ordinal).changes, deployed=None, slots=()
+            )
         return self._cancelling(told, ordinal)
 
     def is_live(self, ordinal: int) -> bool:
@@ -226,7 +230,7 @@ class Supervised:
     def _cancelling(self, record: JobRecord, ordinal: int) -> JobRecord:
         if self.wanted.cancelled != ordinal or record.status not in ("RUNNING", "RESTARTING", "CREATED"):
             return record
-        return entered(record, JobStatus.CANCELLING, int(time.time() * 1000))
+        return with_status(record, JobStatus.CANCELLING, int(time.time() * 1000))
 
     def _blank(self, ordinal: int) -> JobRecord:
         """A job of which its driver has not told yet."""
@@ -235,7 +239,7 @@ class Supervised:
             name=self._names.get(ordinal, self.spec.program),
             batch=False,
             status="RESTARTING" if self.number > 1 else "CREATED",
-            changes=self._story(ordinal).changes,
+            changes=self._status_history(ordinal).changes,
             taken=int(time.time() * 1000),
             failures=tuple(self._failures),
         )

@@ -125,11 +125,11 @@ def decide(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, D
     if facts.cancel and watch.cancel_since is None:
         watch = replace(watch, cancel_since=now)
     if facts.driver is Presence.ALIVE:
-        return _attended(watch, facts, rules, now)
-    return _alone(watch, facts, rules, now)
+        return _decide_with_driver(watch, facts, rules, now)
+    return _decide_without_driver(watch, facts, rules, now)
 
 
-def _attended(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
+def _decide_with_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
     """The driver runs."""
     if facts.silent >= rules.longest_silence:
         return watch, Kill()
@@ -142,20 +142,20 @@ def _attended(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch
     return watch, Nothing()
 
 
-def _alone(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
+def _decide_without_driver(watch: Watch, facts: Facts, rules: Rules, now: int) -> tuple[Watch, Decision]:
     """There is no driver, or none that can be spoken to."""
     outcome = facts.outcome
     if outcome is not None and outcome.how is How.RESCALED and not facts.cancel:
-        return _fresh(watch), Revise(outcome)
+        return _reset(watch), Revise(outcome)
     if outcome is not None and outcome.how is How.FAILED and _may_pass(watch, outcome):
         if facts.revertible and not facts.cancel:
-            return _fresh(watch), Revert(outcome)
+            return _reset(watch), Revert(outcome)
         outcome = None
     if outcome is not None and outcome.how in _STATUS:
         return replace(watch, ended=True), End(_STATUS[outcome.how], outcome)
     if facts.cancel:
         return replace(watch, ended=True), End(JobStatus.CANCELED)
-    return _started(watch, outcome, rules, now)
+    return _start_when_due(watch, outcome, rules, now)
 
 
 def _may_pass(watch: Watch, outcome: Outcome) -> bool:
@@ -163,7 +163,7 @@ def _may_pass(watch: Watch, outcome: Outcome) -> bool:
     return watch.has_run and not outcome.deployed
 
 
-def _started(watch: Watch, outcome: Outcome | None, rules: Rules, now: int) -> tuple[Watch, Decision]:
+def _start_when_due(watch: Watch, outcome: Outcome | None, rules: Rules, now: int) -> tuple[Watch, Decision]:
     if watch.started is not None:
         watch = _after_death(watch, outcome, rules, now)
     if now < watch.not_before:
@@ -180,11 +180,11 @@ def _after_death(watch: Watch, outcome: Outcome | None, rules: Rules, now: int) 
     return replace(watch, deaths=deaths, started=None, not_before=now + delay)
 
 
-def _fresh(watch: Watch) -> Watch:
+def _reset(watch: Watch) -> Watch:
     """The next driver starts at once."""
     return replace(watch, deaths=0, started=None, not_before=0)
 
 
-def admitted(waiting: list[str], starting: int, limit: int) -> list[str]:
+def select_starts(waiting: list[str], starting: int, limit: int) -> list[str]:
     """Which of the jobs that wait for a start may have it now: the first ones, as many as may start at once."""
     return waiting[: max(0, limit - starting)]

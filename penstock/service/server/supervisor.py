@@ -17,7 +17,7 @@ from penstock.service.server.job_archives import Archive
 from penstock.service.server.register import CorruptEntry, JobEntry, Register, readable
 from penstock.service.server.server_options import ServerSettings
 from penstock.service.server.specs import How, Outcome, Revision, Spec, Wanted
-from penstock.service.server.supervised_program import Supervised
+from penstock.service.server.supervised_program import SupervisedProgram
 from penstock.service.server.supervision import (
     Cancel,
     Decision,
@@ -29,10 +29,10 @@ from penstock.service.server.supervision import (
     Rules,
     Start,
     Watch,
-    admitted,
     decide,
+    select_starts,
 )
-from penstock.service.server.task_managers import placed
+from penstock.service.server.task_managers import with_places
 
 log = logging.getLogger("penstock.server")
 TICK_SECONDS = 0.2
@@ -62,7 +62,7 @@ class Supervisor:
             settings.backoff_reset,
             longest_silence=settings.driver_timeout,
         )
-        self._jobs: dict[str, Supervised] = {}
+        self._jobs: dict[str, SupervisedProgram] = {}
         self._changing = threading.RLock()
         self._wake = threading.Event()
         self._leading = threading.Event()
@@ -99,26 +99,26 @@ class Supervisor:
 
     def _adopt(self, entry: JobEntry, spec: Spec) -> None:
         try:
-            self._jobs[spec.job_id] = self._found(entry, spec)
+            self._jobs[spec.job_id] = self._load(entry, spec)
         except (CorruptEntry, StorageError, FileNotFoundError) as error:
             log.error("job %s is left alone, since its entry in the register is damaged: %s", spec.job_id, error)
 
-    def _found(self, entry: JobEntry, spec: Spec) -> Supervised:
+    def _load(self, entry: JobEntry, spec: Spec) -> SupervisedProgram:
         """A program as the register knows it."""
-        job = Supervised(entry, spec, entry.revision())
+        job = SupervisedProgram(entry, spec, entry.revision())
         ended = entry.read_or_none(Ended, "ended.json")
         if ended is not None:
             job.ended_at, job.watch = ended.when, Watch(ended=True)
             job.refresh_kept()
             job.outline()
             return job
-        job.wanted = entry.wanted()
+        job.wanted = entry.read_wanted()
         job.watch = Watch(has_run=entry.storage.exists("has-run.json"))
         job.refresh_kept()
         self._find_driver(job)
         return job
 
-    def _find_driver(self, job: Supervised) -> bool:
+    def _find_driver(self, job: SupervisedProgram) -> bool:
         """Look for the last driver that was started; whether it is one that was not known."""
         number = max(job.entry.drivers(), default=0)
         place = job.entry.place(number) if number else None
@@ -151,7 +151,7 @@ class Supervisor:
         self._wake.set()
 
     def _tick(self) -> None:
-        wanting: list[tuple[Supervised, Watch]] = []
+        wanting: list[tuple[SupervisedProgram, Watch]] = []
         for job in self._living():
             try:
                 step = self._decide(job)
@@ -165,15 +165,15 @@ class Supervisor:
             self._tidied = time.monotonic()
             self._expire()
 
-    def _living(self) -> list[Supervised]:
+    def _living(self) -> list[SupervisedProgram]:
         with self._changing:
             jobs = [job for job in self._jobs.values() if not job.watch.ended]
         return sorted(jobs, key=lambda job: job.spec.submitted)
 
-    def _decide(self, job: Supervised) -> Watch | None:
+    def _decide(self, job: SupervisedProgram) -> Watch | None:
         """Decide and act. A start waits for its turn: then what is to be remembered is returned."""
         if not job.launching and job.driver is not None and not job.driver.is_alive():
-            self._bury(job)
+            self._handle_driver_end(job)
         before = job.watch
         watch, decision = decide(before, job.facts(), self._rules, _now())
         if isinstance(decision, Start):
@@ -185,20 +185,20 @@ class Supervisor:
         job.watch = watch
         return None
 
-    def _bury(self, job: Supervised) -> None:
+    def _handle_driver_end(self, job: SupervisedProgram) -> None:
         """The driver has ended: find out how, and whether another has taken its place."""
         assert job.driver is not None
         gone = job.driver
         outcome = job.entry.outcome(gone.number)
         log.info("the driver of job %s has ended: %s", job.job_id, outcome.how.name if outcome else "it has died")
-        job.lost(outcome, _now())
+        job.handle_loss(outcome, _now())
         if outcome is not None and outcome.how is not How.DISPLACED:
             return
         job.takeover = outcome is None
         if self._find_driver(job):
             job.takeover = True
 
-    def _carry_out(self, job: Supervised, decision: Decision) -> None:
+    def _carry_out(self, job: SupervisedProgram, decision: Decision) -> None:
         match decision:
             case Cancel():
                 self._cancel(job)
@@ -215,7 +215,7 @@ class Supervisor:
             case Nothing() | Start():
                 pass
 
-    def _cancel(self, job: Supervised) -> None:
+    def _cancel(self, job: SupervisedProgram) -> None:
         try:
             job.ask("cancel", job.wanted.cancelled or 0, 5.0)
         except PenstockError as error:
@@ -223,7 +223,7 @@ class Supervisor:
         except Exception as error:
             log.info("job %s cannot be cancelled: %s", job.job_id, error)
 
-    def _revise(self, job: Supervised, outcome: Outcome) -> None:
+    def _revise(self, job: SupervisedProgram, outcome: Outcome) -> None:
         before = job.revision
         revised = replace(
             before,
@@ -237,7 +237,7 @@ class Supervisor:
         )
         job.revision, job.outcome = job.entry.revise(revised), None
 
-    def _revert(self, job: Supervised, outcome: Outcome) -> None:
+    def _revert(self, job: SupervisedProgram, outcome: Outcome) -> None:
         failed = job.revision
         assert failed.previous is not None
         earlier = job.entry.revision(failed.previous)
@@ -247,7 +247,7 @@ class Supervisor:
         )
         job.revision, job.outcome = job.entry.revise(back), None
 
-    def _end(self, job: Supervised, status: JobStatus) -> None:
+    def _end(self, job: SupervisedProgram, status: JobStatus) -> None:
         now = _now()
         job.end(status, now)
         self._archive(job)
@@ -255,30 +255,30 @@ class Supervisor:
         job.outline()
         log.info("job %s has ended: %s", job.job_id, status.name)
 
-    def _archive(self, job: Supervised) -> None:
+    def _archive(self, job: SupervisedProgram) -> None:
         """An archive that cannot be written keeps no job from its end."""
         if self._settings.archive is None:
             return
         try:
             archive = Archive(self._settings.archive)
             for record in job.records():
-                archive.keep(placed(record))
+                archive.keep(with_places(record))
         except (StorageError, ConfigurationError) as error:
             log.error("job %s is not in the archive: %s", job.job_id, error)
 
     # --- starting ---
-    def _start_some(self, wanting: list[tuple[Supervised, Watch]]) -> None:
+    def _start_some(self, wanting: list[tuple[SupervisedProgram, Watch]]) -> None:
         now = _now()
         starting = sum(
             job.is_starting() and now - (job.watch.started or now) < LONGEST_START_MILLIS for job in self._living()
         )
         by_id = {job.job_id: (job, watch) for job, watch in wanting}
-        for job_id in admitted(list(by_id), starting, self._settings.starts):
+        for job_id in select_starts(list(by_id), starting, self._settings.starts):
             job, watch = by_id[job_id]
             job.watch, job.launching = watch, True
             self._starters.submit(self._launch, job)
 
-    def _launch(self, job: Supervised) -> None:
+    def _launch(self, job: SupervisedProgram) -> None:
         job.number = max([job.number, *job.entry.drivers()]) + 1
         try:
             driver = self._drivers.launch(job.spec, job.revision, job.number, self.fence, job.takeover)
@@ -288,21 +288,21 @@ class Supervisor:
         except Exception as error:
             log.exception("job %s: no driver could be started", job.job_id)
             outcome = Outcome(How.FAILED, _now(), type(error).__name__, str(error), deployed=False)
-            job.lost(outcome, _now())
+            job.handle_loss(outcome, _now())
         finally:
             job.launching = False
             self._wake.set()
 
     # --- what clients do ---
-    def submit(self, spec: Spec, revision: Revision, program: bytes) -> Supervised:
+    def submit(self, spec: Spec, revision: Revision, program: bytes) -> SupervisedProgram:
         """Raises AlreadyThere if there is a job of that id."""
-        job = Supervised(self._register.add(spec, revision, program), spec, revision)
+        job = SupervisedProgram(self._register.add(spec, revision, program), spec, revision)
         with self._changing:
             self._jobs[spec.job_id] = job
         self._wake.set()
         return job
 
-    def cancel(self, job: Supervised, ordinal: int) -> None:
+    def cancel(self, job: SupervisedProgram, ordinal: int) -> None:
         """Note down that a job is to be cancelled; from then on it will be, whatever dies."""
         wanted = Wanted(ordinal)
         try:
@@ -312,11 +312,11 @@ class Supervisor:
         job.wanted = wanted
         self._wake.set()
 
-    def all(self) -> list[Supervised]:
+    def all(self) -> list[SupervisedProgram]:
         with self._changing:
             return sorted(self._jobs.values(), key=lambda job: job.spec.submitted)
 
-    def find(self, job_id: str) -> tuple[Supervised, int] | None:
+    def find(self, job_id: str) -> tuple[SupervisedProgram, int] | None:
         """The program to which a job belongs, and which of its jobs it is."""
         with self._changing:
             first = self._jobs.get(job_id)
@@ -333,7 +333,7 @@ class Supervisor:
         """Stop all drivers; their jobs go on when a server leads again."""
         drivers = [job.driver for job in self._living() if job.driver is not None]
         with ThreadPoolExecutor(max(1, len(drivers))) as pool:
-            list(pool.map(_suspended, drivers))
+            list(pool.map(_suspend_driver, drivers))
 
     # --- history ---
     def _expire(self) -> None:
@@ -345,14 +345,14 @@ class Supervisor:
             if index < too_many or (job.ended_at or 0) < oldest:
                 self._forget(job)
 
-    def _forget(self, job: Supervised) -> None:
+    def _forget(self, job: SupervisedProgram) -> None:
         with self._changing:
             self._jobs.pop(job.job_id, None)
         _ignoring(lambda: self._register.forget(job.job_id))
         self._drivers.forget(job.job_id)
 
 
-def _suspended(driver: Driver) -> None:
+def _suspend_driver(driver: Driver) -> None:
     """Wait until a driver has stopped its jobs; one that does not is killed, which is as good."""
     try:
         driver.ask("suspend", 40.0)

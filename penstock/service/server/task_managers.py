@@ -25,8 +25,8 @@ def task_managers(records: Sequence[JobRecord], host: str, cores: int) -> list[T
 
 
 def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
-    places = Counter(slot.place for slot in placed(record).slots)
-    usage = usage_by_place(placed(record).slots)
+    places = Counter(slot.place for slot in with_places(record).slots)
+    usage = usage_by_place(with_places(record).slots)
     if not places and record.vertices:
         places[_own(record)] = max(vertex.parallelism for vertex in record.vertices)
     return [
@@ -43,7 +43,7 @@ def _of(record: JobRecord, host: str) -> list[TaskManagerRecord]:
     ]
 
 
-def placed(record: JobRecord) -> JobRecord:
+def with_places(record: JobRecord) -> JobRecord:
     """The record with slots that say which task manager they are in.
 
     On a cluster that is an executor. On a local master it is the driver, and every job has one of its own.

@@ -9,7 +9,7 @@ import pytest
 from penstock.base.storage import Storage
 from penstock.engine.job.job_record import JobRecord
 from penstock.errors import AlreadyThere
-from penstock.service.server.leadership.elections import announced
+from penstock.service.server.leadership.elections import last_leader
 from penstock.service.server.leadership.fencing_numbers import fences
 from penstock.service.server.leadership.storage_lease import Lease
 from penstock.service.server.register import Register
@@ -48,8 +48,8 @@ def test_the_lease_is_taken_renewed_lost_and_given_back(servers, clock, shared_p
     first, second, third = servers
     for server in servers:
         server.step()
-    assert leaders(servers) == [0] and first.held == 1
-    assert announced(Storage(shared_place))["address"] == "http://a"
+    assert leaders(servers) == [0] and first.fence == 1
+    assert last_leader(Storage(shared_place))["address"] == "http://a"
 
     for _ in range(5):  # as long as it is renewed, nobody else may have it
         clock.now += SECONDS / 2
@@ -61,13 +61,13 @@ def test_the_lease_is_taken_renewed_lost_and_given_back(servers, clock, shared_p
     assert leaders(servers) == []
     clock.now += 0.4 * SECONDS
     second.step()
-    assert leaders(servers) == [1] and second.held == 2
+    assert leaders(servers) == [1] and second.fence == 2
     first.step()
-    assert first.held is None, "it has seen its successor"
+    assert first.fence is None, "it has seen its successor"
 
     second.release()
     third.step()
-    assert leaders(servers) == [2] and announced(Storage(shared_place))["address"] == "http://c"
+    assert leaders(servers) == [2] and last_leader(Storage(shared_place))["address"] == "http://c"
 
 
 def test_of_many_who_take_it_at_once_one_has_it(shared_place, clock):
@@ -94,7 +94,7 @@ def test_a_walk_through_the_register(shared_place):
 
     entry.want(Wanted(3), 7)
     found.want(Wanted(1), 6)
-    assert found.wanted() == entry.wanted() == Wanted(3)
+    assert found.read_wanted() == entry.read_wanted() == Wanted(3)
     assert found.revise(Revision(2, 4, "s")) == entry.revise(Revision(2, 5, "t")) == entry.revision()
 
     record = JobRecord(JOB, "name", False, "FINISHED", ())

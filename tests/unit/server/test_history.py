@@ -9,7 +9,7 @@ from penstock.errors import ConfigurationError
 from penstock.service.rest.answers import checkpoints, jobs, vertices
 from penstock.service.rest.answers import exception_answers as failures
 from penstock.service.server import job_history as module
-from penstock.service.server.job_archives import Archive, Unreadable, archived, outline
+from penstock.service.server.job_archives import Archive, Unreadable, archive_content, outline
 from penstock.service.server.job_history import MOST_HELD, History
 from penstock.service.server.server_options import ServerSettings
 from tests.rest.scripted_jobs import FAILED, FINISHED, failure, job
@@ -42,7 +42,7 @@ def test_a_job_is_read_as_it_was_written(folder, record):
 
 
 def test_the_file_holds_what_flinks_history_server_shows():
-    said = {one["path"]: json.loads(one["json"]) for one in archived(BROKEN)["archive"]}
+    said = {one["path"]: json.loads(one["json"]) for one in archive_content(BROKEN)["archive"]}
     path = f"/jobs/{BROKEN.job_id}"
     assert said["/jobs/overview"]["jobs"][0]["jid"] == BROKEN.job_id
     assert said[path] == json.loads(json.dumps(jobs.job_details(BROKEN)))

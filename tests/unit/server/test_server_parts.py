@@ -12,7 +12,7 @@ import pytest
 from penstock.engine.job.job_record import JobRecord, Settings, SlotRecord, VertexRecord
 from penstock.errors import ConfigurationError, CorruptSnapshot, PenstockError, ProgramError
 from penstock.service.server import cli, control
-from penstock.service.server.control import ControlDoor, DriverUnreachable, ask, key_in, socket_path
+from penstock.service.server.control import ControlServer, DriverUnreachable, ask, key_in, socket_path
 from penstock.service.server.home import Home, running_server
 from penstock.service.server.leadership.standby_middleware import LeaderOnly
 from penstock.service.server.log_files import rotate
@@ -71,7 +71,7 @@ def door(tmp_path):
     handlers = {"echo": lambda asked: asked["text"], "fail": fail, "surprise": surprise}
     key = key_in(tmp_path)
     address = socket_path(tmp_path, "driver")
-    made = ControlDoor(address, str(key), handlers)
+    made = ControlServer(address, str(key), handlers)
     yield address, str(key)
     made.close()
 

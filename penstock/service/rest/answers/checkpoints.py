@@ -69,7 +69,7 @@ class _Part:
             "id": checkpoint.number,
             "status": checkpoint.status.name,
             "latest_ack_timestamp": max((share.acknowledged for share in checkpoint.slots), default=-1),
-            **_sizes(self._bytes(_written), self._bytes(_size), _duration(checkpoint)),
+            **_sizes(self._bytes(_new_bytes), self._bytes(_size), _duration(checkpoint)),
             "num_subtasks": max(1, self.subtasks),
             "num_acknowledged_subtasks": self.acknowledged,
         }
@@ -83,7 +83,7 @@ def _size(share: SlotShare, vertex: VertexRecord) -> int:
     return sum(share.operators.get(operator.uid, 0) for operator in vertex.operators)
 
 
-def _written(share: SlotShare, vertex: VertexRecord) -> int:
+def _new_bytes(share: SlotShare, vertex: VertexRecord) -> int:
     """As much of what was new as the vertex has of the whole."""
     return round(share.written * _size(share, vertex) / share.size) if share.size else 0
 
@@ -111,7 +111,7 @@ def checkpoint_row(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
         "tasks": {},
     }
     if checkpoint.status is CheckpointStatus.COMPLETED:
-        discarded = checkpoint.number in _discarded(record)
+        discarded = checkpoint.number in _obsolete_checkpoints(record)
         return {**row, "external_path": checkpoint.path or _NOT_ADDRESSABLE, "discarded": discarded}
     if checkpoint.status is CheckpointStatus.FAILED:
         when = checkpoint.started if checkpoint.ended is None else checkpoint.ended
@@ -119,7 +119,7 @@ def checkpoint_row(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
     return row
 
 
-def _discarded(record: JobRecord) -> set[int]:
+def _obsolete_checkpoints(record: JobRecord) -> set[int]:
     """Checkpoints that later ones have replaced; savepoints belong to whoever asked for them."""
     kept = record.settings.checkpoints.retained if record.settings.checkpoints is not None else 1
     own = [one.number for one in record.checkpoints.completed if not one.savepoint]
@@ -177,12 +177,12 @@ def _latest(record: JobRecord) -> Json:
             "id": max(1, restored.number),
             "restore_timestamp": restored.when,
             "is_savepoint": restored.savepoint,
-            "external_path": restored.path or (_started_from(record) if restored.savepoint else None),
+            "external_path": restored.path or (_initial_savepoint(record) if restored.savepoint else None),
         }
     return latest
 
 
-def _started_from(record: JobRecord) -> str | None:
+def _initial_savepoint(record: JobRecord) -> str | None:
     """The savepoint that the job was to start from, if options say so."""
     return record.settings.configuration.get("execution.state-recovery.path")
 
@@ -210,7 +210,7 @@ def _subtask(checkpoint: CheckpointRecord, vertex: VertexRecord, index: int, sha
         "index": index,
         "ack_timestamp": share.acknowledged,
         "end_to_end_duration": max(0, share.acknowledged - checkpoint.started),
-        "checkpointed_size": _written(share, vertex),
+        "checkpointed_size": _new_bytes(share, vertex),
         "state_size": _size(share, vertex),
         "checkpoint": {"sync": max(0, round(share.sync_millis)), "async": max(0, round(share.async_millis))},
         "alignment": {"buffered": 0, "processed": 0, "persisted": 0, "duration": 0},

@@ -11,7 +11,7 @@ from penstock.engine.job.job_view import FailureView
 from penstock.errors import PenstockError
 from penstock.service.rest.answers.flink_numbers import Json
 from penstock.service.rest.job_backend import Refused, UnknownJob
-from penstock.service.rest.throwable import serialized_throwable
+from penstock.service.rest.throwable import serialize_throwable
 
 MOST_EXCEPTIONS = 20
 """How many entries of the history are given if a client does not say; Flink's number."""
@@ -29,7 +29,7 @@ def exceptions(record: JobRecord, most: int = MOST_EXCEPTIONS, labels: Mapping[s
 def application_exceptions(record: JobRecord) -> Json:
     """The failure that ended an application."""
     ended = record.failures[-1:] if record.status == "FAILED" else ()
-    entries = [{**_told(failure), "jobId": record.job_id} for failure in ended]
+    entries = [{**_failure_fields(failure), "jobId": record.job_id} for failure in ended]
     for entry in entries:
         del entry["failureLabels"]
     return {"exceptionHistory": {"entries": entries}}
@@ -37,7 +37,7 @@ def application_exceptions(record: JobRecord) -> Json:
 
 def _entry(record: JobRecord, failure: FailureView, number: int) -> Json:
     """A failure that ended its job is wrapped, as Flink does: the cause is among what happened with it."""
-    cause = {**_told(failure), **_place(record, failure)}
+    cause = {**_failure_fields(failure), **_place(record, failure)}
     if number > 0 or record.status != "FAILED":
         return {**cause, "concurrentExceptions": []}
     text = f"{GAVE_UP}: the job was not started again (restart strategy: {record.settings.restart_strategy})\n"
@@ -50,7 +50,7 @@ def _entry(record: JobRecord, failure: FailureView, number: int) -> Json:
     }
 
 
-def _told(failure: FailureView) -> Json:
+def _failure_fields(failure: FailureView) -> Json:
     return {
         "exceptionName": kind_of(failure),
         "stacktrace": stack_trace_of(failure),
@@ -114,5 +114,5 @@ def _cause(kind: str, message: str, stack_trace: str) -> Json:
     return {
         "class": kind,
         "stack-trace": stack_trace,
-        "serialized-throwable": serialized_throwable(kind, message, stack_trace),
+        "serialized-throwable": serialize_throwable(kind, message, stack_trace),
     }

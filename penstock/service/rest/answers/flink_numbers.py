@@ -29,7 +29,7 @@ def count(metrics: Mapping[str, Any], name: str) -> int:
     return max(0, int(as_number(metrics.get(name)) or 0))
 
 
-def shown(value: Any) -> str:
+def metric_text(value: Any) -> str:
     """A metric's value as text, as Java would write it."""
     if isinstance(value, bool):
         return "true" if value else "false"

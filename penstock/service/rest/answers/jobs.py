@@ -8,7 +8,7 @@ from html import escape
 from penstock.engine.job.job_record import InputRecord, JobRecord, VertexRecord
 from penstock.service.rest.answers.exception_answers import cause_of
 from penstock.service.rest.answers.flink_numbers import Json, as_number
-from penstock.service.rest.answers.subtask_states import JOB_STATES, counted, subtasks
+from penstock.service.rest.answers.subtask_states import JOB_STATES, count_states, subtasks
 from penstock.service.rest.answers.vertices import accumulator, vertex_row
 
 _RESULTS = {"FINISHED": "SUCCEEDED", "CANCELED": "CANCELED", "FAILED": "FAILED"}
@@ -25,7 +25,7 @@ def jobs_overview(records: Sequence[JobRecord]) -> Json:
 def job_row(record: JobRecord) -> Json:
     """A job as a line in a list."""
     states = [task.status for vertex in record.vertices for task in subtasks(record, vertex)]
-    tasks = {state.lower(): number for state, number in counted(states).items()}
+    tasks = {state.lower(): number for state, number in count_states(states).items()}
     return {
         "jid": record.job_id,
         "name": record.name,
@@ -70,7 +70,7 @@ def job_details(record: JobRecord) -> Json:
         "now": record.taken,
         "timestamps": timestamps(record),
         "vertices": rows,
-        "status-counts": counted(row["status"] for row in rows),
+        "status-counts": count_states(row["status"] for row in rows),
         "plan": plan(record),
         "pending-operators": 0,
     }

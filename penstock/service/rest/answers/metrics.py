@@ -9,7 +9,7 @@ from penstock.engine.job.job_record import JobRecord, SlotRecord, VertexRecord
 from penstock.engine.messages.accumulators import OF_THE_JOB
 from penstock.engine.observe.system_metrics import LOWEST_WATERMARK, TASK_METRICS
 from penstock.metrics.samples import HISTOGRAM, METER
-from penstock.service.rest.answers.flink_numbers import AGGREGATES, Json, Number, as_number, shown
+from penstock.service.rest.answers.flink_numbers import AGGREGATES, Json, Number, as_number, metric_text
 from penstock.service.rest.job_backend import TaskManagerRecord
 
 Metrics = Mapping[str, Any]
@@ -134,14 +134,14 @@ def by_subtask(metrics: Mapping[int, Metrics]) -> dict[str, Any]:
     return {f"{index}.{name}": value for index, one in metrics.items() for name, value in one.items()}
 
 
-def listed(metrics: Metrics, wanted: Sequence[str] | None) -> list[Json]:
+def list_metrics(metrics: Metrics, wanted: Sequence[str] | None) -> list[Json]:
     """All names, or the values of those that are wanted and there."""
     if wanted is None:
         return [{"id": name} for name in sorted(metrics)]
-    return [{"id": name, "value": shown(metrics[name])} for name in wanted if name in metrics]
+    return [{"id": name, "value": metric_text(metrics[name])} for name in wanted if name in metrics]
 
 
-def aggregated(all_metrics: Sequence[Metrics], wanted: Sequence[str] | None, how: Sequence[str]) -> list[Json]:
+def aggregate_metrics(all_metrics: Sequence[Metrics], wanted: Sequence[str] | None, how: Sequence[str]) -> list[Json]:
     """All names, or what the values of several holders amount to; nothing if one name is unknown to all of them."""
     if wanted is None:
         return [{"id": name} for name in sorted({name for metrics in all_metrics for name in metrics})]

@@ -21,7 +21,7 @@ def requirements(record: JobRecord) -> Json:
     }
 
 
-def wanted_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> int | None:
+def find_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> int | None:
     """The parallelism of the job that gives its vertices these upper bounds; None if they have them already.
 
     Vertices that the program gives no parallelism of their own have the job's, all of them together. Raises
@@ -35,14 +35,14 @@ def wanted_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> in
     wanted = {upper_bounds[vertex.id] for vertex in changed}
     if len(wanted) > 1:
         raise Unfulfillable(
-            f"The vertices {_told(changed)} have the job's parallelism together: ask for the same upper bound for all "
+            f"The vertices {_names(changed)} have the job's parallelism together: ask for the same upper bound for all "
             f"of them, and not for {', '.join(map(str, sorted(wanted)))}."
         )
     (parallelism,) = wanted
     for vertex in changed:
         if parallelism > vertex.max_parallelism:
             raise Unfulfillable(
-                f"The upper bound of {_told([vertex])} is {parallelism}, and its max parallelism is "
+                f"The upper bound of {_names([vertex])} is {parallelism}, and its max parallelism is "
                 f"{vertex.max_parallelism}."
             )
     return parallelism
@@ -55,7 +55,7 @@ def _check_names(record: JobRecord, upper_bounds: Mapping[str, int]) -> None:
         raise Unfulfillable(f"Job vertex {unknown[0]} was not found in job {record.job_id}.")
     absent = [vertex for vertex in record.vertices if vertex.id not in upper_bounds]
     if absent:
-        raise Unfulfillable(f"The request is incomplete: it has no requirements of {_told(absent)}.")
+        raise Unfulfillable(f"The request is incomplete: it has no requirements of {_names(absent)}.")
 
 
 def _check_own(record: JobRecord, changed: list[VertexRecord]) -> None:
@@ -64,14 +64,14 @@ def _check_own(record: JobRecord, changed: list[VertexRecord]) -> None:
     own = [vertex for vertex in changed if vertex.parallelism != common]
     if own:
         raise Unfulfillable(
-            f"The program gives {_told(own)} a parallelism of its own, which only the program can change."
+            f"The program gives {_names(own)} a parallelism of its own, which only the program can change."
         )
     left = [vertex for vertex in record.vertices if vertex.parallelism == common and vertex not in changed]
     if left:
         raise Unfulfillable(
-            f"{_told(left)} has the job's parallelism of {common}, too, and changes together with {_told(changed)}."
+            f"{_names(left)} has the job's parallelism of {common}, too, and changes together with {_names(changed)}."
         )
 
 
-def _told(vertices: list[VertexRecord]) -> str:
+def _names(vertices: list[VertexRecord]) -> str:
     return ", ".join(f"'{vertex.name}' ({vertex.id})" for vertex in vertices)

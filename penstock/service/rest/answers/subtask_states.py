@@ -73,26 +73,26 @@ class Subtask:
     now: int
 
     @property
-    def started(self) -> int:
+    def start(self) -> int:
         """When it was deployed; -1 if it was not."""
         return self.times["DEPLOYING"] or -1
 
     @property
-    def ended(self) -> int:
+    def end(self) -> int:
         """When it came to its end; -1 before that."""
         return self.times[self.status] if self.status in OVER else -1
 
     @property
     def duration(self) -> int:
         """From start to end or now; -1 before the start."""
-        if self.started < 0:
+        if self.start < 0:
             return -1
-        return max(0, (self.ended if self.ended > 0 else self.now) - self.started)
+        return max(0, (self.end if self.end > 0 else self.now) - self.start)
 
     def durations(self) -> dict[str, int]:
         """How long it was in each state before the end; -1 for states that it was not in."""
         entered = [(state, self.times[state]) for state in BEFORE_THE_END if self.times[state]]
-        left = [when for _, when in entered[1:]] + [self.ended if self.ended > 0 else self.now]
+        left = [when for _, when in entered[1:]] + [self.end if self.end > 0 else self.now]
         took = {state: max(0, end - when) for (state, when), end in zip(entered, left, strict=True)}
         return {state: took.get(state, -1) for state in BEFORE_THE_END}
 
@@ -100,11 +100,11 @@ class Subtask:
 def subtasks(record: JobRecord, vertex: VertexRecord) -> list[Subtask]:
     """All subtasks of a vertex, in order."""
     slots = {slot.slot: slot for slot in record.slots}
-    failed = _failed_subtask(record, vertex)
+    failed = _find_failed_subtask(record, vertex)
     return [_subtask(record, index, slots.get(index), index == failed) for index in range(vertex.parallelism)]
 
 
-def _failed_subtask(record: JobRecord, vertex: VertexRecord) -> int | None:
+def _find_failed_subtask(record: JobRecord, vertex: VertexRecord) -> int | None:
     """Which subtask made the last attempt fail, if it was one of this vertex."""
     if record.status not in _AFTER_A_FAILURE or not record.failures:
         return None
@@ -144,7 +144,7 @@ def _last_change(record: JobRecord) -> int:
     return record.changes[-1].when if record.changes else record.taken
 
 
-def together(states: Iterable[str]) -> str:
+def combine_states(states: Iterable[str]) -> str:
     """The state of a vertex whose subtasks are in these states."""
     present = set(states)
     for decisive in ("FAILED", "CANCELING", "CANCELED", "RECONCILING", "INITIALIZING", "RUNNING"):
@@ -155,7 +155,7 @@ def together(states: Iterable[str]) -> str:
     return "CREATED"
 
 
-def counted(states: Iterable[str]) -> dict[str, int]:
+def count_states(states: Iterable[str]) -> dict[str, int]:
     """How many there are in each state."""
     counts = dict.fromkeys(TASK_STATES, 0)
     for state in states:

@@ -7,9 +7,9 @@ from hashlib import md5
 from typing import Any
 
 from penstock.engine.job.job_record import JobRecord, VertexRecord
-from penstock.service.rest.answers.flink_numbers import Json, as_number, count, shown, spread
+from penstock.service.rest.answers.flink_numbers import Json, as_number, count, metric_text, spread
 from penstock.service.rest.answers.metrics import input_watermark, owner_of, task_metric_names, task_metrics
-from penstock.service.rest.answers.subtask_states import BEFORE_THE_END, Subtask, counted, subtasks, together
+from penstock.service.rest.answers.subtask_states import BEFORE_THE_END, Subtask, combine_states, count_states, subtasks
 
 _IO = {
     "read-bytes": "numBytesIn",
@@ -65,9 +65,9 @@ def vertex_row(record: JobRecord, vertex: VertexRecord) -> Json:
         "name": name_of(vertex),
         "maxParallelism": max(vertex.max_parallelism, vertex.parallelism),
         "parallelism": vertex.parallelism,
-        "status": together(states),
+        "status": combine_states(states),
         **_span(tasks, record.taken),
-        "tasks": counted(states),
+        "tasks": count_states(states),
         "metrics": io_of(vertex, tasks),
     }
 
@@ -78,8 +78,8 @@ def name_of(vertex: VertexRecord) -> str:
 
 def _span(tasks: Sequence[Subtask], now: int) -> Json:
     """From the first start to the last end."""
-    starts = [task.started for task in tasks if task.started >= 0]
-    ends = [task.ended for task in tasks]
+    starts = [task.start for task in tasks if task.start >= 0]
+    ends = [task.end for task in tasks]
     start = min(starts, default=-1)
     end = max(ends) if ends and min(ends) >= 0 else -1
     duration = max(0, (end if end >= 0 else now) - start) if start >= 0 else -1
@@ -105,13 +105,13 @@ def subtask(vertex: VertexRecord, task: Subtask) -> Json:
         "status": task.status,
         "attempt": task.attempt,
         "endpoint": task.place,
-        "start-time": task.started,
-        "end-time": task.ended,
+        "start-time": task.start,
+        "end-time": task.end,
         "duration": task.duration,
         "metrics": io_of(vertex, [task]),
         "taskmanager-id": task.place,
         "status-duration": task.durations(),
-        "start_time": task.started,
+        "start_time": task.start,
     }
 
 
@@ -144,10 +144,10 @@ def _host(record: JobRecord, vertex: VertexRecord, place: str, tasks: Sequence[S
     states = [task.status for task in tasks]
     return {
         "endpoint": place,
-        "status": together(states),
+        "status": combine_states(states),
         **_span(tasks, record.taken),
         "metrics": io_of(vertex, tasks),
-        "status-counts": counted(states),
+        "status-counts": count_states(states),
         "taskmanager-id": place,
         "aggregated": _distribution(vertex, tasks),
     }
@@ -156,7 +156,7 @@ def _host(record: JobRecord, vertex: VertexRecord, place: str, tasks: Sequence[S
 # --- accumulators ---
 def accumulator(name: str, value: Any) -> Json:
     kind = "DoubleCounter" if isinstance(value, float) else "LongCounter"
-    return {"name": name, "type": kind, "value": shown(value)}
+    return {"name": name, "type": kind, "value": metric_text(value)}
 
 
 def _own(vertex: VertexRecord, metrics: Mapping[str, Any]) -> list[Json]:

@@ -12,17 +12,17 @@ from penstock.engine.checkpoint.checkpoint_history import CheckpointRecord
 from penstock.service.rest.answers import checkpoints
 from penstock.service.rest.answers.exception_answers import cause_of_error
 from penstock.service.rest.job_backend import SavepointOrder
-from penstock.service.rest.replies import Answer, malformed, missing
+from penstock.service.rest.replies import Answer, bad_request, not_found
 from penstock.service.rest.request_context import (
-    AtDesk,
     Body,
-    Desk,
+    Context,
     JobId,
     OwnTriggerId,
+    RequestContext,
     TriggerId,
     VertexId,
     body_of,
-    documented,
+    body_schema,
 )
 
 router = APIRouter(tags=["checkpoints and savepoints"])
@@ -36,53 +36,55 @@ History = Annotated[int, Query(ge=0, le=10_000, description="How many of the new
 
 
 @router.get("/jobs/{job_id}/checkpoints")
-def statistics(desk: AtDesk, job_id: JobId, history: History = checkpoints.HISTORY) -> Answer:
+def statistics(context: Context, job_id: JobId, history: History = checkpoints.HISTORY) -> Answer:
     """Counts, sizes, durations, the latest of each kind and the newest ten."""
-    return Answer(checkpoints.statistics(desk.job(job_id), history))
+    return Answer(checkpoints.statistics(context.job(job_id), history))
 
 
 @router.get("/jobs/{job_id}/checkpoints/config")
-def config(desk: AtDesk, job_id: JobId) -> Answer:
+def config(context: Context, job_id: JobId) -> Answer:
     """How the job takes checkpoints."""
-    return Answer(checkpoints.config(desk.job(job_id)))
+    return Answer(checkpoints.config(context.job(job_id)))
 
 
 @router.get("/jobs/{job_id}/checkpoints/details/{number}")
-def details(desk: AtDesk, job_id: JobId, number: Number) -> Answer:
+def details(context: Context, job_id: JobId, number: Number) -> Answer:
     """One checkpoint, with its part in each vertex."""
-    return Answer(checkpoints.checkpoint_details(desk.job(job_id), _checkpoint(desk, job_id, number)))
+    return Answer(checkpoints.checkpoint_details(context.job(job_id), _checkpoint(context, job_id, number)))
 
 
-def _checkpoint(desk: Desk, job_id: str, number: int) -> CheckpointRecord:
-    found = checkpoints.find(desk.job(job_id), number)
+def _checkpoint(context: RequestContext, job_id: str, number: int) -> CheckpointRecord:
+    found = checkpoints.find(context.job(job_id), number)
     if found is None:
-        raise missing(f"Could not find checkpointing statistics for checkpoint {number}.")
+        raise not_found(f"Could not find checkpointing statistics for checkpoint {number}.")
     return found
 
 
 @router.get("/jobs/{job_id}/checkpoints/details/{number}/subtasks/{vertex_id}")
-def details_of_vertex(desk: AtDesk, job_id: JobId, number: Number, vertex_id: VertexId) -> Answer:
+def details_of_vertex(context: Context, job_id: JobId, number: Number, vertex_id: VertexId) -> Answer:
     """One checkpoint, with what each subtask of a vertex gave to it."""
-    _, vertex = desk.vertex(job_id, vertex_id)
-    return Answer(checkpoints.subtasks(_checkpoint(desk, job_id, number), vertex))
+    _, vertex = context.vertex(job_id, vertex_id)
+    return Answer(checkpoints.subtasks(_checkpoint(context, job_id, number), vertex))
 
 
 # --- operations ---
-class Triggered(Body):
+class TriggerBody(Body):
     """What every order may bring: an id of its own, under which it is carried out once however often it is sent."""
 
     trigger_id: OwnTriggerId | None = Field(None, alias="triggerId")
 
 
-def _ordered(desk: Desk, kind: str, scope: str, order: Triggered, work: Callable[[], Any], status: int = 202) -> Answer:
-    return Answer({"request-id": desk.operations.start(kind, scope, order.trigger_id, work)}, status)
+def _start_operation(
+    context: RequestContext, kind: str, scope: str, order: TriggerBody, work: Callable[[], Any], status: int = 202
+) -> Answer:
+    return Answer({"request-id": context.operations.start(kind, scope, order.trigger_id, work)}, status)
 
 
-def _outcome(desk: Desk, kind: str, scope: str, trigger: str) -> Answer:
+def _outcome(context: RequestContext, kind: str, scope: str, trigger: str) -> Answer:
     """An operation that failed is completed, too: its result is the cause."""
-    operation = desk.operations.find(kind, scope, trigger)
+    operation = context.operations.find(kind, scope, trigger)
     if operation is None:
-        raise missing(
+        raise not_found(
             f"There is no {kind} operation with triggerId={trigger}" + (f" for job {scope}." if scope else ".")
         )
     if not operation.done.is_set():
@@ -96,111 +98,119 @@ def _outcome(desk: Desk, kind: str, scope: str, trigger: str) -> Answer:
 Format = Literal["CANONICAL", "NATIVE"]
 
 
-class SavepointBody(Triggered):
+class SavepointBody(TriggerBody):
     target_directory: str | None = Field(None, alias="target-directory")
     cancel_job: bool | None = Field(None, alias="cancel-job")
     format_type: Format | None = Field(None, alias="formatType")
 
 
-class StopBody(Triggered):
+class StopBody(TriggerBody):
     target_directory: str | None = Field(None, alias="targetDirectory")
     drain: bool | None = None
     format_type: Format | None = Field(None, alias="formatType")
 
 
-@router.post("/jobs/{job_id}/savepoints", status_code=202, openapi_extra=documented(SavepointBody))
-def take_savepoint(desk: AtDesk, job_id: JobId, body: Annotated[SavepointBody, body_of(SavepointBody)]) -> Answer:
+@router.post("/jobs/{job_id}/savepoints", status_code=202, openapi_extra=body_schema(SavepointBody))
+def take_savepoint(context: Context, job_id: JobId, body: Annotated[SavepointBody, body_of(SavepointBody)]) -> Answer:
     """Take a savepoint, and with `cancel-job` cancel the job once it is complete."""
     order = SavepointOrder(body.target_directory, cancel=bool(body.cancel_job))
-    return _ordered(desk, _SAVEPOINTS, job_id, body, lambda: {"location": desk.jobs.savepoint(job_id, order)})
+    return _start_operation(
+        context, _SAVEPOINTS, job_id, body, lambda: {"location": context.jobs.savepoint(job_id, order)}
+    )
 
 
-@router.post("/jobs/{job_id}/stop", status_code=202, openapi_extra=documented(StopBody))
-def stop(desk: AtDesk, job_id: JobId, body: Annotated[StopBody, body_of(StopBody)]) -> Answer:
+@router.post("/jobs/{job_id}/stop", status_code=202, openapi_extra=body_schema(StopBody))
+def stop(context: Context, job_id: JobId, body: Annotated[StopBody, body_of(StopBody)]) -> Answer:
     """Finish the job with a savepoint; with `drain`, windows and timers fire before it."""
     order = SavepointOrder(body.target_directory, stop=True, drain=bool(body.drain))
-    return _ordered(desk, _SAVEPOINTS, job_id, body, lambda: {"location": desk.jobs.savepoint(job_id, order)})
+    return _start_operation(
+        context, _SAVEPOINTS, job_id, body, lambda: {"location": context.jobs.savepoint(job_id, order)}
+    )
 
 
 @router.get("/jobs/{job_id}/savepoints/{trigger_id}")
-def savepoint_outcome(desk: AtDesk, job_id: JobId, trigger_id: TriggerId) -> Answer:
+def savepoint_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
     """How far a savepoint, or a stop, has come."""
-    return _outcome(desk, _SAVEPOINTS, job_id, trigger_id)
+    return _outcome(context, _SAVEPOINTS, job_id, trigger_id)
 
 
-class DisposalBody(Triggered):
+class DisposalBody(TriggerBody):
     savepoint_path: str | None = Field(None, alias="savepoint-path")
 
 
-@router.post("/savepoint-disposal", openapi_extra=documented(DisposalBody))
-def dispose(desk: AtDesk, body: Annotated[DisposalBody, body_of(DisposalBody)]) -> Answer:
+@router.post("/savepoint-disposal", openapi_extra=body_schema(DisposalBody))
+def dispose(context: Context, body: Annotated[DisposalBody, body_of(DisposalBody)]) -> Answer:
     """Delete a savepoint."""
     path = body.savepoint_path
     if not path:
-        raise malformed("the field savepoint-path must not be omitted or be null")
+        raise bad_request("the field savepoint-path must not be omitted or be null")
 
     def work() -> dict[str, Any]:
-        desk.jobs.dispose(path)
+        context.jobs.dispose(path)
         return {}
 
-    return _ordered(desk, _DISPOSALS, "", body, work, 200)
+    return _start_operation(context, _DISPOSALS, "", body, work, 200)
 
 
 @router.get("/savepoint-disposal/{trigger_id}")
-def disposal_outcome(desk: AtDesk, trigger_id: TriggerId) -> Answer:
+def disposal_outcome(context: Context, trigger_id: TriggerId) -> Answer:
     """How far a disposal has come."""
-    return _outcome(desk, _DISPOSALS, "", trigger_id)
+    return _outcome(context, _DISPOSALS, "", trigger_id)
 
 
 # --- checkpoints on demand ---
-class CheckpointBody(Triggered):
+class CheckpointBody(TriggerBody):
     checkpoint_type: Literal["CONFIGURED", "FULL", "INCREMENTAL"] | None = Field(None, alias="checkpointType")
 
 
-@router.post("/jobs/{job_id}/checkpoints", status_code=202, openapi_extra=documented(CheckpointBody))
-def take_checkpoint(desk: AtDesk, job_id: JobId, body: Annotated[CheckpointBody, body_of(CheckpointBody)]) -> Answer:
+@router.post("/jobs/{job_id}/checkpoints", status_code=202, openapi_extra=body_schema(CheckpointBody))
+def take_checkpoint(
+    context: Context, job_id: JobId, body: Annotated[CheckpointBody, body_of(CheckpointBody)]
+) -> Answer:
     """Take a checkpoint now."""
     full = body.checkpoint_type == "FULL"
-    return _ordered(desk, _CHECKPOINTS, job_id, body, lambda: {"checkpointId": desk.jobs.checkpoint(job_id, full)})
+    return _start_operation(
+        context, _CHECKPOINTS, job_id, body, lambda: {"checkpointId": context.jobs.checkpoint(job_id, full)}
+    )
 
 
 @router.get("/jobs/{job_id}/checkpoints/{trigger_id}")
-def checkpoint_outcome(desk: AtDesk, job_id: JobId, trigger_id: TriggerId) -> Answer:
+def checkpoint_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
     """How far a checkpoint has come."""
-    return _outcome(desk, _CHECKPOINTS, job_id, trigger_id)
+    return _outcome(context, _CHECKPOINTS, job_id, trigger_id)
 
 
 # --- rescaling ---
-class RescalingBody(Triggered):
+class RescalingBody(TriggerBody):
     parallelism: int | None = Field(None, ge=1, le=32768)
 
 
-@router.post("/jobs/{job_id}/rescaling", status_code=202, openapi_extra=documented(RescalingBody))
-def rescale(desk: AtDesk, job_id: JobId, body: Annotated[RescalingBody, body_of(RescalingBody)]) -> Answer:
+@router.post("/jobs/{job_id}/rescaling", status_code=202, openapi_extra=body_schema(RescalingBody))
+def rescale(context: Context, job_id: JobId, body: Annotated[RescalingBody, body_of(RescalingBody)]) -> Answer:
     """Go on with another parallelism. Not in Flink."""
-    return _rescaled(desk, job_id, body, body.parallelism)
+    return _start_rescaling(context, job_id, body, body.parallelism)
 
 
 @router.patch("/jobs/{job_id}/rescaling", status_code=202)
 def rescale_by_patch(
-    desk: AtDesk, job_id: JobId, parallelism: Annotated[int | None, Query(ge=1, le=32768)] = None
+    context: Context, job_id: JobId, parallelism: Annotated[int | None, Query(ge=1, le=32768)] = None
 ) -> Answer:
     """The same, in the form that Flink had before it was switched off there."""
-    return _rescaled(desk, job_id, Triggered.model_validate({}), parallelism)
+    return _start_rescaling(context, job_id, TriggerBody.model_validate({}), parallelism)
 
 
-def _rescaled(desk: Desk, job_id: str, order: Triggered, parallelism: int | None) -> Answer:
+def _start_rescaling(context: RequestContext, job_id: str, order: TriggerBody, parallelism: int | None) -> Answer:
     if parallelism is None:
-        raise malformed("the field parallelism must not be omitted or be null")
+        raise bad_request("the field parallelism must not be omitted or be null")
 
     def work() -> dict[str, Any]:
-        desk.jobs.rescale(job_id, parallelism)
+        context.jobs.rescale(job_id, parallelism)
         return {}
 
-    return _ordered(desk, _RESCALINGS, job_id, order, work)
+    return _start_operation(context, _RESCALINGS, job_id, order, work)
 
 
 @router.get("/jobs/{job_id}/rescaling/{trigger_id}")
-def rescaling_outcome(desk: AtDesk, job_id: JobId, trigger_id: TriggerId) -> Answer:
+def rescaling_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
     """How far a change of parallelism has come."""
-    return _outcome(desk, _RESCALINGS, job_id, trigger_id)
+    return _outcome(context, _RESCALINGS, job_id, trigger_id)

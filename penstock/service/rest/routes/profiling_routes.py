@@ -14,8 +14,8 @@ from penstock.service.rest.answers.flame_graph_tree import (
     flame_graph,
     without_graph,
 )
-from penstock.service.rest.replies import Answer, malformed, missing
-from penstock.service.rest.request_context import AtDesk, Body, JobId, VertexId, body_of, documented
+from penstock.service.rest.replies import Answer, bad_request, not_found
+from penstock.service.rest.request_context import Body, Context, JobId, VertexId, body_of, body_schema
 
 router = APIRouter(prefix="/jobs/{job_id}", tags=["watching"])
 Type = Annotated[str, Query(alias="type", description="FULL, ON_CPU or OFF_CPU.")]
@@ -24,18 +24,18 @@ SubtaskIndex = Annotated[int | None, Query(alias="subtaskindex", ge=0)]
 
 @router.get("/vertices/{vertex_id}/flamegraph")
 def flamegraph(
-    desk: AtDesk, job_id: JobId, vertex_id: VertexId, kind: Type = "FULL", subtask: SubtaskIndex = None
+    context: Context, job_id: JobId, vertex_id: VertexId, kind: Type = "FULL", subtask: SubtaskIndex = None
 ) -> Answer:
     """Where the functions of a vertex spend their time. The first request begins to look: ask again a little later."""
-    record, vertex = desk.vertex(job_id, vertex_id)
+    record, vertex = context.vertex(job_id, vertex_id)
     chosen = _kind(kind)
     if subtask is not None and subtask >= vertex.parallelism:
-        raise missing(f"Vertex {vertex_id} has no subtask {subtask}: there are {vertex.parallelism}.")
-    if not desk.settings.flame.enabled:
+        raise not_found(f"Vertex {vertex_id} has no subtask {subtask}: there are {vertex.parallelism}.")
+    if not context.settings.flame.enabled:
         return Answer(without_graph(DISABLED))
     if record.ended is not None:
         return Answer(without_graph(TERMINATED))
-    profile = desk.flames.of(job_id)
+    profile = context.flames.of(job_id)
     if profile is None:
         return Answer(without_graph(NOT_YET))
     return Answer(flame_graph(profile.seen, vertex, chosen, subtask, profile.ended))
@@ -45,7 +45,9 @@ def _kind(text: str) -> Kind:
     try:
         return Kind[text.upper()]
     except KeyError:
-        raise malformed(f"there is no flame graph of type {text!r}: there are {', '.join(Kind.__members__)}") from None
+        raise bad_request(
+            f"there is no flame graph of type {text!r}: there are {', '.join(Kind.__members__)}"
+        ) from None
 
 
 # --- levels of loggers; not in Flink ---
@@ -56,13 +58,13 @@ class LevelsBody(Body):
 
 
 @router.get("/log-levels")
-def log_levels(desk: AtDesk, job_id: JobId) -> Answer:
+def log_levels(context: Context, job_id: JobId) -> Answer:
     """The levels that loggers have been given. Not in Flink."""
-    return Answer({"levels": dict(desk.jobs.log_levels(desk.job(job_id).job_id))})
+    return Answer({"levels": dict(context.jobs.log_levels(context.job(job_id).job_id))})
 
 
-@router.patch("/log-levels", openapi_extra=documented(LevelsBody))
-def set_log_levels(desk: AtDesk, job_id: JobId, body: Annotated[LevelsBody, body_of(LevelsBody)]) -> Answer:
+@router.patch("/log-levels", openapi_extra=body_schema(LevelsBody))
+def set_log_levels(context: Context, job_id: JobId, body: Annotated[LevelsBody, body_of(LevelsBody)]) -> Answer:
     """Give loggers other levels, in the driver and all slots, while the job runs. Not in Flink."""
-    desk.jobs.set_log_levels(desk.job(job_id).job_id, body.levels)
-    return log_levels(desk, job_id)
+    context.jobs.set_log_levels(context.job(job_id).job_id, body.levels)
+    return log_levels(context, job_id)

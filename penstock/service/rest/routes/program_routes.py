@@ -17,27 +17,35 @@ from starlette.datastructures import UploadFile
 from penstock.service.launch.program_runner import SUFFIXES
 from penstock.service.rest.answers.jobs import plan as plan_answer
 from penstock.service.rest.job_backend import ProgramRecord, RunRequest
-from penstock.service.rest.replies import Answer, malformed, missing
-from penstock.service.rest.request_context import AtDesk, Body, Desk, OwnTriggerId, body_of, documented, split_list
+from penstock.service.rest.replies import Answer, bad_request, not_found
+from penstock.service.rest.request_context import (
+    Body,
+    Context,
+    OwnTriggerId,
+    RequestContext,
+    body_of,
+    body_schema,
+    split_list,
+)
 
 _NAME = re.compile(r"[\w()+,@ -][\w()+.,@ -]{0,200}")
 
 
-async def _allowed(desk: AtDesk, request: Request) -> None:
-    if not desk.settings.submit and not request.scope.get("is_owner"):
-        raise missing(
+async def _check_allowed(context: Context, request: Request) -> None:
+    if not context.settings.submit and not request.scope.get("is_owner"):
+        raise not_found(
             "Programs are not taken over REST here: web.submit.enable is false. Only the user who started the server "
             "can run programs, with the command line on its machine."
         )
 
 
-router = APIRouter(prefix="/jars", tags=["programs"], dependencies=[Depends(_allowed)])
+router = APIRouter(prefix="/jars", tags=["programs"], dependencies=[Depends(_check_allowed)])
 
 
 @router.get("")
-def programs(desk: AtDesk, request: Request) -> Answer:
+def programs(context: Context, request: Request) -> Answer:
     """The programs that were uploaded."""
-    rows = [_row(program) for program in desk.jobs.programs()]
+    rows = [_row(program) for program in context.jobs.programs()]
     return Answer({"address": str(request.base_url).rstrip("/"), "files": rows})
 
 
@@ -58,42 +66,42 @@ def _row(program: ProgramRecord) -> dict[str, Any]:
         }
     },
 )
-async def upload(desk: AtDesk, request: Request) -> Answer:
+async def upload(context: Context, request: Request) -> Answer:
     """Keep a file as a program: exactly one, under any field name."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise malformed("Exactly 1 file must be sent as multipart/form-data, received 0.")
+        raise bad_request("Exactly 1 file must be sent as multipart/form-data, received 0.")
     async with request.form(max_files=2, max_fields=100) as form:
         files = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
         if len(files) != 1:
-            raise malformed(f"Exactly 1 file must be sent, received {len(files)}.")
-        name = checked_name(files[0].filename or "")
-        program = await run_in_threadpool(_keep, desk, name, files[0])
+            raise bad_request(f"Exactly 1 file must be sent, received {len(files)}.")
+        name = check_name(files[0].filename or "")
+        program = await run_in_threadpool(_keep, context, name, files[0])
     return Answer({"filename": f"/jars/{program.id}", "status": "success"})
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """The name of an uploaded file: a name and no path, of a kind that can be run."""
     if not _NAME.fullmatch(name) or ".." in name:
-        raise malformed("the name of the file must consist of letters, digits and a few signs, and be no path")
+        raise bad_request("the name of the file must consist of letters, digits and a few signs, and be no path")
     if not name.lower().endswith(SUFFIXES):
-        raise malformed(f"only files that end in {', '.join(SUFFIXES)} are allowed")
+        raise bad_request(f"only files that end in {', '.join(SUFFIXES)} are allowed")
     return name
 
 
-def _keep(desk: Desk, name: str, file: UploadFile) -> ProgramRecord:
+def _keep(context: RequestContext, name: str, file: UploadFile) -> ProgramRecord:
     with tempfile.TemporaryDirectory(prefix="penstock-upload-") as folder:
         path = Path(folder) / name
         with path.open("wb") as copy:
             shutil.copyfileobj(file.file, copy)
-        return desk.jobs.upload(name, path)
+        return context.jobs.upload(name, path)
 
 
 @router.delete("/{program_id}")
-def forget(desk: AtDesk, program_id: str) -> Answer:
+def forget(context: Context, program_id: str) -> Answer:
     """Delete a program. Jobs that were started from it go on."""
-    if all(program.id != program_id for program in desk.jobs.programs()):
-        raise malformed(f"there is no program {program_id}")
-    desk.jobs.forget_program(program_id)
+    if all(program.id != program_id for program in context.jobs.programs()):
+        raise bad_request(f"there is no program {program_id}")
+    context.jobs.forget_program(program_id)
     return Answer({})
 
 
@@ -150,7 +158,7 @@ def _arguments(body: RunBody, query: RunQuery) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(body.program_args or query.program_args or ""))
     except ValueError as error:
-        raise malformed(f"the program's arguments cannot be told apart: {error}") from None
+        raise bad_request(f"the program's arguments cannot be told apart: {error}") from None
 
 
 def _text(value: Any) -> str:
@@ -161,29 +169,29 @@ OfBody = Annotated[RunBody, body_of(RunBody)]
 OfQuery = Annotated[RunQuery, Query()]
 
 
-def _known(desk: Desk, program_id: str) -> None:
-    if all(program.id != program_id for program in desk.jobs.programs()):
-        raise missing(f"There is no program {program_id}.")
+def _check_known(context: RequestContext, program_id: str) -> None:
+    if all(program.id != program_id for program in context.jobs.programs()):
+        raise not_found(f"There is no program {program_id}.")
 
 
-@router.post("/{program_id}/run", openapi_extra=documented(RunBody))
-def run(desk: AtDesk, program_id: str, body: OfBody, query: OfQuery) -> Answer:
+@router.post("/{program_id}/run", openapi_extra=body_schema(RunBody))
+def run(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Answer:
     """Start the program, and answer once it has a job."""
-    _known(desk, program_id)
-    with desk.slowly():
-        job = desk.jobs.run(_request(program_id, body, query))
+    _check_known(context, program_id)
+    with context.slow_request():
+        job = context.jobs.run(_request(program_id, body, query))
     return Answer({"jobid": job, "applicationId": job})
 
 
-@router.post("/{program_id}/plan", openapi_extra=documented(RunBody))
-def plan(desk: AtDesk, program_id: str, body: OfBody, query: OfQuery) -> Answer:
+@router.post("/{program_id}/plan", openapi_extra=body_schema(RunBody))
+def plan(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Answer:
     """The plan of the job that the program would start."""
-    _known(desk, program_id)
-    with desk.slowly():
-        return Answer({"plan": plan_answer(desk.jobs.plan(_request(program_id, body, query)))})
+    _check_known(context, program_id)
+    with context.slow_request():
+        return Answer({"plan": plan_answer(context.jobs.plan(_request(program_id, body, query)))})
 
 
 @router.get("/{program_id}/plan")
-def plan_by_get(desk: AtDesk, program_id: str, query: OfQuery) -> Answer:
+def plan_by_get(context: Context, program_id: str, query: OfQuery) -> Answer:
     """The same without a body. It runs the program up to its job, and so is for those who may operate."""
-    return plan(desk, program_id, RunBody.model_validate({}), query)
+    return plan(context, program_id, RunBody.model_validate({}), query)

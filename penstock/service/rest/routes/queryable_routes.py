@@ -10,7 +10,7 @@ from pydantic import RootModel
 
 from penstock.service.rest.answers.activity_answers import queryable_states
 from penstock.service.rest.replies import Answer
-from penstock.service.rest.request_context import AtDesk, JobId, body_of
+from penstock.service.rest.request_context import Context, JobId, body_of
 
 router = APIRouter(prefix="/jobs/{job_id}/state", tags=["queryable state"])
 
@@ -26,14 +26,14 @@ Token = Annotated[str | None, Query(description="What the page before gives as `
 
 
 @router.get("")
-def states(desk: AtDesk, job_id: JobId) -> Answer:
+def states(context: Context, job_id: JobId) -> Answer:
     """Which states of the job can be looked up."""
-    return Answer(queryable_states(desk.job(job_id)))
+    return Answer(queryable_states(context.job(job_id)))
 
 
 @router.get("/{name}")
 def look_up(
-    desk: AtDesk,
+    context: Context,
     job_id: JobId,
     name: str,
     keys: Keys = None,
@@ -49,7 +49,7 @@ def look_up(
         "token": token,
     }
     given = {part: value for part, value in asked.items() if value is not None}
-    return Answer(dict(desk.jobs.query(job_id, name, given)))
+    return Answer(dict(context.jobs.query(job_id, name, given)))
 
 
 def _value(text: str) -> Any:
@@ -64,6 +64,8 @@ def _value(text: str) -> Any:
     "/{name}",
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-def look_up_many(desk: AtDesk, job_id: JobId, name: str, query: Annotated[StateQuery, body_of(StateQuery)]) -> Answer:
+def look_up_many(
+    context: Context, job_id: JobId, name: str, query: Annotated[StateQuery, body_of(StateQuery)]
+) -> Answer:
     """Look up many keys, all in one cut through the job's state."""
-    return Answer(dict(desk.jobs.query(job_id, name, query.root)))
+    return Answer(dict(context.jobs.query(job_id, name, query.root)))

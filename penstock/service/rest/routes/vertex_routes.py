@@ -5,74 +5,83 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from penstock.service.rest.answers import vertices
-from penstock.service.rest.answers.metrics import aggregated, by_subtask, listed, subtask_metrics
+from penstock.service.rest.answers.metrics import aggregate_metrics, by_subtask, list_metrics, subtask_metrics
 from penstock.service.rest.answers.subtask_states import Subtask, subtasks
-from penstock.service.rest.replies import Answer, malformed, missing
-from penstock.service.rest.request_context import AtDesk, Desk, Index, JobId, VertexId, Wanted, find_vertex, split_list
+from penstock.service.rest.replies import Answer, bad_request, not_found
+from penstock.service.rest.request_context import (
+    Context,
+    Index,
+    JobId,
+    RequestContext,
+    VertexId,
+    Wanted,
+    find_vertex,
+    split_list,
+)
 from penstock.service.rest.routes.job_routes import aggregates
 
 router = APIRouter(prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["vertices"])
 
 
 @router.get("")
-def details(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def details(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """A vertex and its subtasks."""
-    return Answer(vertices.vertex_details(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.vertex_details(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/subtasktimes")
-def times(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def times(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """When each subtask entered which state."""
-    return Answer(vertices.subtask_times(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.subtask_times(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/taskmanagers")
-def hosts(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def hosts(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """On which machines the subtasks run."""
-    return Answer(vertices.hosts(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.hosts(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/accumulators")
-def accumulators(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def accumulators(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """What the operators of the vertex have counted."""
-    return Answer(vertices.vertex_accumulators(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.vertex_accumulators(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/watermarks")
-def watermarks(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def watermarks(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """How far event time has come in each subtask."""
-    return Answer(vertices.watermarks(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.watermarks(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/backpressure")
-def back_pressure(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def back_pressure(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """How long subtasks had to wait for those that follow."""
-    record = desk.job(job_id)
+    record = context.job(job_id)
     return Answer(vertices.back_pressure(record, find_vertex(record, vertex_id)))
 
 
 # --- metrics: of a job or vertex that nobody knows there are none ---
-def _metrics(desk: Desk, job_id: str, vertex_id: str) -> dict[int, dict[str, object]]:
-    record = desk.job_if_known(job_id)
+def _metrics(context: RequestContext, job_id: str, vertex_id: str) -> dict[int, dict[str, object]]:
+    record = context.job_if_known(job_id)
     vertex = find_vertex(record, vertex_id) if record is not None else None
     return subtask_metrics(record, vertex) if record is not None and vertex is not None and not record.ended else {}
 
 
 @router.get("/metrics")
-def metrics(desk: AtDesk, job_id: JobId, vertex_id: VertexId, wanted: Wanted) -> Answer:
+def metrics(context: Context, job_id: JobId, vertex_id: VertexId, wanted: Wanted) -> Answer:
     """Names of metrics, each led by the number of its subtask, or with `get` their values."""
-    return Answer(listed(by_subtask(_metrics(desk, job_id, vertex_id)), wanted))
+    return Answer(list_metrics(by_subtask(_metrics(context, job_id, vertex_id)), wanted))
 
 
 @router.get("/jm-operator-metrics")
-def coordinator_metrics(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def coordinator_metrics(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """Metrics of the driver's part of a source, of which there are none."""
     return Answer([])
 
 
 @router.get("/subtasks/metrics")
 def metrics_of_all(
-    desk: AtDesk,
+    context: Context,
     job_id: JobId,
     vertex_id: VertexId,
     wanted: Wanted,
@@ -81,9 +90,9 @@ def metrics_of_all(
 ) -> Answer:
     """Names of metrics, or with `get` what the values of all subtasks, or of those under `subtasks`, amount to."""
     how, chosen = aggregates(agg), _chosen(subtasks)
-    found = _metrics(desk, job_id, vertex_id)
+    found = _metrics(context, job_id, vertex_id)
     some = [metrics for index, metrics in found.items() if not chosen or any(index in part for part in chosen)]
-    return Answer(aggregated(some, wanted, how))
+    return Answer(aggregate_metrics(some, wanted, how))
 
 
 def _chosen(text: str | None) -> list[range]:
@@ -92,42 +101,42 @@ def _chosen(text: str | None) -> list[range]:
     for part in split_list(text):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise malformed(f"subtasks are numbers or ranges such as 0-3, not {part!r}")
+            raise bad_request(f"subtasks are numbers or ranges such as 0-3, not {part!r}")
         ranges.append(range(int(first), int(last or first) + 1))
     return ranges
 
 
 # --- subtasks ---
 @router.get("/subtasks/accumulators")
-def accumulators_of_all(desk: AtDesk, job_id: JobId, vertex_id: VertexId) -> Answer:
+def accumulators_of_all(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
     """What each subtask has counted."""
-    return Answer(vertices.subtask_accumulators(*desk.vertex(job_id, vertex_id)))
+    return Answer(vertices.subtask_accumulators(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/subtasks/{index}")
-def subtask(desk: AtDesk, job_id: JobId, vertex_id: VertexId, index: Index) -> Answer:
+def subtask(context: Context, job_id: JobId, vertex_id: VertexId, index: Index) -> Answer:
     """A subtask's newest attempt."""
-    _, vertex = desk.vertex(job_id, vertex_id)
-    return Answer(vertices.subtask(vertex, _subtask(desk, job_id, vertex_id, index)))
+    _, vertex = context.vertex(job_id, vertex_id)
+    return Answer(vertices.subtask(vertex, _subtask(context, job_id, vertex_id, index)))
 
 
-def _subtask(desk: Desk, job_id: str, vertex_id: str, index: int) -> Subtask:
-    record, vertex = desk.vertex(job_id, vertex_id)
+def _subtask(context: RequestContext, job_id: str, vertex_id: str, index: int) -> Subtask:
+    record, vertex = context.vertex(job_id, vertex_id)
     if index >= vertex.parallelism:
-        raise missing(f"Vertex {vertex_id} has no subtask {index}: there are {vertex.parallelism}.")
+        raise not_found(f"Vertex {vertex_id} has no subtask {index}: there are {vertex.parallelism}.")
     return subtasks(record, vertex)[index]
 
 
 @router.get("/subtasks/{index}/metrics")
-def metrics_of_one(desk: AtDesk, job_id: JobId, vertex_id: VertexId, index: Index, wanted: Wanted) -> Answer:
+def metrics_of_one(context: Context, job_id: JobId, vertex_id: VertexId, index: Index, wanted: Wanted) -> Answer:
     """Names of metrics, or with `get` their values."""
-    return Answer(listed(_metrics(desk, job_id, vertex_id).get(index, {}), wanted))
+    return Answer(list_metrics(_metrics(context, job_id, vertex_id).get(index, {}), wanted))
 
 
 @router.get("/subtasks/{index}/attempts/{attempt}")
-def attempt(desk: AtDesk, job_id: JobId, vertex_id: VertexId, index: Index, attempt: Index) -> Answer:
+def attempt(context: Context, job_id: JobId, vertex_id: VertexId, index: Index, attempt: Index) -> Answer:
     """An attempt of a subtask: the newest, since earlier ones are known by their failures only."""
-    task = _subtask(desk, job_id, vertex_id, index)
+    task = _subtask(context, job_id, vertex_id, index)
     if attempt != task.attempt:
-        raise missing(f"Attempt {attempt} is not known: the newest is number {task.attempt}.")
-    return Answer(vertices.subtask(desk.vertex(job_id, vertex_id)[1], task))
+        raise not_found(f"Attempt {attempt} is not known: the newest is number {task.attempt}.")
+    return Answer(vertices.subtask(context.vertex(job_id, vertex_id)[1], task))

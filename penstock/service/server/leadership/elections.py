@@ -69,7 +69,7 @@ class NoElection:
         self._leads = False
 
 
-def announced(storage: Storage) -> Mapping[str, Any]:
+def last_leader(storage: Storage) -> Mapping[str, Any]:
     """The last leader, by what it has left on the storage."""
     return leader(storage, newest_fence(storage))
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from penstock.base.storage import Storage
 from penstock.errors import StorageError
-from penstock.service.server.leadership.elections import Deposed, Elected, announced
+from penstock.service.server.leadership.elections import Deposed, Elected, last_leader
 from penstock.service.server.leadership.fencing_numbers import (
     FOLDER,
     claim_fence,
@@ -53,7 +53,7 @@ class Lease:
         self._seen_at = 0.0
 
     @property
-    def held(self) -> int | None:
+    def fence(self) -> int | None:
         """The number under which this server leads, as far as it knows."""
         return self._held
 
@@ -143,7 +143,7 @@ class LeaseElection:
 
     def _run(self, on_elected: Elected, on_deposed: Deposed) -> None:
         while not self._stopped.wait(self._renewal):
-            before = self._lease.held
+            before = self._lease.fence
             self._step()
             self._tell(before, on_elected, on_deposed)
 
@@ -154,7 +154,7 @@ class LeaseElection:
             log.warning("the lease on the storage could not be looked at: %s", error)
 
     def _tell(self, before: int | None, on_elected: Elected, on_deposed: Deposed) -> None:
-        held = self._lease.held
+        held = self._lease.fence
         if held == before:
             return
         try:
@@ -169,7 +169,7 @@ class LeaseElection:
         return self._lease.is_valid()
 
     def leader(self) -> Mapping[str, Any]:
-        return announced(self._storage)
+        return last_leader(self._storage)
 
     def stop(self) -> None:
         self._stopped.set()

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.base.libraries import optional_library
 from penstock.base.storage import Storage
 from penstock.errors import ConfigurationError, StorageError
-from penstock.service.server.leadership.elections import Deposed, Elected, announced
+from penstock.service.server.leadership.elections import Deposed, Elected, last_leader
 from penstock.service.server.leadership.fencing_numbers import next_fence
 from penstock.service.server.server_options import CLUSTER_ID, ZK_QUORUM, ZK_ROOT, ZK_SESSION, ServerSettings
 
@@ -38,21 +38,21 @@ class ZooKeeperElection:
         self._folder = f"{root}/{CLUSTER_ID.of(settings.configuration)}"
         self._storage = storage
         self._who = who
-        self._client = self._made(quorum, ZK_SESSION.of(settings.configuration) / 1000)
+        self._client = self._create_client(quorum, ZK_SESSION.of(settings.configuration) / 1000)
         self._stopped = threading.Event()
         self._lost = threading.Event()
         self._held = False
         self._thread: threading.Thread | None = None
         self._lock: Any = None
 
-    def _made(self, quorum: str, session_seconds: float) -> Any:
+    def _create_client(self, quorum: str, session_seconds: float) -> Any:
         # Without an end to its tries, the client comes back whenever ZooKeeper does.
         endless = {"max_tries": -1, "delay": 0.2, "max_delay": 5}
         client = self._kazoo.KazooClient(hosts=quorum, timeout=session_seconds, connection_retry=endless)
-        client.add_listener(self._changed)
+        client.add_listener(self._note_connection)
         return client
 
-    def _changed(self, state: str) -> None:
+    def _note_connection(self, state: str) -> None:
         log.info("ZooKeeper: %s", state)
         if state == "LOST":
             self._lost.set()
@@ -108,7 +108,7 @@ class ZooKeeperElection:
         return self._held and not self._lost.is_set() and bool(self._client.connected)
 
     def leader(self) -> Mapping[str, Any]:
-        return announced(self._storage)
+        return last_leader(self._storage)
 
     def stop(self) -> None:
         self._stopped.set()
