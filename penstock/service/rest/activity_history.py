@@ -1,7 +1,7 @@
-"""What vertices did in the last half hour: so that a page which is opened now can show how it came to this.
+"""The activity of vertices during the last half hour, so that a page opened now can plot the past.
 
-A thread looks at the jobs every few seconds while REST is served. Figures are kept as single floats, and only of so
-many jobs, so that they need a few megabytes at most.
+A thread looks at the jobs every few seconds while REST is served. Figures are kept as single-precision floats and for
+a limited number of jobs, so that they take a few megabytes at most.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ EVERY_SECONDS = 5.0
 MOST_SAMPLES = 360
 MOST_JOBS = 50
 MOST_FIGURES = 40_000
-"""How many figures an answer has at most: of jobs with very many vertices fewer samples are told."""
+"""Largest number of figures in an answer. Jobs with very many vertices get fewer samples."""
 FIGURES = ("records-in-per-second", "records-out-per-second", "busy", "back-pressured", "watermark-lag")
-"""Of each vertex, in this order."""
+"""Names of the figures of each vertex, in the order in which a sample stores them."""
 
 
 @dataclass
 class _Samples:
-    """Of one job. Each sample has all figures of the first vertex, then those of the second, and so on."""
+    """The samples of one job. Each sample has all figures of the first vertex, then those of the second, and so on."""
 
     vertices: tuple[str, ...]
     times: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
@@ -41,7 +41,7 @@ class _Samples:
 
 
 class ActivityHistory:
-    """Remembers what jobs did. May be asked from any thread."""
+    """Remembers the activity of jobs. Any thread may call its methods."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -50,7 +50,7 @@ class ActivityHistory:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within this block samples are taken."""
+        """Take samples within this block."""
         over = threading.Event()
         thread = threading.Thread(target=self._watch, args=(over,), name="penstock rest history", daemon=True)
         thread.start()
@@ -63,11 +63,11 @@ class ActivityHistory:
         while not over.wait(EVERY_SECONDS):
             try:
                 self.look()
-            except Exception as error:  # whatever ails the jobs is told to whoever asks for them
+            except Exception as error:  # requests for the jobs report the same error
                 log.debug("no sample of the jobs could be taken: %s", error)
 
     def look(self) -> None:
-        """Take a sample of every job that runs; of very many, of those that began last."""
+        """Take a sample of every running job. If there are very many jobs, sample those that began last."""
         records = sorted(self._jobs.records(), key=lambda record: record.ended is None)[-MOST_JOBS:]
         with self._lock:
             known = {record.job_id for record in records}
@@ -86,12 +86,12 @@ class ActivityHistory:
             samples.figures.append(array("f", _figures(record)))
 
     def answer(self, job_id: str) -> Json:
-        """Times, and by vertex one list for each figure; what is not known is null."""
+        """Return the times of the samples, and for each vertex one list per figure. Unknown figures are None."""
         with self._lock:
             samples = self._samples.get(job_id) or _Samples(())
             times, figures, vertices = list(samples.times), list(samples.figures), samples.vertices
         step = max(1, -(-len(times) * len(vertices) * len(FIGURES) // MOST_FIGURES))
-        # The newest sample is always among them.
+        # The newest sample is always included.
         times, figures = times[::-step][::-1], figures[::-step][::-1]
         width = len(FIGURES)
         return {
@@ -114,5 +114,5 @@ def _figures(record: JobRecord) -> Iterator[float]:
 
 
 def _round_for_plot(value: float) -> float | None:
-    """With as many digits as a plot can show."""
+    """Return the value with as many digits as a plot can show, or None if it is not a number."""
     return None if math.isnan(value) else float(f"{value:.4g}")

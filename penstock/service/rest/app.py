@@ -1,4 +1,4 @@
-"""The REST application: routes over whatever holds the jobs, behind a door."""
+"""The REST application: routes over a `Jobs` implementation, behind the access middleware."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ROUTERS = (
 
 
 def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
-    """Flink's REST interface for these jobs."""
+    """Return the application that serves Flink's REST interface for these jobs."""
     app = FastAPI(
         title="Penstock",
         version=__version__,
@@ -77,7 +77,7 @@ def create_app(jobs: Jobs, settings: RestSettings) -> FastAPI:
 
 
 def _add_pages(app: FastAPI, settings: RestSettings) -> None:
-    """What people look at: the description of the interface, and our pages or, where it is named, Flink's dashboard."""
+    """Add the description of the interface, and Penstock's pages or the dashboard that `web.dashboard.dir` names."""
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Answer:

@@ -22,11 +22,11 @@ from penstock.service.rest.rest_options import RestSettings, rest_settings
 
 @contextmanager
 def serve_jobs(configuration: Mapping[str, str]) -> Iterator[None]:
-    """Within this block every job that is started here can be seen and steered over REST."""
+    """Serve REST within this block for every job that this process starts."""
     shown = formatter(log_settings(configuration).format, origin_here)
     with tempfile.TemporaryDirectory(prefix="penstock-rest-") as folder, _log_to(Path(folder), shown) as log_file:
         jobs = LocalJobs(configuration, [log_file])
-        # No program but the one that runs here is started by this process, and the address is a server's.
+        # This process runs one program and accepts no others. The option rest.address is meant for a server.
         with serve_in_thread(jobs, replace(rest_settings(configuration), submit=False, address=None)) as url:
             print(f"REST: {url}", file=sys.stderr, flush=True)
             with with_defaults(on_start=jobs.add):
@@ -35,7 +35,7 @@ def serve_jobs(configuration: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
-    """Serve these jobs until the end of the block; gives the URL."""
+    """Serve these jobs until the end of the block, and yield the URL."""
     check_installed()
     from penstock.service.rest.app import create_app
     from penstock.service.rest.http_server import RestServer
@@ -49,7 +49,7 @@ def serve_in_thread(jobs: LocalJobs, settings: RestSettings) -> Iterator[str]:
 
 @contextmanager
 def _log_to(folder: Path, shown: logging.Formatter) -> Iterator[LogFile]:
-    """Keep what Penstock and the functions of jobs log in a file, so that REST can show it."""
+    """Write the log of Penstock and of the jobs' functions to a file that REST can show."""
     path = folder / "penstock.log"
     handler: logging.Handler = logging.FileHandler(path)
     handler.setFormatter(shown)

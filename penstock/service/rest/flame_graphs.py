@@ -1,4 +1,4 @@
-"""Takes profiles of jobs when somebody asks, in the background, and keeps them for a while."""
+"""Profiles of jobs, taken in the background on request and kept for a while."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ log = logging.getLogger("penstock.rest")
 
 @dataclass(frozen=True)
 class Profile:
-    """What was seen in all slots of a job."""
+    """The stacks that were sampled in all slots of a job."""
 
     seen: Sequence[Seen]
     ended: int
-    """In milliseconds since 1970."""
+    """End of the profile, in milliseconds since 1970."""
     taken: float
 
 
 class FlameGraphs:
-    """One profile of a job serves all its vertices. Nothing runs as long as nobody asks."""
+    """Takes and keeps one profile per job, which serves all its vertices. Nothing runs without a request."""
 
     def __init__(self, jobs: Jobs, settings: FlameSettings) -> None:
         self._jobs = jobs
@@ -36,7 +36,7 @@ class FlameGraphs:
         self._lock = threading.Lock()
 
     def of(self, job_id: str) -> Profile | None:
-        """The last profile; if it is old, or there is none, a new one is begun."""
+        """Return the last profile, or None. Begin a new profile if the last one is old or missing."""
         now = time.monotonic()
         with self._lock:
             for old in [job for job, one in self._profiles.items() if now - one.taken > self._settings.cleanup / 1000]:

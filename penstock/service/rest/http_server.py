@@ -1,4 +1,4 @@
-"""From an application to a server that listens: sockets, TLS, and clients that take too long."""
+"""The HTTP server of the REST application: sockets, TLS, and limits for slow clients."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from penstock.service.rest.rest_options import LOOPBACK, RestSettings, Tls
 log = logging.getLogger("penstock.rest")
 
 HEAD_SECONDS = 10
-"""How long a client may take from the first byte of a request to the end of its headers."""
+"""Time, in seconds, from the first byte of a request to the end of its headers, before the server disconnects."""
 START_SECONDS = 30
 STOP_SECONDS = 5
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1, where a connection that does not come to the point is closed, and there are only so many.
+    """HTTP/1.1 with a limited number of connections and a time limit for slow clients.
 
-    uvicorn closes connections that are idle between requests. One that sends its headers byte by byte, or nothing at
-    all from the start, or does not read its answer, would stay. Errors below the application have its form, too, since
-    Flink's clients take a body without `errors` for success.
+    uvicorn itself closes only connections that are idle between requests. It keeps a connection that sends nothing at
+    first, sends its headers byte by byte, or does not read its answer; this class closes such connections too. Errors
+    that occur before the application is reached have the application's form, because Flink's clients treat a body
+    without `errors` as success.
     """
 
     patience: ClassVar[float] = 60.0
-    """How many seconds a client may leave an answer unread."""
+    """Time, in seconds, that a client may leave an answer unread."""
     most: ClassVar[int] = 1000
-    """How many connections there may be at once."""
+    """Largest number of simultaneous connections."""
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -56,7 +57,7 @@ class TimedProtocol(H11Protocol):
         self._refuse(400, msg)
 
     def _refuse(self, status: int, text: str) -> None:
-        """Answer without having understood, or even read, a request."""
+        """Send an error and close the connection, without a complete or readable request."""
         answer = problem(status, text)
         head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "connection: close"]
         head += [f"{name}: {value}" for name, value in answer.headers.items()]
@@ -99,11 +100,11 @@ class TimedProtocol(H11Protocol):
 
 
 def bind(settings: RestSettings) -> socket.socket:
-    """A socket on the first port that is free; raises ConfigurationError if none is."""
+    """Return a socket on the first free port. Raise ConfigurationError if no port is free."""
     family = socket.AF_INET6 if ":" in settings.bind_address else socket.AF_INET
     reason: OSError | None = None
     for port in settings.ports:
-        # asyncio sends small answers at once only on sockets that say of themselves that they are TCP.
+        # asyncio sends small answers without delay only on sockets whose protocol is given as TCP.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -126,7 +127,7 @@ def _port_text(ports: tuple[int, ...]) -> str:
 
 
 class RestServer:
-    """A server over one application. Its socket is bound from the start, so its URL is known, also after the end."""
+    """A server for one application. The constructor binds the socket, so the URL is known before the server starts."""
 
     def __init__(self, app: FastAPI, settings: RestSettings) -> None:
         _check_tls(settings.tls)
@@ -135,23 +136,23 @@ class RestServer:
         self.port = int(self._socket.getsockname()[1])
         self._server = uvicorn.Server(_config(app, settings))
         self._history: ActivityHistory | None = getattr(app.state, "history", None)
-        """What the pages of jobs plot; an application without jobs has none."""
+        """The history that the pages of jobs plot, or None if the application has no jobs."""
         self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """The URL at which clients reach the server."""
         scheme = "https" if self._settings.tls.enabled else "http"
         return f"{scheme}://{_reachable(self._settings)}:{self.port}"
 
     def run(self) -> None:
-        """Serve until the process is told to end; in the main thread Ctrl-C and SIGTERM are heard."""
+        """Serve until `stop` is called. In the main thread, Ctrl-C and SIGTERM end the server too."""
         log.info("REST listens at %s", self.url)
         with nullcontext() if self._history is None else self._history.watching():
             self._server.run(sockets=[self._socket])
 
     def start(self) -> RestServer:
-        """Serve in a thread of its own. Returns when requests are answered."""
+        """Serve in a separate thread. Return when the server answers requests."""
         self._thread = threading.Thread(target=self.run, name="penstock rest", daemon=True)
         self._thread.start()
         deadline = time.monotonic() + START_SECONDS
@@ -162,7 +163,7 @@ class RestServer:
         return self
 
     def stop(self) -> None:
-        """Answer what is under way, and end."""
+        """Answer the requests that are in progress, and stop."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(2 * STOP_SECONDS)
@@ -203,7 +204,7 @@ def _config(app: FastAPI, settings: RestSettings) -> uvicorn.Config:
 
 
 def _check_tls(tls: Tls) -> None:
-    """Say at once what is wrong with certificate or key."""
+    """Raise ConfigurationError now if the certificate or the key cannot be used."""
     if not tls.enabled or tls.certificate is None or tls.key is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What the REST application asks of whatever holds the jobs: one process with its own, or the server of a service."""
+"""The interface between the REST application and the jobs of one process or of a server."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from penstock.engine.job.job_record import JobRecord
 from penstock.engine.observe.profiling import ProfileOrder, Seen
 
 QUERY_SECONDS = 30.0
-"""How long a lookup of queryable state may take, with all that it waits for."""
+"""Longest duration, in seconds, of a lookup of queryable state, including the time that it waits."""
 
 
 @dataclass(frozen=True)
 class TaskManagerRecord:
-    """An executor of Spark that hosts slots of a job; on a local master it is the driver's own machine."""
+    """An executor of Spark that hosts slots of a job. On a local master it is the machine of the driver."""
 
     id: str
     host: str
     slots: int
     free_slots: int
     jobs: Mapping[str, int] = field(default_factory=dict)
-    """By job id: how many of its slots are here."""
+    """The number of slots that each job has here, by job id."""
     cores: int = 1
     memory: int = 0
     free_memory: int = 0
@@ -32,7 +32,7 @@ class TaskManagerRecord:
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file with what a process has written."""
+    """A file that holds the log or the output of a process."""
 
     name: str
     path: Path
@@ -50,7 +50,7 @@ class ProgramRecord:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """How a program is to be started."""
+    """An order to start a program."""
 
     program: str
     arguments: tuple[str, ...] = ()
@@ -71,10 +71,10 @@ class SavepointOrder:
 
     directory: str | None = None
     stop: bool = False
-    """Whether the job finishes with it."""
+    """Whether the job finishes with this savepoint."""
     drain: bool = False
     cancel: bool = False
-    """Whether the job is cancelled once it is complete."""
+    """Whether the job is cancelled once the savepoint is complete."""
 
 
 class UnknownJob(Exception):
@@ -82,72 +82,74 @@ class UnknownJob(Exception):
 
 
 class Refused(Exception):
-    """It cannot be done in the state that the job is in; the text says why."""
+    """An operation is impossible in the present state of the job. The text says why."""
 
 
 class Jobs(Protocol):
-    """All jobs that can be seen here. Every method may block, and is called from many threads at once."""
+    """The jobs that REST shows. Every method may block, and many threads call the methods at once."""
 
     def records(self) -> Sequence[JobRecord]:
-        """Running and ended jobs, in the order in which they began."""
+        """Return running and ended jobs, in the order in which they began."""
 
     def record(self, job_id: str) -> JobRecord:
-        """One job; raises UnknownJob. It may be a little old, but never older than a second."""
+        """Return the record of one job, which is at most a second old. Raise UnknownJob if there is no such job."""
 
     def configuration(self) -> Mapping[str, str]:
-        """The options of the process that answers, with secrets masked."""
+        """Return the options of the process that answers, with secrets masked."""
 
-    def task_managers(self) -> Sequence[TaskManagerRecord]: ...
+    def task_managers(self) -> Sequence[TaskManagerRecord]:
+        """Return the task managers, which host slots of running jobs."""
 
     def logs(self, of: str | None = None) -> Sequence[LogFile]:
-        """The files of a task manager or a job, by its id, or with None those of the process that answers.
+        """Return the log files of a task manager or a job, by its id, or with None those of the process that answers.
 
-        The first one is the log; the one whose name ends in `.out` is the standard output.
+        The first file is the log. The file whose name ends in `.out` is the standard output.
         """
 
     def threads(self, of: str | None = None) -> Sequence[tuple[str, str]]:
-        """The threads of a task manager's processes, or with None of the process that answers: names and stacks."""
+        """Return the names and stacks of the threads of a task manager, or with None of the process that answers."""
 
-    # --- orders: each returns when it is done, and raises PenstockError, UnknownJob or Refused if it cannot be ---
+    # --- orders: each returns when it is done, or raises PenstockError, UnknownJob or Refused ---
     def cancel(self, job_id: str) -> None:
-        """Ask a job to end; returns at once."""
+        """Ask a job to end, and return at once."""
 
     def savepoint(self, job_id: str, order: SavepointOrder) -> str:
-        """Returns the path of the savepoint."""
+        """Take a savepoint and return its path."""
 
     def checkpoint(self, job_id: str, full: bool) -> int:
-        """Returns the number of the checkpoint."""
+        """Take a checkpoint and return its number."""
 
     def dispose(self, savepoint: str) -> None:
         """Delete a savepoint."""
 
     def rescale(self, job_id: str, parallelism: int) -> None:
-        """Go on with another parallelism, or leave the job as it was and raise why."""
+        """Continue the job with another parallelism, or leave the job as it was and raise an error with the reason."""
 
     def query(self, job_id: str, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What queryable state holds, as JSON. A request names `keys`, or says otherwise what is wanted."""
+        """Return entries of queryable state as JSON. The request names `keys`, or selects entries in another way."""
 
     # --- watching ---
     def log_levels(self, job_id: str) -> Mapping[str, str]:
-        """The levels that loggers of a running job have been given."""
+        """Return the levels that were set for loggers of a running job."""
 
     def set_log_levels(self, job_id: str, levels: Mapping[str, str]) -> None:
-        """Give loggers other levels, everywhere in the job."""
+        """Set the levels of loggers in the driver and all slots of the job."""
 
     def profile(self, job_id: str, order: ProfileOrder) -> Sequence[Seen]:
-        """Look at what the slots do; returns when that is done."""
+        """Profile the slots of a job, and return the samples."""
 
     # --- programs ---
-    def programs(self) -> Sequence[ProgramRecord]: ...
+    def programs(self) -> Sequence[ProgramRecord]:
+        """Return the uploaded programs."""
 
     def upload(self, name: str, file: Path) -> ProgramRecord:
-        """Keep a copy of a file as a program."""
+        """Store a copy of a file as a program."""
 
     def forget_program(self, program: str) -> None:
-        """Delete an uploaded program; raises NotFound."""
+        """Delete an uploaded program. Raise NotFound if there is no such program."""
 
     def run(self, request: RunRequest) -> str:
-        """Start a program and return the id of its job, once it has one."""
+        """Start a program, and return the id of its job as soon as the job exists."""
 
     def plan(self, request: RunRequest) -> JobRecord:
-        """The job that a program would start, without starting it."""
+        """Return the record of the job that a program would start, without starting it."""

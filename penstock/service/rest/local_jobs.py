@@ -1,4 +1,4 @@
-"""The jobs of one process, as REST sees them: those that a program starts under `penstock run`."""
+"""The jobs of one process, as REST sees them: the jobs that a program starts under `penstock run`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from penstock.service.rest.job_backend import (
 )
 
 FRESH_SECONDS = 0.25
-"""How long the record of a running job is good."""
+"""Time, in seconds, for which the record of a running job is reused."""
 KEPT = 100
-"""How many jobs that have ended are remembered."""
+"""Number of ended jobs that are remembered."""
 
 
 class LocalJobs:
-    """Implements `Jobs` over handles. A job that has ended is kept as its last record, without its program."""
+    """Implements `Jobs` over job handles. Of an ended job only the last record is kept, not its program."""
 
     def __init__(self, configuration: Mapping[str, str] | None = None, logs: Sequence[LogFile] = ()) -> None:
         self._configuration = masked(configuration or {})
@@ -46,11 +46,11 @@ class LocalJobs:
         self._ended: dict[str, JobRecord] = {}
         self._order: list[str] = []
         self._seen: dict[str, tuple[float, JobRecord]] = {}
-        """When each running job was looked at last, and what was seen."""
+        """The time and the result of the last look at each running job, by job id."""
         self._lock = threading.Lock()
 
     def add(self, handle: JobHandle) -> None:
-        """A job has been started."""
+        """Add a job that has started."""
         with self._lock:
             job_id = handle.job_id.hex
             self._ended.pop(job_id, None)
@@ -71,7 +71,7 @@ class LocalJobs:
                 del self._ended[job_id]
                 self._order.remove(job_id)
 
-    # --- what there is ---
+    # --- lookups ---
     def records(self) -> list[JobRecord]:
         with self._lock:
             known = [(job_id, self._handles.get(job_id)) for job_id in self._order]
@@ -79,7 +79,7 @@ class LocalJobs:
         return [self._look(job_id, handle) if handle is not None else ended[job_id] for job_id, handle in known]
 
     def _look(self, job_id: str, handle: JobHandle) -> JobRecord:
-        """A page asks for many things at once: they come from one record, unless the job has come to another status."""
+        """Return a record, and reuse it for the many requests of one page until the job's status changes."""
         now, known = time.monotonic(), self._seen.get(job_id)
         if known is None or now - known[0] > FRESH_SECONDS or known[1].status != handle.view.status.name:
             known = self._seen[job_id] = (now, handle.record())
@@ -105,7 +105,7 @@ class LocalJobs:
         return self._configuration
 
     def task_managers(self) -> list[TaskManagerRecord]:
-        """The machines on which slots of running jobs are; this machine, if there is none."""
+        """Return the machines on which running jobs have slots, or this machine if there are no slots."""
         running = [record for record in self.records() if record.ended is None]
         places: dict[str, dict[str, int]] = {}
         usage = usage_by_place(slot for record in running for slot in record.slots)

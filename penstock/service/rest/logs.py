@@ -1,4 +1,4 @@
-"""Log files, or the rest of one from an offset on. A name is looked up in a list, never used as a path."""
+"""Answers with log files, whole or from an offset on. A name is looked up in a list, never used as a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE = 1 << 18
 
 
 def serve_log(files: Sequence[LogFile], output: bool, offset: int) -> Response:
-    """The log, or the standard output. Neither need have been written yet."""
+    """Return the log, or with `output` the standard output. The answer is empty if the file does not exist yet."""
     for file in files:
         if file.name.endswith(".out") == output:
             return _from(file, offset)
@@ -24,6 +24,7 @@ def serve_log(files: Sequence[LogFile], output: bool, offset: int) -> Response:
 
 
 def serve_log_by_name(files: Sequence[LogFile], name: str, offset: int) -> Response:
+    """Return the file with this name. Raise a 404 error if it is not in the list."""
     for file in files:
         if file.name == name:
             return _from(file, offset)
@@ -31,7 +32,7 @@ def serve_log_by_name(files: Sequence[LogFile], name: str, offset: int) -> Respo
 
 
 def _from(file: LogFile, offset: int) -> Response:
-    """What the file holds from the offset on; a negative one counts from the end."""
+    """Return the content of the file from the offset on. A negative offset counts from the end."""
     try:
         opened = file.path.open("rb")
         size = opened.seek(0, 2)
@@ -44,7 +45,7 @@ def _from(file: LogFile, offset: int) -> Response:
 
 
 def _pieces(opened: BinaryIO, length: int) -> Iterator[bytes]:
-    """Exactly as much as there was when the answer began, however the file grows or shrinks."""
+    """Yield exactly `length` bytes, even if the file grows or shrinks meanwhile. Zeros replace missing bytes."""
     with opened:
         while length > 0:
             piece = opened.read(min(_PIECE, length)) or b"\0" * min(_PIECE, length)

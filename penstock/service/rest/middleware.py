@@ -1,7 +1,7 @@
-"""What every request passes first: its path is made plain, and whoever may not come in is turned away.
+"""ASGI middleware that every request passes first: it normalises the path and rejects requests without permission.
 
-The door knows nothing of jobs. It keeps large and slow requests from holding anything, asks for tokens, and lets no
-page of another site give orders through the browser of somebody who may.
+The middleware knows nothing of jobs. It limits the size and the duration of requests, checks tokens, and rejects orders
+that a page of another site sends through the browser of an authorised user.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Mapping[str, str]
 
 LARGEST_JSON = 4 << 20
-"""Bytes of a body that is no upload; it is held in memory."""
+"""Largest size, in bytes, of a body that is not an upload. Such a body is held in memory."""
 _LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
 _OPERATING_GETS = re.compile(r"/jobs/[^/]+/yarn-cancel|/jars/[^/]+/plan")
-"""Requests to read, by their method, that do more than read."""
+"""Paths of GET requests that do more than read, and so need the permission to operate."""
 
 
 class AccessMiddleware:
-    """An ASGI application in front of another one."""
+    """An ASGI application that checks requests and passes them to another application."""
 
     def __init__(self, app: App, settings: RestSettings) -> None:
         self._app = app
@@ -46,6 +46,7 @@ class AccessMiddleware:
         self._rate_limit = RateLimit(settings.token_pause / 1000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, and pass it to the application or answer with an error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,11 +61,11 @@ class AccessMiddleware:
             answer.headers.update(rejected.headers)
             await answer(scope, receive, send)  # type: ignore[arg-type]
             return
-        # A client that has gone is nobody's error.
+        # A client that disconnects causes no error.
         with suppress(ClientDisconnect):
             await self._app(scope, self._limit_body(scope["path"], receive), send)
 
-    # --- who may come in ---
+    # --- permissions ---
     def _check(self, scope: Scope, headers: Headers) -> None:
         operates = scope["method"] not in ("GET", "HEAD") or bool(_OPERATING_GETS.fullmatch(scope["path"]))
         self._check_host(headers)
@@ -75,7 +76,10 @@ class AccessMiddleware:
         self._check_length(scope["path"], headers)
 
     def _check_host(self, headers: Headers) -> None:
-        """A page of another site must not reach us under a name of its own that it has pointed at this machine."""
+        """Reject host names of other sites on a loopback address.
+
+        This prevents DNS rebinding: a site could let a name of its own point to this machine.
+        """
         settings = self._settings
         if settings.tokens or not settings.on_loopback:
             return
@@ -84,15 +88,15 @@ class AccessMiddleware:
             raise Rejected(403, "This server answers under the names of its own machine only: set rest.address.")
 
     def _is_page(self, path: str) -> bool:
-        """Whether this is one of our own pages, which hold nothing and ask for the token themselves."""
+        """Return True for one of Penstock's own pages. They hold no data, and ask for the token themselves."""
         return self._settings.dashboard is None and bool(PUBLIC.fullmatch(path))
 
     def _is_owner(self, headers: Headers) -> bool:
-        """Whether this is the user who started the server."""
+        """Return True if the request comes from the user who started the server."""
         return bool(self._settings.owner_secret) and _same(headers.get(HEADER, ""), self._settings.owner_secret)
 
     def _check_token(self, headers: Headers, operates: bool, address: str, is_owner: bool) -> None:
-        """Refuse a request without a token that allows it. The owner needs none, but must not show a wrong one."""
+        """Reject a request without a sufficient token. The owner needs no token, but must not send a wrong one."""
         tokens = self._settings.tokens
         if not tokens or (is_owner and "authorization" not in headers):
             return
@@ -102,7 +106,7 @@ class AccessMiddleware:
         if wait := self._rate_limit.wait(address):
             text = f"There were too many wrong tokens from {address}: try again in {math.ceil(wait)} s."
             raise Rejected(429, text, headers={"retry-after": str(math.ceil(wait))})
-        # Both are compared, so that the time which it takes says nothing.
+        # Both tokens are always compared, so that the duration reveals nothing.
         reads, may_operate = _same(given, tokens.read), _same(given, tokens.operate)
         if not (reads or may_operate):
             self._rate_limit.record_failure(address)
@@ -119,19 +123,19 @@ class AccessMiddleware:
             raise _too_large(self._largest_body(path))
 
     def _largest_body(self, path: str) -> int:
-        """How long a body may be."""
+        """Return the largest size, in bytes, of a body for this path."""
         most = self._settings.max_content
         return most if path == "/jars/upload" else min(most, LARGEST_JSON)
 
-    # --- how bytes come in and go out ---
+    # --- bodies and headers ---
     def _limit_body(self, path: str, receive: Receive) -> Receive:
-        """A body that says nothing of its length is counted, and one that does not go on is given up."""
+        """Return a `receive` that rejects a body which is too large or whose next bytes do not arrive in time."""
         seconds, most, seen = self._settings.patience / 1000, self._largest_body(path), 0
         over = False
 
         async def receive_limited() -> Message:
             nonlocal seen, over
-            if over:  # what is waited for now is the end of the connection
+            if over:  # the next message is the end of the connection
                 return await receive()
             try:
                 message = await asyncio.wait_for(receive(), seconds)
@@ -157,7 +161,7 @@ class AccessMiddleware:
 
 
 def plain_path(path: str) -> str:
-    """A path without the version in front and the slash behind, which both may be there or not."""
+    """Return a path without the optional version prefix and the optional trailing slash."""
     if path == "/v1":
         return path
     plain = path[3:] if path.startswith("/v1/") else path
@@ -165,7 +169,10 @@ def plain_path(path: str) -> str:
 
 
 def check_origin(headers: Headers) -> None:
-    """Browsers say which site a request comes from. An order must come from our own pages, or from no page at all."""
+    """Reject an order that a browser sends for a page of another site.
+
+    Browsers name the site in the headers. Orders from Penstock's own pages and from clients without pages are accepted.
+    """
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     if foreign or site in ("cross-site", "same-site"):
@@ -173,7 +180,7 @@ def check_origin(headers: Headers) -> None:
 
 
 def _host_name(host: str) -> str:
-    """A host without its port."""
+    """Return a host without its port."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
