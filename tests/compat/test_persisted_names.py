@@ -127,7 +127,7 @@ SAME_JOB = {
     "InProcessCluster.run",
     "Outfit.put_on",
     "CloseableIterator.__next__",
-    "Slot._loaded",
+    "Slot._load",
     "Slot._receiver",
     "Hub._sorted",
     "Slot.run_stage",
@@ -143,7 +143,7 @@ SAME_JOB = {
     "deliver",
     "_copied",
     # Files and a database that end with the process that wrote them
-    "Arrivals._kept",
+    "Arrivals._read_early",
     "Entries._fetch",
     "Entries._fetch_all",
     "RocksTable.peek",

@@ -41,7 +41,7 @@ def sorted_by(chunks, budget, order=key_order):
             got += zip(
                 [piece.key] * len(values), [index] * len(values), times or [None] * len(values), values, strict=True
             )
-    spilled = sort.spilled
+    spilled = sort.bytes_on_disk
     sort.close()
     return got, held, spilled
 
@@ -101,7 +101,7 @@ def test_small_inputs_never_touch_the_disk():
 def test_files_have_no_names(tmp_path):
     sort = ExternalSort(key_order, 1, str(tmp_path))
     sort.add([1, 2], 0, ["a", "b"], None)
-    assert sort.spilled and os.listdir(tmp_path) == []
+    assert sort.bytes_on_disk and os.listdir(tmp_path) == []
     sort.close()
 
 

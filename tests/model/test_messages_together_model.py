@@ -80,7 +80,7 @@ def check(schema, messages):
     assert list(map(repr, fitted(chunk, declared).values)) == told(declared, expected)
     assert chunk.timestamps == list(range(len(messages)))
     if isinstance(found, BatchOfRows):
-        columns = Columns(found.batch).declared_as(declared)
+        columns = Columns(found.batch).in_form_of(declared)
         assert columns is not None
         assert list(map(repr, columns.rows())) == told(declared, expected)
     return found
@@ -88,7 +88,7 @@ def check(schema, messages):
 
 def fitted(chunk, declared):
     """The chunk as it leaves its chain."""
-    columns = None if chunk.columns is None else chunk.columns.declared_as(declared)
+    columns = None if chunk.columns is None else chunk.columns.in_form_of(declared)
     return Chunk(declared.fit(chunk.values)) if columns is None else Chunk.of(columns)
 
 
@@ -209,7 +209,7 @@ def check_written(schema, declared, batch):
     """The messages, if they were written at once."""
     found = schema.write_batch(batch)
     if found is not None:
-        assert found == [schema.serialize(row) for row in Columns(batch).declared_as(declared).rows()]
+        assert found == [schema.serialize(row) for row in Columns(batch).in_form_of(declared).rows()]
     return found
 
 
@@ -253,7 +253,7 @@ def test_avro_is_written_at_once(data, fields, nested):
         declared = Types.ROW_NAMED(["n"], [declared])
     writing = AvroRowSerializationSchema(avro_schema_string=json.dumps(schema))
     try:
-        expected = [writing.serialize(row) for row in Columns(batch).declared_as(declared).rows()]
+        expected = [writing.serialize(row) for row in Columns(batch).in_form_of(declared).rows()]
     except Exception:
         assert writing.write_batch(batch) is None
     else:

@@ -71,7 +71,7 @@ class Arrivals:
                 self._awaited.popleft()
                 self._number = 0
             yield due
-            due = self._kept()
+            due = self._read_early()
 
     def missing(self) -> list[Origin]:
         """The senders that have not sent everything."""
@@ -88,7 +88,7 @@ class Arrivals:
         self._early[parcel.origin, parcel.number] = (self._file.seek(0, 2), len(body))
         self._file.write(body)
 
-    def _kept(self) -> Parcel | None:
+    def _read_early(self) -> Parcel | None:
         place = self._early.pop((self._awaited[0], self._number), None) if self._awaited else None
         if place is None or self._file is None:
             return None

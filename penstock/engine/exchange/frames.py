@@ -16,7 +16,7 @@ from penstock.api.latency_marker import LatencyMarker
 from penstock.base.pickling import dumps
 from penstock.common.types import Row, rows_from_columns, rows_to_columns
 from penstock.engine.observe.slot_activity import Traffic
-from penstock.engine.records.columns import Columns, go_together, packed, unpacked
+from penstock.engine.records.columns import Columns, go_together, pack_columns, unpack_columns
 from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk, Receiver, Timestamps, Values
 from penstock.errors import NotSerializable
 
@@ -103,13 +103,13 @@ class FrameBuilder:
         if self._columns:
             columns, self._columns = self._columns, []
             self._sent.records += sum(map(len, columns))
-            self._elements.append((_COLUMNS, packed(columns), columns[0].times is not None, columns[0].row_type))
+            self._elements.append((_COLUMNS, pack_columns(columns), columns[0].times is not None, columns[0].row_type))
         if not self.values:
             return
         self._weight += len(self.values)
         self._sent.records += len(self.values)
-        stamps = _packed_timestamps(self.timestamps) if self._timed else None
-        self._elements.append(_packed_values(self.values.copy(), stamps))
+        stamps = _pack_timestamps(self.timestamps) if self._timed else None
+        self._elements.append(_pack_values(self.values.copy(), stamps))
         self.values.clear()
         self.timestamps.clear()
 
@@ -117,12 +117,12 @@ class FrameBuilder:
         self._close_chunk()
         if self._elements:
             elements, self._elements, self._weight = self._elements, [], 0
-            frame = self._pickled(elements)
+            frame = self._pickle(elements)
             self._sent.bytes += len(frame)
             self._frames.append(frame)
 
     @staticmethod
-    def _pickled(elements: list[tuple[Any, ...]]) -> bytes:
+    def _pickle(elements: list[tuple[Any, ...]]) -> bytes:
         try:
             return dumps(elements)
         except Exception as error:
@@ -164,11 +164,11 @@ def deliver(frame: bytes, receiver: Receiver) -> int:
         kind = element[0]
         if kind == _VALUES:
             records += len(element[1])
-            receiver.chunk(Chunk(element[1], _unpacked_timestamps(element[2])))
+            receiver.chunk(Chunk(element[1], _unpack_timestamps(element[2])))
         elif kind == _ROWS:
             rows = rows_from_columns(element[1])
             records += len(rows)
-            receiver.chunk(Chunk(rows, _unpacked_timestamps(element[2])))
+            receiver.chunk(Chunk(rows, _unpack_timestamps(element[2])))
         elif kind == _WATERMARK:
             receiver.watermark(element[1])
         elif kind == _STATUS:
@@ -178,13 +178,13 @@ def deliver(frame: bytes, receiver: Receiver) -> int:
         elif kind == _MARKER:
             receiver.marker(LatencyMarker(*element[1]))
         else:
-            for columns in unpacked(*element[1:]):
+            for columns in unpack_columns(*element[1:]):
                 records += len(columns)
                 receiver.chunk(Chunk.of(columns))
     return records
 
 
-def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:
+def _pack_values(values: Values, stamps: Any) -> tuple[Any, ...]:
     if type(values[0]) is Row:
         columns = rows_to_columns(values) if set(map(type, values)) == {Row} else None
         if columns is not None:
@@ -192,12 +192,12 @@ def _packed_values(values: Values, stamps: Any) -> tuple[Any, ...]:
     return (_VALUES, values, stamps)
 
 
-def _packed_timestamps(timestamps: list[Any]) -> Any:
+def _pack_timestamps(timestamps: list[Any]) -> Any:
     try:
         return array("q", timestamps)
     except (TypeError, OverflowError):
         return [None if t is None else min(t, MAX_TIMESTAMP) for t in timestamps]
 
 
-def _unpacked_timestamps(packed: Any) -> Timestamps:
+def _unpack_timestamps(packed: Any) -> Timestamps:
     return packed.tolist() if isinstance(packed, array) else packed

@@ -68,7 +68,7 @@ class Writer(ABC):
         taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
 
-    def sent_records(self) -> int:
+    def count_sent(self) -> int:
         """How many records have left in frames; one that goes to several targets counts once."""
         return self.sent.records
 
@@ -83,12 +83,12 @@ class Writer(ABC):
     def resume(self, turn: int) -> None:  # noqa: B027 - most take no turns
         """Continue with this turn."""
 
-    def failed(self, error: BaseException, record: Any) -> OperatorFailed:
+    def failure(self, error: BaseException, record: Any) -> OperatorFailed:
         return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
 
     def _scatter(self, columns: Columns, targets: Sequence[int]) -> None:
         """Give every row of columns to its target, an index into the targets."""
-        for target, part in columns.scattered(targets):
+        for target, part in columns.scatter(targets):
             self._all[target].add_columns(part)
 
     def _settle(self) -> None:
@@ -96,13 +96,13 @@ class Writer(ABC):
             for builder in self._all:
                 builder.settle()
         except Unpicklable as error:
-            raise self.failed(error, error.record) from error
+            raise self.failure(error, error.record) from error
 
     def _cut(self, builder: FrameBuilder) -> list[bytes]:
         try:
             return builder.take()
         except Unpicklable as error:
-            raise self.failed(error, error.record) from error
+            raise self.failure(error, error.record) from error
 
 
 class SingleWriter(Writer):
@@ -116,7 +116,7 @@ class SingleWriter(Writer):
 class BroadcastWriter(Writer):
     """Sends everything to every target."""
 
-    def sent_records(self) -> int:
+    def count_sent(self) -> int:
         return self.sent.records // len(self._all)
 
     def chunk(self, chunk: Chunk) -> None:
@@ -223,7 +223,7 @@ class CustomWriter(ChosenWriter):
                     )
                 chosen.append(target)
         except USER_ERRORS as error:
-            raise self.failed(error, value) from error
+            raise self.failure(error, value) from error
         return chosen
 
 
@@ -243,7 +243,7 @@ class KeyGroupWriter(ChosenWriter):
             return [target_of[key_of(value)] for value in feed]
         except USER_ERRORS as error:
             value = values[len(values) - length_hint(feed) - 1]
-            raise self.failed(_key_error(error, key_of, value), value) from error
+            raise self.failure(_key_error(error, key_of, value), value) from error
 
     def choose_rows(self, columns: Columns) -> Sequence[int] | None:
         """Each distinct key is looked at once. Where one is refused, the values tell which record it is."""

@@ -34,11 +34,13 @@ class Measures:
         self._told: dict[str, Any] = {}
         self._described = 0
 
-    def counted(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
+    def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
         """What an operator writes into in place of this receiver; `aged` if the age of records is to be told, too."""
-        return receiver if self.tallies is None else self.tallies.counted(node, tag, receiver, aged and tag is None)
+        return (
+            receiver if self.tallies is None else self.tallies.count_output(node, tag, receiver, aged and tag is None)
+        )
 
-    def arrived(self, edge: int, records: int) -> None:
+    def add_arrivals(self, edge: int, records: int) -> None:
         """Records came over an exchange."""
         if self.tallies is not None:
             self.tallies.arrived[edge] += records
@@ -60,7 +62,7 @@ class Measures:
         """The metrics of users and connectors that show something new. A gauge is user code, and may fail."""
         return self.metrics.changes(self._told)
 
-    def described(self) -> dict[str, Described]:
+    def new_descriptions(self) -> dict[str, Described]:
         """What all metrics are, if there are new ones since the last call."""
         known, self._described = self._described, len(self.metrics.described)
         return dict(self.metrics.described) if self._described != known else {}

@@ -58,7 +58,7 @@ def profile(order: ProfileOrder, slot: int | None = None, driving: int | None = 
         busy = clocks.read()
         for thread, frame in sys._current_frames().items():
             if thread != own and len(found) < _MOST_STACKS:
-                seen = _seen(frame, order.depth)
+                seen = _stack_at_work(frame, order.depth)
                 if seen is None and thread == driving and slot is not None:
                     seen = WAITING, slot, _innermost_first(frame, order.depth)
                 if seen is not None:
@@ -68,7 +68,7 @@ def profile(order: ProfileOrder, slot: int | None = None, driving: int | None = 
     return [Seen(*key, count) for key, count in found.items()]
 
 
-def _seen(frame: FrameType, depth: int) -> tuple[str, int, tuple[str, ...]] | None:
+def _stack_at_work(frame: FrameType, depth: int) -> tuple[str, int, tuple[str, ...]] | None:
     """The operator at work, and the frames from the first operator that works for it on; None if there is none."""
     names: list[str] = []
     uid, subtask, end = "", 0, 0

@@ -38,7 +38,7 @@ class Sending(Protocol):
 
     sent: Traffic
 
-    def sent_records(self) -> int: ...
+    def count_sent(self) -> int: ...
 
 
 class Activity:
@@ -64,7 +64,7 @@ class Activity:
         self._began = time.monotonic()
         self._now_busy = [0.0] * len(self._busy)
 
-    def worked(self, stage: int, seconds: float) -> None:
+    def add_work(self, stage: int, seconds: float) -> None:
         """A stage was at work for so long in this epoch."""
         self._now_busy[stage] += seconds
 
@@ -83,7 +83,7 @@ class Activity:
         for chain, first in self._firsts.items():
             received, records, size = self.received[chain], self.sent[chain].records, 0
             for writer in self._writers[chain]:
-                records += writer.sent_records()
+                records += writer.count_sent()
                 size += writer.sent.bytes
             busy, held = self._busy[first.stage], self._held[first.stage]
             figures[first.uid] = (received.records, received.bytes, records, size, busy, held, since)

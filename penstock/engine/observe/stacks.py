@@ -22,7 +22,7 @@ def own_threads() -> list[tuple[str, str]]:
 
 def _stack(thread: threading.Thread, frame: FrameType) -> str:
     called = [(one.name, one.filename, one.lineno or 0) for one in reversed(traceback.extract_stack(frame))]
-    return _told(f'"{thread.name}"{" daemon" if thread.daemon else ""} Id={thread.native_id}', called)
+    return _format_stack(f'"{thread.name}"{" daemon" if thread.daemon else ""} Id={thread.native_id}', called)
 
 
 def threads_in(text: str) -> list[tuple[str, str]]:
@@ -32,11 +32,11 @@ def threads_in(text: str) -> list[tuple[str, str]]:
     found = list(zip(parts[::2], parts[1::2], strict=True))[::-1]
     names = ["main" if number == 0 else address for number, (address, _) in enumerate(found)]
     return [
-        (name, _told(f'"{name}" Id={address}', [(f[2], f[0], int(f[1])) for f in _FRAME.findall(stack)]))
+        (name, _format_stack(f'"{name}" Id={address}', [(f[2], f[0], int(f[1])) for f in _FRAME.findall(stack)]))
         for name, (address, stack) in zip(names, found, strict=True)
     ]
 
 
-def _told(title: str, called: list[tuple[str, str, int]]) -> str:
+def _format_stack(title: str, called: list[tuple[str, str, int]]) -> str:
     """In the form of Java's thread dumps."""
     return "\n".join([title, *(f"\tat {name} ({file}:{line})" for name, file, line in called), ""])

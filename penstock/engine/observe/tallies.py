@@ -112,7 +112,7 @@ class Tallies:
         """By edge: what came over an exchange."""
         self._operators: list[_Counted] = []
 
-    def counted(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
+    def count_output(self, node: Node, tag: str | None, receiver: Receiver, aged: bool) -> Receiver:
         """A receiver that counts what an operator sends to this one; `aged` if it is also asked how old that is."""
         kind = AgedTally if aged else Tally
         tally = self._sent[node.id, tag] = kind(receiver)
@@ -121,7 +121,7 @@ class Tallies:
     def changes(self, nodes: Sequence[Node], gates: Mapping[int, Watermarked]) -> dict[str, Told]:
         """By uid: the figures that differ from those of the last call, as plain tuples, which are pickled faster."""
         if not self._operators:
-            self._operators = [self._sorted_out(node, gates.get(node.id)) for node in nodes]
+            self._operators = [self._counters_of(node, gates.get(node.id)) for node in nodes]
         changed = {}
         for operator in self._operators:
             figures = operator.figures(self.arrived)
@@ -129,7 +129,7 @@ class Tallies:
                 operator.told = changed[operator.uid] = figures
         return changed
 
-    def _sorted_out(self, node: Node, gate: Watermarked | None) -> _Counted:
+    def _counters_of(self, node: Node, gate: Watermarked | None) -> _Counted:
         sent = [tally for (sender, _), tally in self._sent.items() if sender == node.id]
         counted = _Counted(node.uid, gate, sent)
         for edge in self._plan.incoming[node.id]:

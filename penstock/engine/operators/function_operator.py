@@ -35,7 +35,7 @@ class FunctionOperator(Operator):
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
-        self.keyed = self.keyed_backend("", Layout.KEY) if self.key_selector is not None else None
+        self.keyed = self.create_backend("", Layout.KEY) if self.key_selector is not None else None
         self.runtime_context = SlotRuntimeContext(context, self.keyed)
         self.participation = Participation(self.function, context, self.keyed, self.broadcast_backend())
         try:
@@ -44,7 +44,7 @@ class FunctionOperator(Operator):
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
 
-    def keyed_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
+    def create_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
         """A backend for keyed state, with what was restored for it."""
         context, clock = self.context, self.context.clock
         publish = partial(context.queryables.publish, context.name, context.uid, context.max_parallelism)
@@ -104,7 +104,7 @@ class FunctionOperator(Operator):
         self.participation.complete(checkpoint)
 
     def checkpoint_aborted(self, checkpoint: int) -> None:
-        self.participation.aborted(checkpoint)
+        self.participation.abort(checkpoint)
 
     def call(self, method: str = "") -> Callable[..., Any]:
         """The bound method of the function object, or the callable itself."""

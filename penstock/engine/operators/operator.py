@@ -97,7 +97,7 @@ class Alignment:
         """A stream that is idle or over neither waits nor is waited for."""
         self.reached.pop((group, uid), None)
 
-    def blocked(self, group: str, uid: str) -> bool:
+    def is_blocked(self, group: str, uid: str) -> bool:
         """Whether a stream is so far ahead of its group that its source should pause."""
         limit = self.limits.get(group)
         return limit is not None and self.reached.get((group, uid), MIN_TIMESTAMP) > limit
@@ -272,12 +272,12 @@ class Fitting:
         self.marker = receiver.marker
 
     def chunk(self, chunk: Chunk) -> None:
-        self._send(self._fitted(chunk))
+        self._send(self._fit(chunk))
 
-    def _fitted(self, chunk: Chunk) -> Chunk:
+    def _fit(self, chunk: Chunk) -> Chunk:
         declared = self._operator.output_type
         assert declared is not None
-        columns = None if chunk.columns is None else chunk.columns.declared_as(declared)
+        columns = None if chunk.columns is None else chunk.columns.in_form_of(declared)
         if columns is not None:
             return Chunk.of(columns)
         try:

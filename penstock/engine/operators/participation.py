@@ -67,7 +67,7 @@ class Participation:
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_complete(checkpoint)
 
-    def aborted(self, checkpoint: int) -> None:
+    def abort(self, checkpoint: int) -> None:
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_aborted(checkpoint)
 

@@ -123,7 +123,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def chunk(self, chunk: Chunk) -> None:
         """Columns stay columns if their timestamps are known, and the generator needs only the latest of them."""
-        stamped = None if chunk.columns is None or not self._bulk else self._stamped_columns(chunk.columns)
+        stamped = None if chunk.columns is None or not self._bulk else self._stamp_columns(chunk.columns)
         if stamped is None:
             super().chunk(chunk)
             return
@@ -134,11 +134,11 @@ class TimestampsAndWatermarksOperator(Operator):
             self._reach(latest)
         self.emit_chunk(chunk if stamped is chunk.columns else Chunk.of(stamped))
 
-    def _stamped_columns(self, columns: Columns) -> Columns | None:
+    def _stamp_columns(self, columns: Columns) -> Columns | None:
         """Columns with the timestamps that their rows get here; None if the rows must be looked at."""
         assigner = self.strategy.timestamp_assigner
         if isinstance(assigner, FieldTimestamps):
-            return columns.stamped_by(assigner.field)
+            return columns.stamp_from(assigner.field)
         needs_times = self._follows() and not columns.is_timed()
         return None if assigner is not None or needs_times else columns
 
@@ -147,7 +147,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self._be_active()
-        stamps = self._stamped(values, timestamps)
+        stamps = self._stamp(values, timestamps)
         if not self._bulk:
             self._one_by_one(values, stamps)
             return
@@ -165,7 +165,7 @@ class TimestampsAndWatermarksOperator(Operator):
         """Tell a generator that takes a chunk at once the latest timestamp in it."""
         self.generator.on_event(None, latest, self._emitted)
 
-    def _stamped(self, values: Values, timestamps: Timestamps) -> list[int]:
+    def _stamp(self, values: Values, timestamps: Timestamps) -> list[int]:
         if self._extract is None:
             return self._as_they_came(values, timestamps)
         extract, feed = self._extract, iter(values)
@@ -253,7 +253,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def end_epoch(self) -> None:
         if self._ended:
             return
-        if self._timed_out():
+        if self._is_timed_out():
             self._become(idle=True)
         elif self._is_periodic() and not self._idle and self.context.clock.now >= self._ask_at():
             self._ask()
@@ -274,7 +274,7 @@ class TimestampsAndWatermarksOperator(Operator):
             raise self.failed(error, []) from error
         self._relay()
 
-    def _timed_out(self) -> bool:
+    def _is_timed_out(self) -> bool:
         timeout = None if self.context.batch else self.strategy.idle_timeout
         return timeout is not None and not self._idle and self.context.clock.now - self._active_at >= timeout
 

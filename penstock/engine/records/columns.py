@@ -93,7 +93,7 @@ class Columns:
         """Whether every row has a timestamp."""
         return self.times is not None and not self.times.null_count
 
-    def stamped_by(self, field: int | str) -> Columns | None:
+    def stamp_from(self, field: int | str) -> Columns | None:
         """The same rows with the moments in a column as timestamps; None if it is no column of moments, or has gaps."""
         index = self.column_at(field)
         times = None if index is None else _millis_in(self.batch.column(index))
@@ -106,7 +106,7 @@ class Columns:
         latest: int = pyarrow("pyarrow.compute").max(self.times).as_py()
         return latest
 
-    def declared_as(self, declared: TypeInformation) -> Columns | None:
+    def in_form_of(self, declared: TypeInformation) -> Columns | None:
         """The same columns, whose rows have the form of a type; None if it is not a type of these columns."""
         if declared == self.row_type:
             return self
@@ -161,7 +161,7 @@ class Columns:
         """Other columns for the same rows."""
         return Columns(batch, self.times)
 
-    def scattered(self, targets: Sequence[int] | Array) -> Iterator[tuple[int, Columns]]:
+    def scatter(self, targets: Sequence[int] | Array) -> Iterator[tuple[int, Columns]]:
         """For each target that a row has: the target, and its rows in their order."""
         compute, targets = pyarrow("pyarrow.compute"), pyarrow().array(targets)
         found = sorted(compute.value_counts(targets).to_pylist(), key=lambda counted: counted["values"])
@@ -177,7 +177,7 @@ class Columns:
     def keys(self, selector: Callable[[Any], Any]) -> Keys | None:
         """The keys of the rows; None if the selector does not name columns."""
         if isinstance(selector, ColumnKeys):
-            return _together([_encoded_keys(self.batch.column(index)) for index in selector.positions], len(self))
+            return _together([_encode_keys(self.batch.column(index)) for index in selector.positions], len(self))
         if isinstance(selector, SeveralKeys):
             found = [self._column_of(part) for part in selector.parts]
             named = [self._keys_in(index) for index in found if index is not None]
@@ -286,7 +286,7 @@ def _tuples(parts: list[Keys]) -> Keys:
 
 
 # --- values of tables ---
-def _encoded_keys(column: Array) -> Keys:
+def _encode_keys(column: Array) -> Keys:
     if not _is_encoded(column.type):
         encoded = column.dictionary_encode("encode")
         return Keys(held_values(encoded.dictionary), encoded.indices)
@@ -301,7 +301,7 @@ def _hashes(column: Array) -> Any:
         found = hashes_of_numbers(column.cast(pyarrow().int64()).to_numpy())
         if found is not None:
             return found
-    keys = _encoded_keys(column)
+    keys = _encode_keys(column)
     return keys.spread(list(map(stable_hash, keys.distinct))).to_numpy()
 
 
@@ -361,7 +361,7 @@ def _values(column: Array, declared: TypeInformation | None) -> Sequence[Any]:
 
 
 # --- on their way to another slot ---
-def packed(columns: Sequence[Columns]) -> bytes:
+def pack_columns(columns: Sequence[Columns]) -> bytes:
     """Neighbouring columns that go together, in Arrow's format and mostly as one; timestamps are the last column."""
     arrow, ipc = pyarrow(), pyarrow("pyarrow.ipc")
     batches = [_with_times(one) for one in columns]
@@ -381,8 +381,8 @@ def go_together(left: Columns, right: Columns) -> bool:
     return same_form and bool(left.batch.schema.equals(right.batch.schema, check_metadata=True))
 
 
-def unpacked(data: bytes, timed: bool, row_type: RowTypeInfo | None) -> Iterator[Columns]:
-    """The columns that `packed` put into these bytes."""
+def unpack_columns(data: bytes, timed: bool, row_type: RowTypeInfo | None) -> Iterator[Columns]:
+    """The columns that `pack_columns` put into these bytes."""
     reader = pyarrow("pyarrow.ipc").open_stream(data)
     schema = reader.schema.remove(len(reader.schema) - 1) if timed else reader.schema
     for batch in reader:

@@ -29,7 +29,7 @@ from penstock.engine.messages.commands_and_reports import CheckpointOrder, Comma
 from penstock.engine.messages.epoch_requests import Bell
 from penstock.engine.observe.measures import Measures
 from penstock.engine.observe.slot_activity import Counted, Traffic
-from penstock.engine.operators.batch.batch_operator import batched
+from penstock.engine.operators.batch.batch_operator import wrap_for_batch
 from penstock.engine.operators.operator import (
     Alignment,
     Channel,
@@ -113,7 +113,7 @@ class Slot:
     def open(self) -> None:
         """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
         self._check_owner()
-        loaded = {node.id: self._loaded(node) for node in self._nodes}
+        loaded = {node.id: self._load(node) for node in self._nodes}
         adopt_classes(self.deployment.main_classes)
         for node in reversed(self._nodes):
             self._open(node, loaded[node.id])
@@ -142,17 +142,19 @@ class Slot:
         there = [node for node in self.plan.nodes if self.index < node.parallelism]
         return [node for node in there if self._stage in (None, node.stage)]
 
-    def _loaded(self, node: Node) -> Operator:
+    def _load(self, node: Node) -> Operator:
         try:
             operator: Operator = pickle.loads(self.deployment.operators[node.id])
         except USER_ERRORS as error:
             raise OperatorFailed(failure_of(error, node.name, node.uid, self.index)) from error
-        return batched(operator) if self.plan.batch else operator
+        return wrap_for_batch(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
         outputs = {tag: joined(receivers) for tag, receivers in self._outputs(node, operator).items()}
         aged = operator.is_source or operator.gives_event_time
-        outputs = {tag: self.measures.counted(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()}
+        outputs = {
+            tag: self.measures.count_output(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()
+        }
         deployment = self.deployment
         # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
         self.operators[node.id] = operator
@@ -174,7 +176,7 @@ class Slot:
                 tracks_changes=deployment.checkpoints is not None and not self.plan.batch,
                 tables=self.tables,
                 queryables=self.queryables,
-                restored=self._restored(node),
+                restored=self._find_restored(node),
                 job_parameters=deployment.job_parameters,
                 cached_files=deployment.cached_files,
                 metrics=self.metrics.add_group(node.uid),
@@ -193,7 +195,7 @@ class Slot:
         if not operator.is_source:
             self._open_gate(node, operator)
 
-    def _restored(self, node: Node) -> RestoredOperator | None:
+    def _find_restored(self, node: Node) -> RestoredOperator | None:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
 
     def _open_gate(self, node: Node, operator: Operator) -> None:
@@ -293,7 +295,7 @@ class Slot:
             for backend in self._backends():
                 for table in backend.tables.values():
                     table.confirm(notice.number)
-        for operator in self._ordered:
+        for operator in self._all_operators:
             try:
                 if notice.complete:
                     operator.checkpoint_complete(notice.number)
@@ -303,7 +305,7 @@ class Slot:
                 raise operator.failed(error, []) from error
 
     @cached_property
-    def _ordered(self) -> list[Operator]:
+    def _all_operators(self) -> list[Operator]:
         return [self.operators[node.id] for node in self._nodes]
 
     def _backends(self) -> list[KeyedStateBackend]:
@@ -335,7 +337,7 @@ class Slot:
         clock = time.thread_time if stage == 0 and self.command.wait_millis else time.perf_counter
         began = clock()
         self._drive_operators(stage, self.command)
-        self.activity.worked(stage, clock() - began)
+        self.activity.add_work(stage, clock() - began)
 
     def _drive_operators(self, stage: int, command: Command) -> None:
         operators = self._parts.by_stage[stage]
@@ -379,11 +381,11 @@ class Slot:
         between = self._between
         while queues:
             address, frames = queues.popleft()
-            frame, received = frames.popleft(), self._received(address[0])
+            frame, received = frames.popleft(), self._traffic_into(address[0])
             records = deliver(frame, self.channels[address])
             received.bytes += len(frame)
             received.records += records
-            self.measures.arrived(address[0], records)
+            self.measures.add_arrivals(address[0], records)
             if frames:
                 queues.append((address, frames))
             between()
@@ -393,7 +395,7 @@ class Slot:
         """What happens between two steps: nothing, as long as there is nothing to ask for."""
         return self.between_steps if self.queryables else _nothing_between
 
-    def _received(self, edge: int) -> Traffic:
+    def _traffic_into(self, edge: int) -> Traffic:
         return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
 
     def step(self) -> bool:
@@ -428,7 +430,7 @@ class Slot:
 
     def begun(self) -> list[Begun]:
         """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint holds it."""
-        return [(each.context.uid, begun) for each in self._ordered if (begun := each.begun()) is not None]
+        return [(each.context.uid, begun) for each in self._all_operators if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:
         """What sinks have for the driver."""
@@ -483,7 +485,7 @@ class Slot:
             activity=self.activity.figures(),
             operators=self.measures.operators(self._nodes, self.gates),
             usage=self.measures.usage(self.tables),
-            described=self.measures.described(),
+            described=self.measures.new_descriptions(),
             acknowledgements=answers,
             uploading=self.checkpoints.uploading(),
             queryable=self.queryables.news(),
@@ -528,7 +530,7 @@ class Slot:
 
     def _check_prepared(self, checkpoint: int) -> None:
         """What was prepared before the job had a new owner is known to it. What is prepared later has to go again."""
-        committing = [operator for operator in self._ordered if operator.commits]
+        committing = [operator for operator in self._all_operators if operator.commits]
         if not committing:
             return
         try:

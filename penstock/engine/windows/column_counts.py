@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock.api.windows.windows import CountWindow
-from penstock.engine.operators.functions.column_folds import ABSENT, Fold, Groups, distinct_keys, folded, numbers_in
+from penstock.engine.operators.functions.column_folds import (
+    ABSENT,
+    Fold,
+    Groups,
+    distinct_keys,
+    fold_groups,
+    numbers_in,
+)
 from penstock.engine.records.columns import Columns, Keys
 from penstock.engine.records.failures import USER_ERRORS
 from penstock.engine.state.tables import Table
@@ -43,10 +50,10 @@ class ColumnCounts:
         if numbers is None or keys is None:
             return columns
         before = [self._states.taken(key).value() or 0 for key in keys.distinct]
-        addresses, groups = self._grouped(keys, np.array(before))
+        addresses, groups = self._group_by_window(keys, np.array(before))
         held = [self._states.panes.entries.get(address, ABSENT) for address in addresses]
         try:
-            results = folded(self._fold, columns, numbers, groups, held)
+            results = fold_groups(self._fold, columns, numbers, groups, held)
         except USER_ERRORS:
             results = None  # the rows tell which record it was
         if results is None:
@@ -57,7 +64,7 @@ class ColumnCounts:
         self._keep(addresses, results, groups)
         return None
 
-    def _grouped(self, keys: Keys, before: Any) -> tuple[list[Address], Groups]:
+    def _group_by_window(self, keys: Keys, before: Any) -> tuple[list[Address], Groups]:
         """The windows that rows belong to, in the order of their first rows, and the rows of each."""
         codes = keys.codes()
         by_key = Groups.of(codes)

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from penstock.api.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
-from penstock.engine.operators.functions.column_folds import ABSENT, Fold, Groups, distinct_keys, folded, numbers_in
+from penstock.engine.operators.functions.column_folds import (
+    ABSENT,
+    Fold,
+    Groups,
+    distinct_keys,
+    fold_groups,
+    numbers_in,
+)
 from penstock.engine.records.columns import Columns, Keys
 from penstock.engine.records.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.engine.records.failures import USER_ERRORS
@@ -47,12 +54,12 @@ class ColumnPanes:
             return columns
         ahead = columns.times.to_numpy() > watermark  # type: ignore[union-attr]
         if ahead.all():
-            return None if self._added(columns, numbers, key_selector) else columns
+            return None if self._add_rows(columns, numbers, key_selector) else columns
         if self._assigner.slide < self._assigner.size:
             return columns  # a row that is behind may share a pane with one that is not
         behind = self._behind(columns, watermark)
         on_time = columns.filter(pyarrow().array(~behind))
-        if not len(on_time) or not self._added(on_time, numbers[~behind], key_selector):
+        if not len(on_time) or not self._add_rows(on_time, numbers[~behind], key_selector):
             return columns
         return columns.filter(pyarrow().array(behind)) if behind.any() else None
 
@@ -71,17 +78,17 @@ class ColumnPanes:
         times = columns.times.to_numpy()  # type: ignore[union-attr]
         return times - (times - self._assigner.offset) % self._assigner.slide
 
-    def _added(self, columns: Columns, numbers: Any, key_selector: Callable[[Any], Any]) -> bool:
+    def _add_rows(self, columns: Columns, numbers: Any, key_selector: Callable[[Any], Any]) -> bool:
         keys = distinct_keys(columns, key_selector)
         if keys is None:
             return False
-        addresses, groups = self._grouped(columns, keys)
+        addresses, groups = self._group_by_pane(columns, keys)
         if not addresses:
             return True
         entries, mark = self._panes.entries, self._panes.changed.add
         held = [entries.get(address, ABSENT) for address in addresses]
         try:
-            results = folded(self._fold, columns, numbers, groups, held)
+            results = fold_groups(self._fold, columns, numbers, groups, held)
         except USER_ERRORS:
             results = None  # the rows tell which record it was
         if results is None:
@@ -93,7 +100,7 @@ class ColumnPanes:
                 self._opened(*address)
         return True
 
-    def _grouped(self, columns: Columns, keys: Keys) -> tuple[list[tuple[Any, Any]], Groups]:
+    def _group_by_pane(self, columns: Columns, keys: Keys) -> tuple[list[tuple[Any, Any]], Groups]:
         """The panes that rows belong to, as (key, window) in the order of their first rows, and the rows of each."""
         rows, starts = self._windows(columns)
         known, window = np.unique(starts, return_inverse=True)

@@ -85,7 +85,7 @@ class WindowOperator(KeyedTimerOperator):
         super().open(context)
         spec = self.spec
         assert self.keyed is not None
-        self.pane_state = self.keyed_backend("window", Layout.PANE)
+        self.pane_state = self.create_backend("window", Layout.PANE)
         self._panes = self.keyed.table(ValueStateDescriptor("_window_contents"), Layout.PANE)
         self._sets = self.keyed.table(ValueStateDescriptor("_merging_windows"))
         self._event_time = spec.assigner.is_event_time()
@@ -137,12 +137,12 @@ class WindowOperator(KeyedTimerOperator):
 
         assert isinstance(assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
         window_at = lambda start: self._windows.get(start) or self._window_at(start)  # noqa: E731
-        return ColumnPanes(assigner, fold, self._panes, window_at, self._opened)
+        return ColumnPanes(assigner, fold, self._panes, window_at, self._open_pane)
 
     def _column_counts(self, fold: Any, assigner: CountSlidingWindowAssigner) -> ColumnCounts:
         from penstock.engine.windows.column_counts import ColumnCounts, CountStates
 
-        def taken(key: Any) -> Any:
+        def element_count(key: Any) -> Any:
             assert self.keyed is not None
             self.keyed.scope.key = key
             return self.keyed.state(assigner.count)
@@ -150,12 +150,12 @@ class WindowOperator(KeyedTimerOperator):
         def waiting(key: Any, window: Any) -> Any:
             return self._pane.at(key, window).get_partitioned_state(self.spec.trigger.nested.count)  # type: ignore[attr-defined]
 
-        def fired(result: Any, window: Any) -> None:
+        def emit(result: Any, window: Any) -> None:
             self.collected.gather([result], window.max_timestamp())
 
-        return ColumnCounts(assigner.size, fold, CountStates(self._panes, taken, waiting), fired)
+        return ColumnCounts(assigner.size, fold, CountStates(self._panes, element_count, waiting), emit)
 
-    def _opened(self, key: Any, window: TimeWindow) -> None:
+    def _open_pane(self, key: Any, window: TimeWindow) -> None:
         """A pane has got its first elements, before it is due."""
         self.timers.event_time.register(window.max_timestamp(), key, window)
         if self.spec.allowed_lateness:

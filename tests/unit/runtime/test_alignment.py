@@ -60,13 +60,13 @@ def test_a_large_drift_allows_more():
 def test_a_stream_is_blocked_only_beyond_the_limit():
     alignment = Alignment()
     alignment.report("g", "fast", 20)
-    assert not alignment.blocked("g", "fast")
+    assert not alignment.is_blocked("g", "fast")
     alignment.limits = {"g": 20}
-    assert not alignment.blocked("g", "fast")
+    assert not alignment.is_blocked("g", "fast")
     alignment.report("g", "fast", 21)
-    assert alignment.blocked("g", "fast") and not alignment.blocked("other", "fast")
+    assert alignment.is_blocked("g", "fast") and not alignment.is_blocked("other", "fast")
     alignment.withdraw("g", "fast")
-    assert not alignment.blocked("g", "fast")
+    assert not alignment.is_blocked("g", "fast")
 
 
 class Ends(WatermarkGenerator):

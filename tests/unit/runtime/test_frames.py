@@ -36,6 +36,6 @@ def test_a_record_that_goes_to_several_targets_counts_once(writer, sent):
     made.chunk(Chunk([1, 2, 3], None))
     made.take()
     made.chunk(Chunk([4, 5], None))
-    assert made.sent_records() == 3
+    assert made.count_sent() == 3
     made.take()
-    assert made.sent_records() == sent
+    assert made.count_sent() == sent

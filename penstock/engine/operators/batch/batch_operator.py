@@ -120,7 +120,7 @@ def key_order(key: Any) -> tuple[Any, ...]:
     return (2, 0, b"") if key is _UNKEYED else (2, stable_hash(key), key_bytes(key))
 
 
-def batched(operator: Operator) -> Operator:
+def wrap_for_batch(operator: Operator) -> Operator:
     """The operator as BATCH mode runs it: wrapped if it has inputs that are to be sorted."""
     keys = operator.batch_keys()
     return BatchOperator(operator, keys) if keys else operator

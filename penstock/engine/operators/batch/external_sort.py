@@ -85,10 +85,10 @@ class ExternalSort:
         if not self._runs:
             return self._buffer.pieces(self._order)
         self._spill()
-        return _gathered(_merged([run.pieces() for run in self._runs], self._order))
+        return _join_pieces(_merge_runs([run.pieces() for run in self._runs], self._order))
 
     @property
-    def spilled(self) -> int:
+    def bytes_on_disk(self) -> int:
         """How many bytes are on disk."""
         return sum(run.size for run in self._runs)
 
@@ -109,7 +109,7 @@ class ExternalSort:
         """Runs are in the order of arrival, with higher levels first."""
         while len(self._runs) >= FAN_IN and self._runs[-FAN_IN].level == self._runs[-1].level:
             last, self._runs = self._runs[-FAN_IN:], self._runs[:-FAN_IN]
-            pieces = _gathered(_merged([run.pieces() for run in last], self._order))
+            pieces = _join_pieces(_merge_runs([run.pieces() for run in last], self._order))
             self._runs.append(_Run(pieces, last[0].record_bytes, last[0].level + 1, self._folder))
             for run in last:
                 run.close()
@@ -201,7 +201,7 @@ def _blocks(pieces: Iterator[Piece], records: int) -> Iterator[bytes]:
         yield dumps(block)
 
 
-def _gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _join_pieces(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Neighbouring pieces of one key as one, up to the usual size: a key may have few records in each of many runs."""
     group: list[Piece] = []
     records = 0
@@ -232,7 +232,7 @@ def _column(inputs: int | list[int], count: int) -> Iterable[int]:
     return repeat(inputs, count) if isinstance(inputs, int) else inputs
 
 
-def _merged(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) -> Iterator[Piece]:
+def _merge_runs(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) -> Iterator[Piece]:
     """The pieces of all runs in order, cut where another run's records come in between."""
     heads = [head for number, run in enumerate(runs) for head in _head(number, next(run, None), run, order)]
     heapify(heads)

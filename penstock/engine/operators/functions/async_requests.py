@@ -100,7 +100,7 @@ class RequestLoop:
         patience = self._timeout + BLOCKED_SECONDS
         taken = self.take(patience)
         if not taken:
-            raise _blocked(patience)
+            raise _blocking_error(patience)
         return taken
 
     def call(self, function: Callable[..., Any], *args: Any, patience: float | None = BLOCKED_SECONDS) -> Any:
@@ -112,7 +112,7 @@ class RequestLoop:
         except TimeoutError:
             if done.done():
                 raise
-            raise _blocked(patience or 0.0) from None
+            raise _blocking_error(patience or 0.0) from None
 
     def close(self, function: AsyncFunction) -> None:
         """Give up what is in flight, close the function and end the thread. A blocked thread is left behind."""
@@ -201,7 +201,7 @@ class RequestLoop:
         try:
             while True:
                 try:
-                    results = listed(await self._invoke(request.value))
+                    results = as_list(await self._invoke(request.value))
                 except Exception as error:
                     if request.over or not self._retries.after_error(error, attempts):
                         raise
@@ -245,7 +245,7 @@ class RequestLoop:
 
     def _time_out(self, request: Request) -> None:
         try:
-            results = listed(self._function.timeout(request.value))
+            results = as_list(self._function.timeout(request.value))
         except BaseException as error:
             self._finish(request, None, error)
         else:
@@ -328,7 +328,7 @@ def required_parameters(method: Callable[..., Any]) -> int:
     return sum(1 for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty)
 
 
-def listed(results: Any) -> list[Any]:
+def as_list(results: Any) -> list[Any]:
     """The results of a request as a list; what is one value rather than several is refused."""
     if isinstance(results, list):
         return results
@@ -340,7 +340,7 @@ def listed(results: Any) -> list[Any]:
     return list(results)
 
 
-def _blocked(seconds: float) -> ContextError:
+def _blocking_error(seconds: float) -> ContextError:
     return ContextError(
         f"the event loop has not moved for {seconds:g} s: async_invoke must not block; await, or call what blocks with "
         "asyncio.to_thread"

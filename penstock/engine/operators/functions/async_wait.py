@@ -43,7 +43,7 @@ class QueuedWatermark:
     def pass_on(self, operator: Operator) -> None:
         Operator.watermark(operator, self.timestamp)
 
-    def saved(self) -> Element:
+    def element(self) -> Element:
         return _WATERMARK, self.timestamp, None
 
 
@@ -56,7 +56,7 @@ class QueuedStatus:
     def pass_on(self, operator: Operator) -> None:
         Operator.status(operator, self.idle)
 
-    def saved(self) -> Element:
+    def element(self) -> Element:
         return _STATUS, self.idle, None
 
 
@@ -72,7 +72,7 @@ class ResultQueue(Protocol):
     def mark(self, mark: Mark) -> None:
         """Add a mark after everything so far. A mark that directly follows another of its kind replaces it."""
 
-    def completed(self, requests: list[Request]) -> None:
+    def add_results(self, requests: list[Request]) -> None:
         """Requests have their results."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
@@ -96,7 +96,7 @@ class OrderedQueue:
             self._elements.pop()
         self._elements.append(mark)
 
-    def completed(self, requests: list[Request]) -> None:
+    def add_results(self, requests: list[Request]) -> None:
         """Each is asked for its results when its turn comes."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
@@ -145,7 +145,7 @@ class UnorderedQueue:
             last.mark = mark
             self._segments.append(Segment())
 
-    def completed(self, requests: list[Request]) -> None:
+    def add_results(self, requests: list[Request]) -> None:
         for request in requests:
             request.segment.ready.append(request)
 
@@ -268,7 +268,7 @@ class AsyncWaitOperator(Operator):
             error, request.error = request.error, None
             if error is not None:
                 raise self._request_failed(error, request.value)
-        self._queue.completed(over)
+        self._queue.add_results(over)
         self._emit_ready()
 
     def _request_failed(self, error: BaseException, value: Any) -> BaseException:
@@ -327,7 +327,7 @@ class AsyncWaitOperator(Operator):
     # --- checkpoints ---
     def snapshot(self, into: SubtaskSnapshot) -> None:
         self._loop.call(self._participation.snapshot, into)
-        into.own("elements", [_saved(element) for element in self._queue.elements()])
+        into.own("elements", [_element_of(element) for element in self._queue.elements()])
         into.own("reached", self.current_watermark)
 
     def resume_at(self, watermark: int) -> None:
@@ -342,11 +342,11 @@ class AsyncWaitOperator(Operator):
         self._loop.call(self._participation.complete, checkpoint)
 
     def checkpoint_aborted(self, checkpoint: int) -> None:
-        self._loop.call(self._participation.aborted, checkpoint)
+        self._loop.call(self._participation.abort, checkpoint)
 
 
-def _saved(element: Request | Mark) -> Element:
-    return (_RECORD, element.value, element.timestamp) if isinstance(element, Request) else element.saved()
+def _element_of(element: Request | Mark) -> Element:
+    return (_RECORD, element.value, element.timestamp) if isinstance(element, Request) else element.element()
 
 
 def _left_by(restored: RestoredOperator | None) -> list[Element]:

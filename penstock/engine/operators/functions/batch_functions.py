@@ -45,7 +45,7 @@ class BatchForm:
             )
         return Columns.of_rows(chunk.values, chunk.timestamps, declared)
 
-    def given(self, columns: Columns) -> Any:
+    def batch_of(self, columns: Columns) -> Any:
         """The batch in the form in which the function gets it."""
         batch = columns.batch if self.event_time is None else _with_column(columns, self.event_time)
         return data_frame_of(batch) if self.as_pandas else batch
@@ -72,15 +72,15 @@ class FilterBatchesOperator(FunctionOperator):
     def chunk(self, chunk: Chunk) -> None:
         try:
             columns = self.form.columns_of(chunk)
-            mask = _mask(self.call()(self.form.given(columns)), len(columns))
-            kept = _kept(chunk, mask)
+            mask = _mask(self.call()(self.form.batch_of(columns)), len(columns))
+            kept = _keep(chunk, mask)
         except USER_ERRORS as error:
             raise self.failed(error, []) from error
         if len(kept):
             self.emit_chunk(kept)
 
 
-def _kept(chunk: Chunk, mask: Any) -> Chunk:
+def _keep(chunk: Chunk, mask: Any) -> Chunk:
     """The records for which the mask is true, in the form in which they came."""
     if chunk.columns is not None:
         return Chunk.of(chunk.columns.filter(mask))
@@ -122,10 +122,10 @@ class MapBatchesOperator(FunctionOperator):
 
     def _results(self, chunk: Chunk) -> Iterator[Columns]:
         columns = self.form.columns_of(chunk)
-        for batch in _batches(self.call()(self.form.given(columns)), self.output_type, self.form.event_time):
-            yield self._declared(self._timed(batch, columns))
+        for batch in _batches(self.call()(self.form.batch_of(columns)), self.output_type, self.form.event_time):
+            yield self._in_declared_types(self._with_timestamps(batch, columns))
 
-    def _timed(self, batch: RecordBatch, before: Columns) -> Columns:
+    def _with_timestamps(self, batch: RecordBatch, before: Columns) -> Columns:
         """Results with their timestamps: those of a column, or of the rows they were made of, or the latest of these.
 
         Only results with as many rows as were given can belong to them one by one.
@@ -137,7 +137,7 @@ class MapBatchesOperator(FunctionOperator):
         latest = pyarrow("pyarrow.compute").max(before.times)
         return Columns(batch, pyarrow().repeat(latest, batch.num_rows))
 
-    def _declared(self, columns: Columns) -> Columns:
+    def _in_declared_types(self, columns: Columns) -> Columns:
         declared = self.output_type
         if declared is None:
             columns.require_rows()
@@ -145,11 +145,13 @@ class MapBatchesOperator(FunctionOperator):
         assert isinstance(declared, RowTypeInfo)
         names, found = declared.get_field_names(), columns.batch.schema.names
         if sorted(found) != sorted(names):
-            raise SchemaMismatch(f"the function returned columns {_listed(found)}; output_type has {_listed(names)}")
+            raise SchemaMismatch(
+                f"the function returned columns {_list_names(found)}; output_type has {_list_names(names)}"
+            )
         return Columns(columns.batch.select(names), columns.times).in_types_of(declared)
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return ", ".join(map(str, names)) or "of no name"
 
 
@@ -167,12 +169,12 @@ def _without_column(batch: RecordBatch, name: str) -> Columns:
 # --- what functions return ---
 def _batches(answer: Any, declared: TypeInformation | None, event_time: str | None) -> Iterator[RecordBatch]:
     """The record batches in what a function returned: one, a table, a DataFrame, none, or several of these."""
-    make = _known(answer)
+    make = _converter_of(answer)
     if make is not None:
         yield from make(answer, declared, event_time)
     elif isinstance(answer, Iterable) and not isinstance(answer, (str, bytes, dict)):
         for part in answer:
-            make = _known(part)
+            make = _converter_of(part)
             if make is None:
                 raise _unknown(part, "yielded")
             yield from make(part, declared, event_time)
@@ -190,7 +192,7 @@ def _unknown(answer: Any, verb: str) -> TypeMismatch:
 _Make = Callable[[Any, TypeInformation | None, str | None], Iterable[RecordBatch]]
 
 
-def _known(answer: Any) -> _Make | None:
+def _converter_of(answer: Any) -> _Make | None:
     arrow = pyarrow()
     if answer is None:
         return lambda *_: ()

@@ -96,7 +96,7 @@ def is_sum(fold: Fold) -> bool:
     return isinstance(fold, Accumulate) and fold.combine is add
 
 
-def held_numbers(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list[Any] | None:
+def numbers_of_groups(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list[Any] | None:
     """The field of what each group holds, ABSENT where it holds nothing; None if one is another kind of number."""
     wanted = int if numbers.dtype == np.int64 else float
     found = [ABSENT if one is ABSENT else fold.field.get(one) for one in held]
@@ -107,19 +107,21 @@ def held_numbers(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list[Any]
 
 
 # --- one result for each group ---
-def folded(fold: Fold, columns: Columns, numbers: Numbers, groups: Groups, held: Sequence[Any]) -> list[Any] | None:
+def fold_groups(
+    fold: Fold, columns: Columns, numbers: Numbers, groups: Groups, held: Sequence[Any]
+) -> list[Any] | None:
     """What each group holds after its rows; None if the rows must be looked at."""
-    before = held_numbers(fold, held, numbers)
+    before = numbers_of_groups(fold, held, numbers)
     if before is None:
         return None
     if isinstance(fold, Choose):
         best = rows_at(columns, groups.order[_best(fold, numbers[groups.order], groups)])
         return [row if one is ABSENT else fold(one, row) for one, row in zip(held, best, strict=True)]
-    after = _accumulated(fold, numbers[groups.order], groups, before)
+    after = _accumulate(fold, numbers[groups.order], groups, before)
     if after is None:
         return None
     new = [index for index, one in enumerate(held) if one is ABSENT]
-    first, replaced, results = iter(rows_at(columns, groups.first_rows()[new])), fold.field.replaced, list[Any]()
+    first, replaced, results = iter(rows_at(columns, groups.first_rows()[new])), fold.field.with_value, list[Any]()
     for one, number, size in zip(held, after, groups.sizes.tolist(), strict=True):
         base = next(first) if one is ABSENT else one
         results.append(base if one is ABSENT and size == 1 else replaced(base, number))
@@ -130,7 +132,7 @@ def rows_at(columns: Columns, positions: Any) -> list[Any]:
     return columns.take(pyarrow().array(positions)).rows() if len(positions) else []
 
 
-def _accumulated(fold: Accumulate, numbers: Numbers, groups: Groups, before: list[Any]) -> list[Any] | None:
+def _accumulate(fold: Accumulate, numbers: Numbers, groups: Groups, before: list[Any]) -> list[Any] | None:
     if not is_sum(fold):
         extreme = _EXTREMES[fold.combine].reduceat(numbers, groups.starts).tolist()
         return [new if old is ABSENT else fold.combine(old, new) for old, new in zip(before, extreme, strict=True)]
@@ -174,10 +176,10 @@ def _running(fold: Accumulate, numbers: Numbers, groups: Groups, before: list[An
     return running
 
 
-def rolled(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any]) -> Columns | None:
+def fold_rows(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any]) -> Columns | None:
     """By row: what its group holds after it. None if the rows must be looked at."""
     numbers = numbers_in(columns, fold)
-    before = None if numbers is None else held_numbers(fold, held, numbers)
+    before = None if numbers is None else numbers_of_groups(fold, held, numbers)
     earlier = None if before is None else _as_columns([one for one in held if one is not ABSENT], columns)
     if numbers is None or before is None or earlier is None:
         return None
@@ -186,12 +188,12 @@ def rolled(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any]) ->
     sorted_numbers = numbers[groups.order]
     if isinstance(fold, Choose):
         source = _chosen(fold, sorted_numbers, groups, before, which, len(earlier))
-        return None if source is None else _taken(columns, earlier, _in_row_order(source, groups))
+        return None if source is None else _take_rows(columns, earlier, _in_row_order(source, groups))
     running = _running(fold, sorted_numbers, groups, before)
     if running is None:
         return None
     base = np.where(known, which, len(earlier) + groups.first_rows())
-    result = _taken(columns, earlier, _in_row_order(np.repeat(base, groups.sizes), groups))
+    result = _take_rows(columns, earlier, _in_row_order(np.repeat(base, groups.sizes), groups))
     return _with_field(result, fold.field.position, _in_row_order(running, groups))
 
 
@@ -236,7 +238,7 @@ def _as_columns(rows: list[Any], like: Columns) -> Columns | None:
     return made
 
 
-def _taken(columns: Columns, earlier: Columns, positions: Any) -> Columns:
+def _take_rows(columns: Columns, earlier: Columns, positions: Any) -> Columns:
     """Rows of both, the earlier ones first, at these positions; they have the timestamps of the columns."""
     arrow, schema, wanted = pyarrow(), columns.batch.schema, pyarrow().array(positions)
     pairs = zip(earlier.batch.columns, columns.batch.columns, strict=True)

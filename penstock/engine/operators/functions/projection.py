@@ -14,14 +14,14 @@ class Projection:
 
     def __init__(self, indexes: Sequence[int], input_type: TypeInformation | None) -> None:
         self.indexes = tuple(indexes)
-        self.output_type = _projected(input_type, self.indexes)
+        self.output_type = _output_type(input_type, self.indexes)
 
     def __call__(self, value: Any) -> Any:
         fields = tuple(value[index] for index in self.indexes)
         return Row(*fields) if isinstance(value, Row) else fields
 
 
-def _projected(input_type: TypeInformation | None, indexes: tuple[int, ...]) -> TypeInformation | None:
+def _output_type(input_type: TypeInformation | None, indexes: tuple[int, ...]) -> TypeInformation | None:
     if isinstance(input_type, RowTypeInfo):
         types, names = input_type.get_field_types(), input_type.get_field_names()
         _check(indexes, len(types))

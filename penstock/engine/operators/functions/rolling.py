@@ -37,13 +37,13 @@ class ReduceOperator(FunctionOperator):
 
     def chunk(self, chunk: Chunk) -> None:
         """Built-in aggregations take columns as they are, where they can."""
-        rolled = None if chunk.columns is None else self._rolled(chunk.columns)
+        rolled = None if chunk.columns is None else self._fold_columns(chunk.columns)
         if rolled is None:
             self.records(chunk.values, chunk.timestamps)
         else:
             self.emit_chunk(Chunk.of(rolled))
 
-    def _rolled(self, columns: Columns) -> Columns | None:
+    def _fold_columns(self, columns: Columns) -> Columns | None:
         if not isinstance(self.function, Accumulate | Choose) or self.context.batch:
             return None
         from penstock.engine.operators.functions import column_folds as folds
@@ -55,7 +55,7 @@ class ReduceOperator(FunctionOperator):
         entries, mark = self.table.entries, self.table.changed.add
         groups, held = folds.Groups.of(keys.codes()), [entries.get(key, folds.ABSENT) for key in keys.distinct]
         try:
-            rolled = folds.rolled(self.function, columns, groups, held)
+            rolled = folds.fold_rows(self.function, columns, groups, held)
         except USER_ERRORS:
             return None  # the rows tell which record it was
         if rolled is not None:
@@ -123,7 +123,7 @@ class Field:
         except (IndexError, KeyError, TypeError, AttributeError, ValueError):
             raise RecordError(f"{shortened(record)} has no field {self.position!r}") from None
 
-    def replaced(self, record: Any, value: Any) -> Any:
+    def with_value(self, record: Any, value: Any) -> Any:
         """A copy of the record with this field changed."""
         position = self._position_in(record)
         if isinstance(record, tuple):
@@ -158,7 +158,7 @@ class Accumulate:
     combine: Callable[[Any, Any], Any]
 
     def __call__(self, held: Any, value: Any) -> Any:
-        return self.field.replaced(held, self.combine(self.field.get(held), self.field.get(value)))
+        return self.field.with_value(held, self.combine(self.field.get(held), self.field.get(value)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,7 @@ class CommittingSink(Operator):
         self._committer = None
         before = context.restored.all_own() if context.restored is not None else []
         try:
-            self._committer = _fenced(self.sink.create_committer(), context)
+            self._committer = _fence(self.sink.create_committer(), context)
             items = self._recommit(context.restored, before) if context.restored is not None else []
             writing = _SlotWriterContext(context, self.input_type, before, has_rivals=context.batch)
             self._writer = self.sink.create_writer(writing, items)
@@ -189,7 +189,7 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
 
     `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
     """
-    committer = _fenced(sink.sink.create_committer(), context)
+    committer = _fence(sink.sink.create_committer(), context)
     if committer is None:
         return
     with _beside_a_writer(committer, sink, context, items):
@@ -220,7 +220,7 @@ def _beside_a_writer(
             yield
 
 
-def _fenced(committer: Committer | None, context: OperatorContext) -> Committer | None:
+def _fence(committer: Committer | None, context: OperatorContext) -> Committer | None:
     """One that can ask whether the job still is the one it commits for."""
     if committer is not None and context.owner is not None:
         committer.check_owner = context.owner.check  # type: ignore[method-assign]

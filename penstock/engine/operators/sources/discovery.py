@@ -74,7 +74,7 @@ class Discovery:
 
     # --- in its own thread ---
     def _run(self) -> None:
-        while self._rested():
+        while self._wait_for_turn():
             try:
                 find = look(self._enumerator)
             except BaseException as error:
@@ -88,7 +88,7 @@ class Discovery:
                 if not find.more:
                     return
 
-    def _rested(self) -> bool:
+    def _wait_for_turn(self) -> bool:
         """Wait until it is time for another look; False at the end."""
         interval = self._enumerator.discovery_interval
         with self._changed:

@@ -58,10 +58,10 @@ class SequenceSource(Source):
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
         runs = [run for position in positions for run in position]
-        return dealt_out(_halved(runs, parallelism), parallelism)
+        return dealt_out(_halve(runs, parallelism), parallelism)
 
 
-def _halved(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
+def _halve(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
     """The same numbers in at least this many runs, if there are enough numbers: the longest are halved."""
     runs = [run for run in runs if run[0] < run[1]]
     while runs and len(runs) < wanted:

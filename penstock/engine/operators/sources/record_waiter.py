@@ -45,7 +45,7 @@ class Watch:
         """Give the reader back to the thread that watches it."""
         self._mine.release()
 
-    def found(self) -> Sequence[Fetched]:
+    def take_found(self) -> Sequence[Fetched]:
         """What has arrived between epochs; call it only after `enter`."""
         if self._error is not None:
             raise self._error

@@ -98,7 +98,7 @@ class BufferedSourceContext(SourceContext):
             self._closed = True
             self._changed.notify_all()
 
-    def ended(self, error: BaseException | None) -> None:
+    def mark_done(self, error: BaseException | None) -> None:
         """The run loop has returned or raised."""
         with self._changed:
             self.done, self.error = True, error
@@ -146,7 +146,7 @@ class BufferedSourceContext(SourceContext):
         with self._changed:
             return self.done or bool(self._elements)
 
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         with self._changed:
             return self.done and not self._elements
 
@@ -193,11 +193,11 @@ class FunctionReader(Reader):
         try:
             self._function.run(self._context)
         except Cancelled:
-            self._context.ended(None)
+            self._context.mark_done(None)
         except BaseException as error:
-            self._context.ended(error)
+            self._context.mark_done(error)
         else:
-            self._context.ended(None)
+            self._context.mark_done(None)
 
     def poll(self, output: Receiver, budget: Budget) -> int:
         if self._first:
@@ -210,7 +210,7 @@ class FunctionReader(Reader):
         taken = self._context.take(min(CHUNK_RECORDS, budget.records), budget.wait)
         budget.wait = 0.0
         self._emit(taken, output)
-        if self._context.exhausted():
+        if self._context.is_exhausted():
             if self._context.error is not None:
                 raise self._context.error
             self.finished = True
@@ -262,7 +262,7 @@ class FunctionReader(Reader):
         self._participation.complete(checkpoint)
 
     def checkpoint_aborted(self, checkpoint: int) -> None:
-        self._participation.aborted(checkpoint)
+        self._participation.abort(checkpoint)
 
     def close(self) -> None:
         self._function.cancel()

@@ -252,7 +252,7 @@ class SourceOperator(Operator):
             self._settle()
         self._allowance.restrict(budget)
         # What the driver has handed out must be taken, even by a source that should wait for others.
-        while not self.finished and (budget.payload is not None or not (self._paused() or budget.records <= 0)):
+        while not self.finished and (budget.payload is not None or not (self._is_paused() or budget.records <= 0)):
             if self.context.markers is not None:
                 self._mark(self.context.markers)
             try:
@@ -281,9 +281,9 @@ class SourceOperator(Operator):
         if not self.finished:
             self.reader.end_epoch()
 
-    def _paused(self) -> bool:
+    def _is_paused(self) -> bool:
         alignment, aligned = self.context.alignment, self.context.aligned
-        return alignment is not None and any(alignment.blocked(group, uid) for group, uid in aligned)
+        return alignment is not None and any(alignment.is_blocked(group, uid) for group, uid in aligned)
 
     def _end(self) -> None:
         self.finished = True
@@ -307,7 +307,7 @@ class SourceOperator(Operator):
             self.reader.watch()
 
     def has_news(self) -> bool:
-        return not self.finished and not self._paused() and self.reader.has_news()
+        return not self.finished and not self._is_paused() and self.reader.has_news()
 
     def drain(self) -> None:
         self._settle()
@@ -336,7 +336,7 @@ class SourceOperator(Operator):
         return min(due, default=None)
 
     def waits_for_input(self) -> bool:
-        return not self.finished and (self.reader.waits_for_input() or self._paused())
+        return not self.finished and (self.reader.waits_for_input() or self._is_paused())
 
     def close(self) -> None:
         reader = getattr(self, "reader", None)

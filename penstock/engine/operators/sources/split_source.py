@@ -98,7 +98,7 @@ class SplitsReader(Reader):
             return 0
         try:
             self._notify()
-            return self._emit_all(self._watch.found()) or self._read(budget)
+            return self._emit_all(self._watch.take_found()) or self._read(budget)
         finally:
             self._watch.leave()
 
@@ -126,7 +126,7 @@ class SplitsReader(Reader):
             self._watch.enter(patience=True)
             try:
                 self._notify()
-                self._emit_all(self._watch.found())
+                self._emit_all(self._watch.take_found())
             finally:
                 self._watch.leave()
 
@@ -177,7 +177,7 @@ class SplitsReader(Reader):
     def position(self) -> dict[str, Any]:
         assert self._times is not None
         splits = list(self._reader.snapshot_state())
-        return {"splits": splits, "times": self._times.progress(), "reached": self._times.reached()}
+        return {"splits": splits, "times": self._times.progress(), "reached": self._times.progress_downstream()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
         """A reader that is being waited for hears of it in a moment, when it is free: it does one thing at a time."""
@@ -301,7 +301,7 @@ class SplitAssigner(Enumerator):
         return self._told is not None
 
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
-        splits = self._found()
+        splits = self._new_splits()
         if not splits and self._told is self._more:
             return [None] * parallelism
         self._told = self._more
@@ -311,7 +311,7 @@ class SplitAssigner(Enumerator):
             self._turn += 1
         return shares
 
-    def _found(self) -> Sequence[Any]:
+    def _new_splits(self) -> Sequence[Any]:
         """New splits. The enumerator's state is taken with them: in its thread it may move on before they are out."""
         find = self._find()
         if find is None:

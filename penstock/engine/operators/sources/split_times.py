@@ -104,7 +104,7 @@ class SplitTimes:
         if known is not None:
             self._watermark, self._idle = known
 
-    def reached(self) -> tuple[int, bool]:
+    def progress_downstream(self) -> tuple[int, bool]:
         """What those downstream know: (watermark, idle)."""
         return self._watermark, self._idle
 
