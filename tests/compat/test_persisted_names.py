@@ -128,7 +128,7 @@ SAME_JOB = {
     "Outfit.put_on",
     "CloseableIterator.__next__",
     "Slot._load",
-    "Slot._receiver",
+    "Wiring._receiver",
     "Hub._sorted",
     "Slot.run_stage",
     "Spoke._exchanged",

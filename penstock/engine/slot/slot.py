@@ -16,36 +16,21 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from penstock.api.functions.key_selectors import ColumnKeys
 from penstock.base.main_classes import adopt_classes
 from penstock.engine.exchange.frames import deliver
-from penstock.engine.exchange.writer_choice import writer_for
-from penstock.engine.exchange.writers import (
-    KeyCheck,
-    Owner,
-    Writer,
-)
 from penstock.engine.messages.commands_and_reports import CheckpointOrder, Command, Deployment, Notice, Report
 from penstock.engine.messages.epoch_requests import Bell
 from penstock.engine.observe.measures import Measures
-from penstock.engine.observe.slot_activity import Counted, Traffic
+from penstock.engine.observe.slot_activity import Traffic
 from penstock.engine.operators.batch.batch_operator import wrap_for_batch
-from penstock.engine.operators.operator import (
-    Alignment,
-    Channel,
-    Clock,
-    Fitting,
-    Gate,
-    GateState,
-    Operator,
-    OperatorContext,
-)
+from penstock.engine.operators.operator import Alignment, Clock, GateState, Operator, OperatorContext
 from penstock.engine.operators.sinks.committing import Begun
 from penstock.engine.operators.sources.source_operator import Budget
 from penstock.engine.queryable.slot_states import Findings, Lookup, Queryables
-from penstock.engine.records.elements import MIN_TIMESTAMP, NOBODY, ControlOnly, Receiver, joined
+from penstock.engine.records.elements import MIN_TIMESTAMP, NOBODY, joined
 from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.engine.slot.slot_parts import SlotParts
+from penstock.engine.slot.wiring import Address, Wiring
 from penstock.engine.snapshots.gathering import Extent, SubtaskSnapshot
 from penstock.engine.snapshots.local_copies import LocalCopies
 from penstock.engine.snapshots.restore import RestoredOperator, SlotRestore
@@ -55,14 +40,11 @@ from penstock.engine.state.snapshot_file import State
 from penstock.engine.state.table_choice import tables_for
 from penstock.engine.state.tables import Tables
 from penstock.errors import JobDisplaced, PenstockError, StorageError
-from penstock.graph.partitioning import ByKey
-from penstock.graph.plan import Edge, Node
+from penstock.graph.plan import Node
 
 MACHINE = socket.gethostname()
 _NOTHING = b""
 """A blob in which nothing travels."""
-Address = tuple[int, int]
-"""A channel's sender: (edge, upstream subtask)."""
 
 
 class Slot:
@@ -85,12 +67,11 @@ class Slot:
         self.clock = Clock(deployment.now)
         self.alignment = Alignment()
         self.operators: dict[int, Operator] = {}
-        self.gates: dict[int, Gate] = {}
-        self.channels: dict[Address, Channel] = {}
-        self.writers: dict[int, Writer] = {}
         self._parts = SlotParts(self)
         self.measures = Measures(self.plan, index, deployment.measuring)
         self.metrics, self.activity = self.measures.metrics, self.measures.activity
+        self._wiring = Wiring(index, deployment, self.operators, self.activity)
+        self.gates, self.channels, self.writers = self._wiring.gates, self._wiring.channels, self._wiring.writers
         self.command: Command | None = None
         self.failure: Failure | None = None
         self.epoch = -1
@@ -150,7 +131,7 @@ class Slot:
         return wrap_for_batch(operator) if self.plan.batch else operator
 
     def _open(self, node: Node, operator: Operator) -> None:
-        outputs = {tag: joined(receivers) for tag, receivers in self._outputs(node, operator).items()}
+        outputs = {tag: joined(receivers) for tag, receivers in self._wiring.outputs(node, operator).items()}
         aged = operator.is_source or operator.gives_event_time
         outputs = {
             tag: self.measures.count_output(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()
@@ -193,51 +174,10 @@ class Slot:
             )
         )
         if not operator.is_source:
-            self._open_gate(node, operator)
+            self._wiring.open_gate(node, operator)
 
     def _find_restored(self, node: Node) -> RestoredOperator | None:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
-
-    def _open_gate(self, node: Node, operator: Operator) -> None:
-        gate = self.gates[node.id] = Gate(operator)
-        for edge in self.plan.incoming[node.id]:
-            for sender in range(self.plan.nodes[edge.source].parallelism):
-                if self.index in edge.connects(self.plan, sender):
-                    self.channels[edge.id, sender] = gate.channel(edge.input_index)
-
-    def _outputs(self, node: Node, operator: Operator) -> dict[str | None, list[Receiver]]:
-        """Receivers by tag. A side output carries watermarks and ends as the main output does, through its own edge."""
-        outputs: dict[str | None, list[Receiver]] = {}
-        for edge in self.plan.outgoing[node.id]:
-            receiver = self._receiver(node, edge)
-            if operator.output_type is not None and edge.tag is None and self._leaves_chain(node, edge):
-                receiver = Fitting(operator, receiver)
-            outputs.setdefault(edge.tag, []).append(receiver)
-            if edge.tag is not None:
-                outputs.setdefault(None, []).append(ControlOnly(receiver))
-        return outputs
-
-    def _leaves_chain(self, node: Node, edge: Edge) -> bool:
-        """Where PyFlink would hand a record to Java. Between two functions of a chain it stays as it is."""
-        target = self.plan.nodes[edge.target]
-        if node.kind == "source" or target.chain != node.chain:
-            return True
-        return self.operators[target.id].wants_declared_form
-
-    def _receiver(self, node: Node, edge: Edge) -> Receiver:
-        partitioning = pickle.loads(self.deployment.partitionings[edge.id])
-        if edge.local:
-            channel = self.channels[edge.id, self.index]
-            target = self.plan.nodes[edge.target]
-            receiver: Receiver = channel
-            if target.chain != node.chain:
-                receiver = Counted(channel, self.activity.sent[node.chain], self.activity.received[target.chain])
-            if isinstance(partitioning, ByKey) and not isinstance(partitioning.selector, ColumnKeys):
-                return KeyCheck(Owner(f"key_by of {target.name}", target.uid), receiver, partitioning.selector)
-            return receiver
-        writer = self.writers[edge.id] = writer_for(self.plan, self.index, edge, partitioning)
-        self.activity.add_writer(node.chain, writer)
-        return writer
 
     def release(self) -> list[Failure]:
         """The job has ended: close, and leave nothing behind. Local copies may be those of a new owner by now."""
