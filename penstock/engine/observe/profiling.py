@@ -117,8 +117,10 @@ class _CpuClocks:
 
 
 def _cpu_nanos(native_id: int | None) -> int | None:
-    """CPU time of a thread as Linux tells it. A thread's own clock would do as well, but asking for that of a thread
-    that has just ended crashes the process."""
+    """CPU time of a thread as Linux tells it.
+
+    A thread's own clock would do as well, but asking for that of a thread that has just ended crashes the process.
+    """
     try:
         with open(f"/proc/self/task/{native_id}/schedstat") as told:
             return int(told.read().split()[0])

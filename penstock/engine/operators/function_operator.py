@@ -1,4 +1,4 @@
-"""The common base of operators that run a user function: its life cycle, its state, its part in checkpoints."""
+"""The common base of operators that run a user function: its life cycle, its state and its part in checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.engine.state.tables import Layout
 
 
 class FunctionOperator(Operator):
-    """An operator around one user function, given as an object with a method or as a callable."""
+    """Base of operators around one user function, which is an object with a method or a callable."""
 
     method = ""
 
@@ -45,7 +45,7 @@ class FunctionOperator(Operator):
             raise self.failed(error, []) from error
 
     def create_backend(self, scope: str, layout: Layout) -> KeyedStateBackend:
-        """A backend for keyed state, with what was restored for it."""
+        """Create a backend for keyed state, and fill it with restored state."""
         context, clock = self.context, self.context.clock
         publish = partial(context.queryables.publish, context.name, context.uid, context.max_parallelism)
         backend = KeyedStateBackend(lambda: clock.now, context.tables, f"{context.uid}/{scope}", layout, publish)
@@ -59,7 +59,7 @@ class FunctionOperator(Operator):
             self.function.close()
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
-        """A function that has a method of this name is given the marker first, outside of any key."""
+        """Give the marker to the function, outside of any key, if it has a method of this name. Then pass it on."""
         handle = getattr(self.function, "process_latency_marker", None)
         if handle is not None:
             self.leave_key()
@@ -70,13 +70,13 @@ class FunctionOperator(Operator):
         super().process_latency_marker(marker)
 
     def leave_key(self) -> None:
-        """What the function does next, it does for no key: state and timers of the last one are out of its reach."""
+        """Leave the current key. The function can no longer reach its state and timers."""
         if getattr(self, "keyed", None) is not None:
             for backend in self.backends().values():
                 backend.scope.leave()
 
     def finish_key(self, key: Any) -> None:
-        """BATCH: a key is complete, and its state goes."""
+        """Drop the state of a key that is complete in BATCH mode."""
         for backend in self.backends().values():
             backend.drop_keys()
 
@@ -89,7 +89,7 @@ class FunctionOperator(Operator):
         return () if self.key_selector is None else (self.key_selector,)
 
     def broadcast_backend(self) -> BroadcastStateBackend | None:
-        """Where broadcast state lives, for operators that have it."""
+        """Return the backend of broadcast state, or None for operators without it."""
         return None
 
     def backends(self) -> dict[str, KeyedStateBackend]:
@@ -107,7 +107,7 @@ class FunctionOperator(Operator):
         self.participation.abort(checkpoint)
 
     def call(self, method: str = "") -> Callable[..., Any]:
-        """The bound method of the function object, or the callable itself."""
+        """Return the bound method of the function object, or the callable itself."""
         if isinstance(self.function, Function):
             return getattr(self.function, method or self.method)  # type: ignore[no-any-return]
         return self.function  # type: ignore[no-any-return]

@@ -15,15 +15,16 @@ from penstock.engine.records.failures import USER_ERRORS, OperatorFailed
 from penstock.errors import PenstockError
 
 Loop = Callable[[Iterator[Any], Iterable[int | None]], None]
-"""Processes values with their timestamps, and gathers the output in `collected`."""
+"""Function that processes values with their timestamps and gathers the output in `collected`."""
 
 
 class KeyedTimerOperator(FunctionOperator):
     """Base of operators with timers for their keys: process functions, windows, joins, patterns.
 
-    A subclass processes its records with `go_through`, registers timers in `timers`, and defines in `on_event_time` and
-    `on_processing_time` what a timer does. It only gathers output in `collected`; this class sends it on after every
-    chunk and every round of timers. On a stream without keys there are no timers, and everything else is the same.
+    A subclass processes its records with `go_through` and registers timers in `timers`. Its methods `on_event_time` and
+    `on_processing_time` define the effect of a timer. It only gathers output in `collected`; this class sends the
+    output on after every chunk and every round of timers. A stream without keys has no timers; everything else is the
+    same.
     """
 
     timers: Timers
@@ -35,16 +36,16 @@ class KeyedTimerOperator(FunctionOperator):
         self.collected = Collected(context, self.emit)
 
     def on_event_time(self, time: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fires."""
+        """Handle an event-time timer that fires."""
         raise NotImplementedError(f"{type(self).__name__} has registered an event-time timer and has no use for it")
 
     def on_processing_time(self, time: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fires."""
+        """Handle a processing-time timer that fires."""
         raise NotImplementedError(f"{type(self).__name__} has registered a processing-time timer and has no use for it")
 
     # --- records ---
     def go_through(self, loop: Loop, values: Values, timestamps: Timestamps) -> None:
-        """Let a loop take the records of a chunk, and send on what it gathered. An error names the record."""
+        """Let a loop process the records of a chunk, and send on the gathered output. An error names the record."""
         feed = iter(values)
         try:
             loop(feed, repeat(None) if timestamps is None else timestamps)
@@ -54,7 +55,10 @@ class KeyedTimerOperator(FunctionOperator):
         self.flush()
 
     def flush(self) -> None:
-        """Send on what was gathered; a side output's value that does not fit its type is this operator's error."""
+        """Send on the gathered output.
+
+        A value that does not fit the type of its side output is an error of this operator.
+        """
         try:
             self.collected.flush()
         except PenstockError as error:
@@ -63,7 +67,7 @@ class KeyedTimerOperator(FunctionOperator):
 
     # --- time ---
     def watermark(self, timestamp: int) -> None:
-        """Timers fire before the watermark is passed on, so that their output is never behind it."""
+        """Fire timers, then pass the watermark on, so that their output is never behind it."""
         self.current_watermark = self.timers.watermark = timestamp
         self._fire(self.timers.event_time.fire, timestamp, self.on_event_time)
         self.output.watermark(timestamp)
@@ -78,7 +82,10 @@ class KeyedTimerOperator(FunctionOperator):
         return self.timers.processing_time.next_time()
 
     def finish_key(self, key: Any) -> None:
-        """BATCH: a key is complete; its timers fire as if time had ended, then its state goes."""
+        """Finish a key that is complete in BATCH mode.
+
+        Its timers fire as if time had ended. Then its state is dropped.
+        """
         self._fire(self.timers.finish, self.on_event_time, self.on_processing_time)
         super().finish_key(key)
 

@@ -1,4 +1,4 @@
-"""The operator contract: plain data until `open`, then a receiver of chunks that emits into its outputs."""
+"""The operator contract. An operator is plain data until `open`; then it receives chunks and emits into its outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class OperatorContext:
-    """What an operator gets when it is opened in a slot: its identity, and where its output goes."""
+    """The identity of an operator in a slot, and the services that it uses there."""
 
     name: str
     uid: str
@@ -44,213 +44,231 @@ class OperatorContext:
     attempt: int = 0
     batch: bool = False
     watermark_interval: int = 200
-    """Milliseconds between periodic watermarks; 0 for none, below 0 for one at the end of every epoch."""
+    """Milliseconds between periodic watermarks. 0 turns them off; below 0 there is one at the end of every epoch."""
     tracks_changes: bool = False
-    """Whether checkpoints are taken, so that the state's tables will be asked what changed."""
+    """True if the job takes checkpoints. The tables of the state then remember changes."""
     tables: Tables = field(default_factory=HeapTables)
     queryables: Queryables = field(default_factory=Queryables)
-    """Where states that clients can look up are made known."""
+    """The registry of the states that clients can look up."""
     restored: RestoredOperator | None = None
-    """What a checkpoint holds for this operator; None for a fresh start."""
+    """The state of this operator in a checkpoint; None for a fresh start."""
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
     """Paths on this machine of the files that the program registered, by name."""
     metrics: MetricGroup = field(default_factory=MetricGroup)
     latencies: Latencies | None = None
-    """Where latency markers are noted; None if there are none."""
+    """The histograms for latency markers; None if the operator records none."""
     markers: Markers | None = None
-    """For a source: when it sends latency markers."""
+    """The schedule of latency markers that a source sends; None if it sends none."""
     alignment: Alignment | None = None
     aligned: tuple[tuple[str, str], ...] = ()
-    """For a source: the aligned streams that it feeds, as (group, uid); it pauses when one is too far ahead."""
+    """The aligned streams that a source feeds, as (group, uid). The source pauses when one of them is too far ahead."""
     bell: Bell = field(default_factory=Bell)
     results: Callable[[Any, Any], None] | None = None
-    """Hands something to the driver with this epoch's report: (operator's uid, payload)."""
+    """Function that sends (uid of the operator, payload) to the driver with the report of this epoch."""
     to_global_committer: Callable[[int, list[Any]], None] | None = None
-    """For a sink that is committed on the driver: hands over (checkpoint, what to commit) with this epoch's report."""
+    """Function of a sink with a global committer.
+
+    It sends (checkpoint, items to commit) with the report of this epoch.
+    """
     owner: Token | None = None
     """The right of this attempt to commit; None if no other driver can take it away."""
     sort_memory: int = 128 << 20
-    """In BATCH mode: bytes that an operator may hold back in memory; the rest waits on disk."""
+    """Number of bytes that an operator may hold in memory in BATCH mode. Further records go to disk."""
     spill_folder: str | None = None
-    """Where; None for the folder that Python uses for temporary files."""
+    """The folder for records on disk; None for the folder that Python uses for temporary files."""
 
 
 @dataclass
 class Clock:
-    """Processing time as the epoch's command gave it. Operators never read a clock of their own."""
+    """Processing time, in milliseconds, from the command of the epoch. Operators never read a clock of their own."""
 
     now: int = 0
 
 
 class Alignment:
-    """Watermark alignment inside a slot: how far each aligned stream has come, and how far its group may go."""
+    """Watermark alignment inside a slot: the watermark of each aligned stream, and the limit of each group."""
 
     def __init__(self) -> None:
         self.limits: dict[str, int] = {}
         self.reached: dict[tuple[str, str], int] = {}
 
     def report(self, group: str, uid: str, watermark: int) -> None:
+        """Record the watermark of a stream."""
         self.reached[group, uid] = watermark
 
     def withdraw(self, group: str, uid: str) -> None:
-        """A stream that is idle or over neither waits nor is waited for."""
+        """Forget a stream that is idle or has ended. It neither waits for the others nor makes them wait."""
         self.reached.pop((group, uid), None)
 
     def is_blocked(self, group: str, uid: str) -> bool:
-        """Whether a stream is so far ahead of its group that its source should pause."""
+        """Return True if a stream is so far ahead of its group that its source should pause."""
         limit = self.limits.get(group)
         return limit is not None and self.reached.get((group, uid), MIN_TIMESTAMP) > limit
 
 
 class Operator:
-    """Base of all operators. A subclass defines what happens to records; everything else has sensible defaults.
+    """Base of all operators. A subclass defines how records are processed; everything else has a sensible default.
 
-    Life: built as plain data, pickled to every slot, `open`, then for each epoch `advance_processing_time`, records and
-    watermarks, `end_epoch`; when every input has ended, `finish`, and finally `close`.
+    An operator is built as plain data, pickled, and opened in every slot. Each epoch calls `advance_processing_time`,
+    passes records and watermarks, and calls `end_epoch`. When every input has ended, `finish` follows, and finally
+    `close`.
     """
 
     context: OperatorContext
     output: Receiver
     emit_chunk: Callable[[Chunk], None]
-    """Hands a chunk to the output."""
+    """Function that passes a chunk to the output."""
     wants_declared_form = False
-    """Whether records reach it in the form of their declared type even if they come from its own chain."""
+    """True if records arrive in the form of their declared type even from an operator of the same chain."""
     commits = False
-    """Whether it prepares something at a checkpoint that is committed when the checkpoint is complete."""
+    """True if the operator prepares items at a checkpoint and commits them when the checkpoint is complete."""
     gives_event_time = False
-    """Whether records get their event time here, so that their age can be told."""
+    """True if records get their event time here. The age of records can then be measured."""
     is_source = False
-    """Whether it reads, and has no inputs; the attributes below and the methods for reading are of use only then."""
+    """True for a source, which has no inputs. The attributes below and the methods for reading are for sources only."""
     finished = True
-    """Whether everything has been read."""
+    """True if the source has read everything."""
     backlog = False
-    """Whether it stopped at its budget in this epoch, and has more to read."""
+    """True if the source used up its budget in this epoch and has more to read."""
     read = 0
-    """How many records it has read in this epoch."""
+    """Number of records that the source has read in this epoch."""
 
     def __init__(self, output_type: TypeInformation | None = None) -> None:
         self.output_type = output_type
-        """What is declared of its output. Records get its form where they leave the chain; see `Fitting`."""
+        """The declared type of the output. `Fitting` converts records to it where they leave the chain."""
 
     # --- life ---
     def open(self, context: OperatorContext) -> None:
-        """Bind to a slot. Subclasses extend it to open their functions."""
+        """Bind to a slot. A subclass extends this method to open its functions."""
         self.context = context
         self.output = context.output
         self.current_watermark = MIN_TIMESTAMP
         self.emit_chunk = context.output.chunk
 
     def close(self) -> None:
-        """Release what `open` acquired; called once, also after a failure."""
+        """Release everything that `open` acquired. The slot calls this once, also after a failure."""
 
     # --- input ---
     def inputs(self) -> Sequence[Callable[[Chunk], None]]:
-        """One function per input that takes its chunks."""
+        """Return one function per input. Each takes the chunks of its input."""
         return (self.chunk,)
 
     def chunk(self, chunk: Chunk) -> None:
-        """A chunk on the only input. An operator that works on columns overrides this method, others `records`."""
+        """Process a chunk of the only input.
+
+        An operator that works on columns overrides this method, others `records`.
+        """
         self.records(chunk.values, chunk.timestamps)
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
-        """The values of a chunk on the only input."""
+        """Process the values of a chunk of the only input."""
         raise TypeError(f"{type(self).__name__} has no single input")
 
     def watermark(self, timestamp: int) -> None:
-        """Event time, combined over all inputs, reached `timestamp`."""
+        """Advance event time, combined over all inputs, to `timestamp`."""
         self.current_watermark = timestamp
         self.output.watermark(timestamp)
 
     def status(self, idle: bool) -> None:
-        """All inputs became idle, or one is active again."""
+        """Note that all inputs have become idle, or that one is active again."""
         self.output.status(idle)
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
-        """A marker has come, in its place between the records; it goes on to those behind."""
+        """Record a latency marker and pass it on, in its place between the records."""
         if self.context.latencies is not None:
             self.context.latencies.record(marker)
         self.output.marker(marker)
 
     def finish(self) -> Iterator[None] | None:
-        """Every input has ended; emit what is still held back, at once or, where that may be much, in steps."""
+        """Emit everything that is still held back, since every input has ended.
+
+        Return None if that is done, or an iterator that emits the rest step by step.
+        """
         return None
 
     # --- reading, which only sources do ---
     def run(self, budget: Budget) -> None:
-        """Read what an epoch's budget allows."""
+        """Read as much as the budget of an epoch allows."""
 
     def settle(self) -> None:
-        """Read nothing in this epoch; emit what was read ahead, since a checkpoint follows."""
+        """Read nothing in this epoch, but emit the records that were read ahead: a checkpoint follows."""
 
     def drain(self) -> None:
         """End the stream here, as if there were nothing more to read."""
 
     def watch(self) -> None:
-        """The epoch is over: look out for input, and ring the bell when it comes."""
+        """Wait for input between two epochs, and ring the bell when it comes."""
 
     def waits_for_input(self) -> bool:
-        """Whether only another epoch can tell if input has arrived."""
+        """Return True if only another epoch can tell whether input has arrived."""
         return False
 
     # --- BATCH ---
     def batch_keys(self) -> Sequence[Callable[[Any], Any] | None]:
-        """By input: the key that BATCH mode sorts its records by, None for an input that is not held back.
+        """Return, by input, the selector of the key by which BATCH mode sorts records.
 
-        Empty if the operator takes its records as they come.
+        None stands for an input that is not held back. The result is empty if the operator takes its records as they
+        come.
         """
         return ()
 
     def finish_key(self, key: Any) -> None:
-        """All records of a key have come; only in BATCH mode, and only if there are `batch_keys`."""
+        """Finish a key whose records have all come. Only BATCH mode calls this, and only if there are `batch_keys`."""
 
     def begun(self) -> list[Any] | None:
-        """What is to be undone if this subtask is lost in BATCH mode; None for an operator that commits nothing."""
+        """Return the items to undo if this subtask is lost in BATCH mode.
+
+        The result is None for an operator that commits nothing.
+        """
         return None
 
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
-        """An epoch begins at this processing time."""
+        """Begin an epoch at this processing time."""
 
     def end_epoch(self) -> None:
-        """All input of this epoch has been processed."""
+        """End an epoch whose input has all been processed."""
 
     # --- checkpoints ---
     def backends(self) -> dict[str, KeyedStateBackend]:
-        """Where this operator's keyed state lives, by scope."""
+        """Return the backends of keyed state, by scope."""
         return {}
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
         """Add everything that a successor must know."""
 
     def resume_at(self, watermark: int) -> None:
-        """Start with event time where it was at the checkpoint; called after `open`."""
+        """Set event time to its value at the checkpoint. The slot calls this after `open`."""
         self.current_watermark = watermark
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """A checkpoint was published."""
+        """React to a checkpoint that was published."""
 
     def checkpoint_aborted(self, checkpoint: int) -> None:
-        """A checkpoint was given up."""
+        """React to a checkpoint that was given up."""
 
     def abandon(self, checkpoint: int) -> None:
-        """Throw away what was prepared for a checkpoint that will never become known: the job has another owner."""
+        """Discard the items prepared for a checkpoint that nobody will publish, since the job has another owner."""
 
     def next_due(self) -> int | None:
-        """The processing time at which this operator wants an epoch even without input."""
+        """Return the processing time at which this operator wants an epoch even without input, or None."""
         return None
 
     def has_news(self) -> bool:
-        """Whether another epoch would find something that came from outside."""
+        """Return True if another epoch would find something that came from outside."""
         return False
 
     # --- helpers ---
     def emit(self, values: Values, timestamps: Timestamps) -> None:
-        """Hand a chunk of values to the output."""
+        """Pass a chunk of values to the output."""
         self.emit_chunk(Chunk(values, timestamps))
 
     def failed(self, error: BaseException, values: Values, feed: Iterator[Any] | None = None) -> OperatorFailed:
-        """Name this operator and the record that `feed`, an iterator over `values`, gave out last."""
+        """Return a failure that names this operator and a record.
+
+        The record is the last one that `feed`, an iterator over `values`, gave out.
+        """
         if isinstance(error, OperatorFailed):
             return error
         context = self.context
@@ -261,7 +279,7 @@ class Operator:
 
 
 class Fitting:
-    """Sits where records leave their chain, and converts them to the type that is declared for them."""
+    """A receiver that converts records to their declared type where they leave their chain."""
 
     def __init__(self, operator: Operator, receiver: Receiver) -> None:
         self._operator = operator
@@ -294,17 +312,17 @@ class GateState(NamedTuple):
     idle: bool
     finished: bool
     channels: list[tuple[int, bool, bool]]
-    """By channel: watermark reached, idle, ended."""
+    """(watermark, idle, ended) of each channel."""
 
 
 _OVER = object()
 
 
 class Gate:
-    """Sits in front of an operator that has several channels: combines their watermarks, idleness and ends.
+    """Combines the watermarks, idleness and ends of the channels in front of an operator.
 
-    A channel's watermark never goes back; event time is the minimum over the channels that are not idle. A channel that
-    has ended no longer counts while others are still open, since even an idle one may bring records.
+    The watermark of a channel never goes back. Event time is the minimum over the channels that are not idle. A channel
+    that has ended no longer counts while others are still open, since even an idle one may bring records.
     """
 
     def __init__(self, operator: Operator) -> None:
@@ -312,25 +330,25 @@ class Gate:
         self._channels: list[Channel] = []
         self.watermark = MIN_TIMESTAMP
         self.holding = 0
-        """How many active channels are exactly at this event time: while there are any, it cannot advance."""
+        """Number of active channels exactly at this event time. While there are any, event time cannot advance."""
         self._idle = False
         self.finished = False
         self._steps: Iterator[None] | None = None
-        """What the operator has left to do before its output ends."""
+        """The remaining steps of the operator before its output ends; None if there are none."""
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Markers of all channels go on as they come."""
+        """Pass on a marker from any channel as it comes."""
         self._operator.process_latency_marker(marker)
 
     def channel(self, input_index: int) -> Channel:
-        """A new channel into one input of the operator."""
+        """Create a channel into one input of the operator."""
         channel = Channel(self, self._operator.inputs()[input_index])
         self._channels.append(channel)
         self.holding += 1
         return channel
 
     def advance(self) -> None:
-        """Pass on what the channels together have reached."""
+        """Pass on the watermark and idleness that the channels have reached together."""
         open_channels = [c for c in self._channels if c.reached < MAX_TIMESTAMP] or self._channels
         active = [c.reached for c in open_channels if not c.idle]
         if active and self._idle:
@@ -346,14 +364,17 @@ class Gate:
         self.holding = sum(1 for c in self._channels if c.reached == self.watermark and not c.idle)
 
     def _reach(self, watermarks: list[int]) -> None:
-        """A channel that woke up behind the others counts again when it has caught up with them."""
+        """Advance to the lowest of these watermarks.
+
+        A channel that woke up behind event time counts again when it has caught up with the others.
+        """
         caught_up = [w for w in watermarks if w >= self.watermark]
         if caught_up and min(caught_up) > self.watermark:
             self.watermark = min(caught_up)
             self._operator.watermark(self.watermark)
 
     def snapshot(self) -> GateState:
-        """Where event time stands, on the whole and in every channel."""
+        """Return the state of event time, for the gate and for every channel."""
         return GateState(
             self.watermark, self._idle, self.finished, [(c.reached, c.idle, c.ended) for c in self._channels]
         )
@@ -367,7 +388,7 @@ class Gate:
         self._operator.resume_at(self.watermark)
 
     def resume_at(self, watermark: int) -> None:
-        """Continue from a point in event time that every channel is known to have reached."""
+        """Continue from a point in event time that every channel has reached."""
         self.watermark = watermark
         for channel in self._channels:
             channel.reached = watermark
@@ -375,7 +396,7 @@ class Gate:
         self._operator.resume_at(watermark)
 
     def channel_ended(self) -> None:
-        """When the last channel has ended, the operator finishes, and so does its output."""
+        """Finish the operator, and end its output, if the last channel has ended."""
         if not self.finished and all(c.ended for c in self._channels):
             self.finished = True
             self._steps = self._operator.finish()
@@ -383,7 +404,7 @@ class Gate:
                 self._operator.output.end()
 
     def step(self) -> bool:
-        """Let an operator that finishes in steps do one; whether there was one to do."""
+        """Run one step of an operator that finishes in steps. Return True if there was a step to run."""
         if self._steps is None:
             return False
         if next(self._steps, _OVER) is _OVER:
@@ -393,7 +414,7 @@ class Gate:
 
 
 class Channel:
-    """One upstream subtask's stream into a gate."""
+    """The stream of one upstream subtask into a gate."""
 
     __slots__ = ("_gate", "chunk", "ended", "idle", "reached")
 

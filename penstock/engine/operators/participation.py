@@ -29,7 +29,10 @@ _LIST_CHECKPOINTED = "_list_checkpointed"
 
 
 class Participation:
-    """What one function object of an operator does at checkpoints; nothing, if it implements none of the interfaces."""
+    """The part of one function object in checkpoints.
+
+    It does nothing if the function implements none of the interfaces.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Participation:
         self.states = OperatorStates(context.restored, broadcast)
 
     def initialize(self) -> None:
-        """Give the function its state, before it is opened."""
+        """Give the function its state. Call this before the function is opened."""
         function = self._function
         if isinstance(function, CheckpointedFunction):
             function.initialize_state(_InitializationContext(self._context, self.states, self._keyed))
@@ -54,7 +57,7 @@ class Participation:
                 function.restore_state(list(items.get()))
 
     def snapshot(self, into: SubtaskSnapshot) -> None:
-        """Let the function bring its state up to date, and add it."""
+        """Let the function update its state, and add that state to the snapshot."""
         function = self._function
         if isinstance(function, CheckpointedFunction):
             function.snapshot_state(_SnapshotContext(into.checkpoint, into.timestamp))
@@ -64,10 +67,12 @@ class Participation:
         self.states.snapshot(into)
 
     def complete(self, checkpoint: int) -> None:
+        """Tell the function that a checkpoint is complete."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_complete(checkpoint)
 
     def abort(self, checkpoint: int) -> None:
+        """Tell the function that a checkpoint was given up."""
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_aborted(checkpoint)
 
@@ -102,11 +107,16 @@ class OperatorListState(ListState[Any]):
 
 
 class OperatorStates(OperatorStateStore):
-    """The operator state of one subtask. Restored lists that the function does not ask for are kept and written
-    again."""
+    """The operator state of one subtask.
+
+    The store keeps restored lists that the function does not ask for, and writes them again.
+    """
 
     def __init__(self, restored: RestoredOperator | None, broadcast: BroadcastStateBackend | None = None) -> None:
-        """`broadcast` is that of an operator with a broadcast side, which writes it itself."""
+        """Take over restored state.
+
+        `broadcast` belongs to an operator with a broadcast side, which writes it itself.
+        """
         self._lists: dict[str, OperatorListState] = {}
         self._writes_broadcast = broadcast is None
         self._broadcast = broadcast or BroadcastStateBackend(restored.broadcast() if restored is not None else ())

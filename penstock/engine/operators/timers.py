@@ -1,4 +1,4 @@
-"""Timers of one operator in one slot: deduplicated by (time, key, namespace), fired in order of time."""
+"""The timers of one operator in one slot, without duplicates of (time, key, namespace), fired in order of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnTimer = Callable[[int, Any, Any], None]
 
 
 class TimerQueue:
-    """Timers of one time domain. Deleting is lazy: a deleted timer is skipped when its turn comes.
+    """The timers of one time domain. Deleting is lazy: the queue skips a deleted timer when its turn comes.
 
     The table holds the order of registration for each pending timer; checkpoints write this table.
     """
@@ -32,7 +32,7 @@ class TimerQueue:
         self._live: dict[Timer, int] = table.entries
         self._changed = table.changed.add
         if len(set(self._live.values())) < len(self._live):
-            # Restored from several slots, each of which had counted for itself.
+            # The timers come from several slots, and each slot had its own count.
             for order, timer in enumerate(self.timers()):
                 self._live[timer] = order
         self._heap: list[tuple[int, int, Timer]] = [(timer[0], order, timer) for timer, order in self._live.items()]
@@ -46,7 +46,7 @@ class TimerQueue:
         return len(self._live)
 
     def register(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
-        """Add a timer unless the same one is waiting already."""
+        """Add a timer unless an equal one is already waiting."""
         if self._closed:
             return
         timer, order = (time, key, namespace), next(self._order)
@@ -55,12 +55,12 @@ class TimerQueue:
             self._changed(timer)
 
     def delete(self, time: int, key: Hashable, namespace: Hashable = VOID_NAMESPACE) -> None:
-        """Remove a timer; deleting one that does not exist does nothing."""
+        """Remove a timer. If it does not exist, nothing happens."""
         if self._live.pop((time, key, namespace), None) is not None:
             self._changed((time, key, namespace))
 
     def next_time(self) -> int | None:
-        """The time of the earliest timer."""
+        """Return the time of the earliest timer, or None if there is no timer."""
         heap, live = self._heap, self._live
         while heap and live.get(heap[0][2]) != heap[0][1]:
             heappop(heap)
@@ -79,7 +79,10 @@ class TimerQueue:
         self.firing = None
 
     def fire_once(self, until: int, on_timer: OnTimer) -> None:
-        """Like `fire`, for a clock that stands still: a timer set meanwhile for no later time is left waiting."""
+        """Fire timers by a clock that stands still.
+
+        Unlike `fire`, leave a timer waiting if it was registered meanwhile for no later time than has been reached.
+        """
         heap, live, deferred = self._heap, self._live, list[tuple[int, int, Timer]]()
         began, reached = next(self._order), MIN_TIMESTAMP
         while heap and heap[0][0] <= until:
@@ -100,7 +103,7 @@ class TimerQueue:
             heappush(heap, entry)
 
     def close(self) -> None:
-        """Accept no more timers while the pending ones fire for the last time."""
+        """Accept no more timers, while the pending ones fire for the last time."""
         self._closed = True
 
     def reopen(self) -> None:
@@ -110,14 +113,14 @@ class TimerQueue:
         self._live.clear()
 
     def timers(self) -> list[Timer]:
-        """All waiting timers, by time and then by registration."""
+        """Return all waiting timers, ordered by time and then by registration."""
         return sorted(self._live, key=lambda timer: (timer[0], self._live[timer]))
 
 
 class Timers:
-    """The timers of one operator in both time domains, and how far time has come.
+    """The timers of one operator in both time domains, and the current time in each.
 
-    Timers belong to keys: on a stream without keys none can be registered, and both queues stay empty.
+    Timers belong to keys: a stream without keys cannot register any, and both queues stay empty.
     """
 
     def __init__(self, clock: Clock, keyed: KeyedStateBackend | None = None) -> None:
@@ -132,7 +135,7 @@ class Timers:
         return self.event_time.firing or self.processing_time.firing
 
     def finish(self, on_event_time: OnTimer, on_processing_time: OnTimer) -> None:
-        """Fire everything as if time had ended, as BATCH mode does for a key; timers set meanwhile are ignored."""
+        """Fire everything as if time had ended, as BATCH mode does for a key. Ignore timers registered meanwhile."""
         before, self.watermark = self.watermark, MAX_TIMESTAMP
         for queue in (self.event_time, self.processing_time):
             queue.close()
@@ -150,7 +153,7 @@ def _table(keyed: KeyedStateBackend | None, name: str) -> Table | None:
 
 
 class KeyedTimerService(TimerService):
-    """The timer service of a keyed function: timers belong to the current key."""
+    """The timer service of a keyed function. Timers belong to the current key."""
 
     def __init__(self, timers: Timers, scope: KeyScope) -> None:
         self._timers = timers
@@ -176,7 +179,10 @@ class KeyedTimerService(TimerService):
 
 
 class KeylessTimerService(TimerService):
-    """Gives the time where there is no current key: on a stream without keys, or on a broadcast side."""
+    """The timer service where there is no current key: on a stream without keys, or on a broadcast side.
+
+    It gives the time, and refuses timers.
+    """
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers

@@ -1,4 +1,4 @@
-"""Assigns timestamps and generates watermarks, as a WatermarkStrategy says."""
+"""Operators that assign timestamps and generate watermarks, as a WatermarkStrategy defines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.metrics import MetricGroup
 
 @dataclass(frozen=True)
 class GeneratorContext:
-    """What a generator's supplier may ask for."""
+    """The context for the supplier of a generator."""
 
     metrics: MetricGroup
 
@@ -35,7 +35,7 @@ class GeneratorContext:
 
 
 class _Emitted(WatermarkOutput):
-    """Remembers what a generator emitted, for the operator to act on after each call."""
+    """Remembers the output of a generator; the operator acts on it after each call."""
 
     def __init__(self) -> None:
         self.timestamp: int | None = None
@@ -55,9 +55,9 @@ class _Emitted(WatermarkOutput):
 class TimestampsAndWatermarksOperator(Operator):
     """Stamps records and emits watermarks: after any record (punctuated), or at the end of an epoch (periodic).
 
-    Periodic means once per auto-watermark interval of processing time, so that results do not depend on where epochs
-    end. Watermarks from upstream are dropped, except the last one, which says that the stream is over; the epoch in
-    which the stream ends emits no periodic watermark before it.
+    Periodic means once per auto-watermark interval of processing time, so that results do not depend on the ends of
+    epochs. The operator drops watermarks from upstream, except the last one, which ends the stream. The epoch in which
+    the stream ends emits no periodic watermark before it.
     """
 
     wants_declared_form = True
@@ -81,12 +81,14 @@ class TimestampsAndWatermarksOperator(Operator):
         self._unasked = False
         if context.restored is not None:
             self._restore(context.restored)
-        # Only a generator known to be silent between periodic calls can take a chunk at once.
+        # A generator can take a chunk at once only if it never emits between periodic calls.
         self._bulk = type(self.generator) in _BULK
 
     def _restore(self, restored: RestoredOperator) -> None:
-        """Event time continues where it was. The program creates the generators, and they start from scratch as in
-        Flink."""
+        """Continue with restored event time.
+
+        The program creates the generators, which start from scratch as in Flink.
+        """
         if restored.drained:
             return
         own = restored.own()
@@ -99,15 +101,17 @@ class TimestampsAndWatermarksOperator(Operator):
             self.current_watermark = own["watermark"]
 
     def take_up(self, progress: dict[str, Any]) -> None:
-        """Continue exactly where another operator stopped; a generator that follows the highest timestamp gets its
-        value."""
+        """Continue exactly where another operator stopped.
+
+        A generator that follows the highest timestamp gets its value.
+        """
         self.current_watermark = progress["watermark"]
         if isinstance(self.generator, BoundedOutOfOrdernessWatermarks) and progress["highest"] is not None:
             self.generator.max_timestamp = progress["highest"]
         self._idle, self._ended, self._active_at, self._asked_at, self._unasked = progress["progress"]
 
     def progress(self) -> dict[str, Any]:
-        """What a successor needs to continue exactly here."""
+        """Return the data with which a successor continues exactly here."""
         return {
             "highest": getattr(self.generator, "max_timestamp", None) if self._bulk else None,
             "watermark": self.current_watermark,
@@ -119,10 +123,13 @@ class TimestampsAndWatermarksOperator(Operator):
             into.own(part, value)
 
     def resume_at(self, watermark: int) -> None:
-        """Its event time is its own, not that of its input."""
+        """Do nothing: this operator has its own event time, which does not follow its input."""
 
     def chunk(self, chunk: Chunk) -> None:
-        """Columns stay columns if their timestamps are known, and the generator needs only the latest of them."""
+        """Stamp a chunk.
+
+        Columns stay columns if their timestamps are known and the generator needs only the latest of them.
+        """
         stamped = None if chunk.columns is None or not self._bulk else self._stamp_columns(chunk.columns)
         if stamped is None:
             super().chunk(chunk)
@@ -135,7 +142,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self.emit_chunk(chunk if stamped is chunk.columns else Chunk.of(stamped))
 
     def _stamp_columns(self, columns: Columns) -> Columns | None:
-        """Columns with the timestamps that their rows get here; None if the rows must be looked at."""
+        """Return columns with the new timestamps of their rows, or None if each row must be looked at."""
         assigner = self.strategy.timestamp_assigner
         if isinstance(assigner, FieldTimestamps):
             return columns.stamp_from(assigner.field)
@@ -162,7 +169,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self._become(idle=False)
 
     def _reach(self, latest: int) -> None:
-        """Tell a generator that takes a chunk at once the latest timestamp in it."""
+        """Give a generator that takes a chunk at once the latest timestamp in the chunk."""
         self.generator.on_event(None, latest, self._emitted)
 
     def _stamp(self, values: Values, timestamps: Timestamps) -> list[int]:
@@ -182,7 +189,10 @@ class TimestampsAndWatermarksOperator(Operator):
         return stamps if set(map(type, stamps)) <= {int} else self._whole(values, stamps)
 
     def _as_they_came(self, values: Values, timestamps: Timestamps) -> list[int]:
-        """Without an assigner records keep their timestamps; those without one get the lowest, as in Flink."""
+        """Return the timestamps of records without an assigner.
+
+        Records keep their timestamps; those without one get the lowest, as in Flink.
+        """
         if type(self.generator) is NoWatermarksGenerator:
             return timestamps  # type: ignore[return-value]
         if timestamps is None:
@@ -190,7 +200,10 @@ class TimestampsAndWatermarksOperator(Operator):
         return [MIN_TIMESTAMP if t is None else t for t in timestamps] if None in timestamps else timestamps  # type: ignore[return-value]
 
     def _whole(self, values: Values, stamps: list[Any]) -> list[int]:
-        """Timestamps that are no plain ints: other numbers lose their fraction, anything else names its record."""
+        """Convert timestamps that are not plain ints.
+
+        Other numbers lose their fraction; anything else is an error that names the record.
+        """
         feed = iter(values)
         try:
             return [whole_millis(stamp) for _, stamp in zip(feed, stamps, strict=True)]
@@ -200,7 +213,7 @@ class TimestampsAndWatermarksOperator(Operator):
             raise self.failed(error, values, feed) from None
 
     def _one_by_one(self, values: Values, stamps: list[int]) -> None:
-        """Cut the chunk wherever the generator speaks."""
+        """Pass values to the generator one by one, and cut the chunk wherever it emits something."""
         on_event, emitted, start = self.generator.on_event, self._emitted, 0
         feed = iter(values)
         for position, value in enumerate(feed):
@@ -216,7 +229,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self.emit(values[start:], stamps[start:])  # type: ignore[arg-type]
 
     def _relay(self) -> None:
-        """Act on what the generator said."""
+        """Act on the output of the generator."""
         timestamp, idle = self._emitted.timestamp, self._emitted.idle
         self._emitted.timestamp = self._emitted.idle = None
         if timestamp is not None and timestamp > self.current_watermark:
@@ -243,7 +256,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self.output.watermark(timestamp)
 
     def status(self, idle: bool) -> None:
-        """A source that says it is idle is believed; records make it active again."""
+        """Become idle if the source says so. Records make the stream active again."""
         if idle and not self._idle and not self.context.batch:
             self._become(idle=True)
 
@@ -265,7 +278,7 @@ class TimestampsAndWatermarksOperator(Operator):
         return self._asked_at + self.context.watermark_interval
 
     def _ask(self) -> None:
-        """Let the generator speak."""
+        """Ask the generator for a periodic watermark."""
         self._asked_at = self.context.clock.now
         self._unasked = False
         try:
@@ -289,7 +302,7 @@ class TimestampsAndWatermarksOperator(Operator):
 
 
 def report_alignment(context: OperatorContext, strategy: WatermarkStrategy, watermark: int, idle: bool) -> None:
-    """Tell the alignment group of a stream, if it has one, how far the stream is."""
+    """Report the watermark of a stream to its alignment group, if it has one."""
     alignment, wanted = context.alignment, strategy.alignment
     if wanted is None or alignment is None:
         return
@@ -300,7 +313,7 @@ def report_alignment(context: OperatorContext, strategy: WatermarkStrategy, wate
 
 
 class IngestionTimeOperator(Operator):
-    """Ingestion time: every record gets the processing time of its epoch, which is then the watermark."""
+    """Ingestion time: every record gets the processing time of its epoch, which then becomes the watermark."""
 
     def records(self, values: Values, timestamps: Timestamps) -> None:
         self.emit(values, [self.context.clock.now] * len(values))

@@ -24,8 +24,10 @@ def real_millis() -> float:
 
 
 class Markers:
-    """Says when a source subtask is to send its next marker. Without epochs there are none, so an idle job sends
-    none."""
+    """Says when a source subtask is to send its next marker.
+
+    Without epochs there are none, so an idle job sends none.
+    """
 
     def __init__(self, uid: str, subtask: int, interval: int, clock: Callable[[], float] = real_millis) -> None:
         self._source = operator_id(uid)

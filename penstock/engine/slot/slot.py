@@ -81,8 +81,10 @@ class Slot:
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         self.queryables = Queryables()
         self.between_steps: Callable[[], None] = _nothing_between
-        """Called while an epoch runs, between two steps: a chunk that was read, a frame that came. No function runs
-        then, and clients may be answered (`look_within`)."""
+        """Called while an epoch runs, between two steps: a chunk that was read, a frame that came.
+
+        No function runs then, and clients may be answered (`look_within`).
+        """
         self._looks = 0
         own = deployment.checkpoints
         keeps_copies = own is not None and own.local_copies

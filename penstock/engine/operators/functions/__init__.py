@@ -1,4 +1,1 @@
-"""The operators that call a user's function for each record:
-
-elementwise, with keyed state, with timers, asynchronous.
-"""
+"""Operators that call a user's function for each record: elementwise, with keyed state, with timers, asynchronous."""

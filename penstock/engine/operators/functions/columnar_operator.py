@@ -14,7 +14,7 @@ from penstock.errors import TypeMismatch
 
 
 class ColumnsOperator(Operator):
-    """Applies a function to the columns of each chunk; values become columns first, which needs their declared type."""
+    """Applies a function to the columns of each chunk. Values become columns first, which needs their declared type."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""map, filter, flat_map and split: they work on whole chunks and have no context."""
+"""The operators of map, filter, flat_map and split, which work on whole chunks and have no context."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.engine.records.failures import USER_ERRORS
 
 
 class PerRecordOperator(FunctionOperator):
-    """Base of map, filter and flat_map: on a keyed stream the function may hold keyed state."""
+    """Base of map, filter and flat_map. On a keyed stream the function may hold keyed state."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -65,7 +65,7 @@ class FilterOperator(PerRecordOperator):
 
 
 class FlatMapOperator(PerRecordOperator):
-    """Turns each value into any number of values: the function returns an iterable, yields, or returns None."""
+    """Turns each value into any number of values. The function returns an iterable, yields values, or returns None."""
 
     method = "flat_map"
 
@@ -101,14 +101,14 @@ class FlatMapOperator(PerRecordOperator):
 
 
 class SplitOperator(FunctionOperator):
-    """Sends each record to the selections that read one of the outputs an OutputSelector names."""
+    """Sends each record to the selections that read one of the outputs named by an OutputSelector."""
 
     method = "select"
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         self.selections: dict[str, frozenset[str]] = {}
-        """Names of outputs by the tag of the side output that reads them."""
+        """Names of outputs, by the tag of the side output that reads them."""
 
     def add_selection(self, names: Iterable[str]) -> str:
         """Return the tag of the side output for records of any of these outputs."""
@@ -135,5 +135,5 @@ class SplitOperator(FunctionOperator):
 
 
 def _output_names(answer: str | Iterable[str]) -> frozenset[str]:
-    """The names that an OutputSelector gave; a text is one name."""
+    """Return the names that an OutputSelector gave; a text is one name."""
     return frozenset((answer,) if isinstance(answer, str) else answer)

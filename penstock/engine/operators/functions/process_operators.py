@@ -1,4 +1,7 @@
-"""Process functions: one loop over a chunk that sets key and timestamp, calls the function and gathers its results."""
+"""The operators of process functions.
+
+One loop over a chunk sets key and timestamp, calls the function, gathers results.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ KeySelector = Callable[[Any], Any]
 
 
 class ProcessOperator(KeyedTimerOperator):
-    """A process function on one stream, with keys and timers when a key selector is given."""
+    """A process function on one stream. It has keys and timers if there is a key selector."""
 
     method = "process_element"
 
@@ -41,7 +44,7 @@ class ProcessOperator(KeyedTimerOperator):
     def drive(
         self, process: Callable[..., Any], key_of: KeySelector | None, values: Values, timestamps: Timestamps
     ) -> None:
-        """Call `process(value, ctx)` for each record of a chunk and send on what came out."""
+        """Call `process(value, ctx)` for each record of a chunk, and send on the results."""
         if key_of is None:
             loop = partial(self._drive_plain, process, self.function_context)
         else:
@@ -57,7 +60,10 @@ class ProcessOperator(KeyedTimerOperator):
                 gather(results, timestamp)
 
     def _drive_keyed(self, process: Any, key_of: KeySelector, feed: Iterator[Any], stamps: Any) -> None:
-        """The hot loop. What `Collected.gather` does is written out here, since a call a record would show."""
+        """Process records of a keyed stream in the hot loop.
+
+        The loop contains the code of `Collected.gather`, because one more call per record would cost too much.
+        """
         assert self.keyed is not None
         scope, context, collected = self.keyed.scope, self.function_context, self.collected
         add_value, add_timestamp = collected.values.append, collected.timestamps.append
@@ -124,26 +130,26 @@ class CoProcessOperator(ProcessOperator):
         return take
 
     def adapt(self, method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-        """Make the user's method a `process(value, ctx)`."""
+        """Turn the user's method into a `process(value, ctx)`."""
         return method
 
 
 class CoFlatMapOperator(CoProcessOperator):
-    """A CoFlatMapFunction: no context."""
+    """A CoFlatMapFunction, which has no context."""
 
     def adapt(self, method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return lambda value, _: method(value)
 
 
 class CoMapOperator(CoProcessOperator):
-    """A CoMapFunction: one result for each value, no context."""
+    """A CoMapFunction, which has no context and gives one result for each value."""
 
     def adapt(self, method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return lambda value, _: (method(value),)
 
 
 class BroadcastProcessOperator(ProcessOperator):
-    """A (Keyed)BroadcastProcessFunction: input 0 is the stream, input 1 what is broadcast to every subtask."""
+    """A (Keyed)BroadcastProcessFunction. Input 0 is the stream; every subtask gets all of input 1."""
 
     def open(self, context: OperatorContext) -> None:
         self.broadcast = BroadcastStateBackend(context.restored.broadcast() if context.restored is not None else ())
@@ -168,11 +174,14 @@ class BroadcastProcessOperator(ProcessOperator):
         return (self.chunk, self.broadcast_chunk)
 
     def broadcast_chunk(self, chunk: Chunk) -> None:
-        """A chunk of the broadcast side: it belongs to no key."""
+        """Process a chunk of the broadcast side, which belongs to no key."""
         self.leave_key()
         process = self.function.process_broadcast_element
         self.go_through(partial(self._drive_plain, process, self.broadcast_context), chunk.values, chunk.timestamps)
 
     def batch_keys(self) -> Sequence[KeySelector | None]:
-        """What is broadcast is not held back, so it is complete before the first record of the other side."""
+        """Return no selector for the broadcast side.
+
+        BATCH mode does not hold it back, so it is complete before the first record of the other side.
+        """
         return (self.key_selector or no_key, None)

@@ -1,4 +1,4 @@
-"""project: some fields of tuples or rows."""
+"""The function of project: it picks some fields of tuples or rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.common.types import Row
 
 
 class Projection:
-    """Picks fields by position. A row stays a row, with the names of the fields it keeps."""
+    """Picks fields by position. A row stays a row, with the names of the picked fields."""
 
     def __init__(self, indexes: Sequence[int], input_type: TypeInformation | None) -> None:
         self.indexes = tuple(indexes)

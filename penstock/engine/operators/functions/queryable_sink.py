@@ -1,4 +1,4 @@
-"""as_queryable_state: keeps what arrives for a key in a state that clients can look up, and emits nothing."""
+"""The operator of as_queryable_state: it keeps records in a state that clients can look up, and emits nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from penstock.engine.records.failures import USER_ERRORS
 
 
 class QueryableStateSink(FunctionOperator):
-    """A value state keeps the last record of a key; reducing, aggregating and list states are added to."""
+    """Stores records in a queryable state.
+
+    A value state keeps the last record of a key; reducing, aggregating and list states add each record.
+    """
 
     def __init__(self, descriptor: StateDescriptor, key_selector: Callable[[Any], Any]) -> None:
         super().__init__(None, None, key_selector)
@@ -21,7 +24,7 @@ class QueryableStateSink(FunctionOperator):
 
     @property
     def queryable_names(self) -> tuple[str, ...]:
-        """The names that are known before the job runs."""
+        """The names of queryable states that are known before the job runs."""
         return (self.descriptor.get_queryable_state_name() or "",)
 
     def open(self, context: OperatorContext) -> None:

@@ -22,7 +22,10 @@ _ABSENT = object()
 
 
 class ReduceOperator(FunctionOperator):
-    """Folds each record into its key's value and emits it; BATCH mode emits a key's last value only."""
+    """Folds each record into the value of its key and emits the value.
+
+    BATCH mode emits only the last value of a key.
+    """
 
     method = "reduce"
 
@@ -36,7 +39,7 @@ class ReduceOperator(FunctionOperator):
         self._key_of = self.keyed.scope.entering(self.key_selector) if has_state else self.key_selector
 
     def chunk(self, chunk: Chunk) -> None:
-        """Built-in aggregations take columns as they are, where they can."""
+        """Fold a chunk. Built-in aggregations take columns as they are, where possible."""
         rolled = None if chunk.columns is None else self._fold_columns(chunk.columns)
         if rolled is None:
             self.records(chunk.values, chunk.timestamps)
@@ -87,7 +90,7 @@ class ReduceOperator(FunctionOperator):
         return reduced
 
     def finish_key(self, key: Any) -> None:
-        """BATCH: the key is complete."""
+        """Emit the value of a key that is complete in BATCH mode."""
         self.emit([self.table.entries[key]], [MAX_TIMESTAMP])
         super().finish_key(key)
 
@@ -99,12 +102,13 @@ class Field:
     position: int | str
 
     def _position_in(self, record: Any) -> Any:
-        """The position in a plain tuple or list, whose fields may be named as in Scala ('_1') or Java ('f0')."""
+        """Return the position in a plain tuple or list. A name may be as in Scala ('_1') or Java ('f0')."""
         if isinstance(self.position, str) and type(record) in (tuple, list):
             return tuple_position(self.position)
         return self.position
 
     def get(self, record: Any) -> Any:
+        """Return the value of the field in a record."""
         if isinstance(record, (tuple, list, Row, dict)):
             return self._item(record)
         if isinstance(self.position, str) and hasattr(record, self.position):
@@ -124,7 +128,7 @@ class Field:
             raise RecordError(f"{shortened(record)} has no field {self.position!r}") from None
 
     def with_value(self, record: Any, value: Any) -> Any:
-        """A copy of the record with this field changed."""
+        """Return a copy of the record with another value in this field."""
         position = self._position_in(record)
         if isinstance(record, tuple):
             if hasattr(record, "_replace"):
@@ -152,7 +156,7 @@ def _with_field(row: Row, position: int | str, value: Any) -> Row:
 
 @dataclasses.dataclass(frozen=True)
 class Accumulate:
-    """sum, min or max of a field; the other fields keep the values of the key's first record."""
+    """The function of sum, min and max over a field. The other fields keep the values of the key's first record."""
 
     field: Field
     combine: Callable[[Any, Any], Any]
@@ -163,7 +167,10 @@ class Accumulate:
 
 @dataclasses.dataclass(frozen=True)
 class Choose:
-    """min_by or max_by: the whole record with the extreme field; of equal ones the first, or the last if asked."""
+    """The function of min_by and max_by: the whole record with the extreme value.
+
+    Of equal ones it keeps the first, or the last if `first` is False.
+    """
 
     field: Field
     largest: bool
@@ -177,5 +184,5 @@ class Choose:
 
 
 def add(left: Any, right: Any) -> Any:
-    """The combine function of sum."""
+    """Add two values. This is the combine function of sum."""
     return left + right

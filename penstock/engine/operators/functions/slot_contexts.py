@@ -147,8 +147,10 @@ def stamps_or_none(timestamps: list[int | None]) -> Timestamps:
 
 
 class FunctionContext:
-    """The `ctx` of every process function. Which parts work depends on the stream; the others raise an error that says
-    what is missing."""
+    """The `ctx` of every process function.
+
+    Which parts work depends on the stream; the others raise an error that says what is missing.
+    """
 
     __slots__ = ("_broadcast", "_collected", "_domain", "_keyed", "_read_only", "_timers", "record_timestamp")
 

@@ -1,5 +1,7 @@
-"""map_with_state, flat_map_with_state, filter_with_state: a function of a value and its key's state returns both
-anew."""
+"""The operators of map_with_state, flat_map_with_state and filter_with_state.
+
+Their function takes a value and the state of its key, and returns a result and the new state.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from penstock.engine.records.failures import USER_ERRORS
 
 
 class WithState(FunctionOperator):
-    """Base class: goes through a chunk and stores the state that the function returned."""
+    """Base of the operators here. It goes through a chunk and stores the state that the function returned."""
 
     def open(self, context: OperatorContext) -> None:
         super().open(context)
@@ -42,12 +44,12 @@ class WithState(FunctionOperator):
             yield returned[0]
 
     def send(self, values: Values, results: Values, timestamps: Timestamps) -> None:
-        """Emit what the results of a chunk mean."""
+        """Emit the output for the results of a chunk."""
         self.emit(results, timestamps)
 
 
 class MapWithState(WithState):
-    """Turns each value into exactly one other."""
+    """Turns each value into exactly one result."""
 
 
 class FilterWithState(WithState):

@@ -54,8 +54,10 @@ class Discovery:
             self._changed.notify_all()
 
     def take(self) -> Find | None:
-        """What was found since the last call, if anything; called by the driver's loop. Raises the error of a failed
-        look."""
+        """What was found since the last call, if anything; called by the driver's loop.
+
+        Raises the error of a failed look.
+        """
         with self._changed:
             if self._error is not None:
                 raise self._error

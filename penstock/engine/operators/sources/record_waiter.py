@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from penstock.connectors.source_api import Fetched, SourceReader
 
 GLANCE_SECONDS = (0.01, 0.1)
-"""How long the first call of `fetch` waits, and the longest: each without success makes the next one longer. What comes
-ends the wait; only a checkpoint may have to wait for its end."""
+"""How long the first call of `fetch` waits, and the longest: each without success makes the next one longer.
+
+What comes ends the wait; only a checkpoint may have to wait for its end.
+"""
 MOST = 2_000
 
 

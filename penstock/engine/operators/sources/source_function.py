@@ -52,8 +52,10 @@ class FunctionSource(Source):
 
 
 class Cancelled(BaseException):
-    """Unwinds a run loop that tries to emit after it was cancelled. Not an Exception, so that no `except Exception`
-    catches it."""
+    """Unwinds a run loop that tries to emit after it was cancelled.
+
+    Not an Exception, so that no `except Exception` catches it.
+    """
 
 
 class BufferedSourceContext(SourceContext):
