@@ -1,1 +1,1 @@
-"""Keyed operators in BATCH mode: their input is sorted by key in bounded memory."""
+"""Keyed operators in BATCH mode. Their input is sorted by key in bounded memory."""

@@ -1,4 +1,4 @@
-"""BATCH mode: a keyed operator gets its whole input at the end, key by key, each key's records in order of time."""
+"""BATCH mode for keyed operators: they get their whole input at the end, key by key, each key in order of time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from penstock.engine.state.key_bytes import key_bytes
 from penstock.engine.state.key_groups import stable_hash
 
 STEP_RECORDS = 1024
-"""How many records an operator is fed before what it has emitted can be taken away."""
+"""Number of records after which the output of an operator can be taken away."""
 
 
 class BatchOperator(Operator):
     """Holds back the inputs of an operator until all have ended, then feeds them sorted, one key after the other."""
 
     def __init__(self, inner: Operator, selectors: Sequence[Callable[[Any], Any] | None]) -> None:
-        """An input without a selector is not held back."""
+        """Wrap an operator. An input without a selector is not held back."""
         super().__init__(inner.output_type)
         self.inner = inner
         self.selectors = selectors
@@ -63,10 +63,10 @@ class BatchOperator(Operator):
             raise self.failed(error, []) from error
 
     def watermark(self, timestamp: int) -> None:
-        """In BATCH mode event time stands still until all input has arrived."""
+        """Ignore watermarks: in BATCH mode event time stands still until all input has arrived."""
 
     def finish(self) -> Iterator[None]:
-        """In steps, so that the output can be taken away before there is too much of it."""
+        """Feed the records in steps, so that the output can be taken away before there is too much of it."""
         yield from self._drain()
         self.inner.watermark(MAX_TIMESTAMP)
         yield from self.inner.finish() or ()
@@ -96,7 +96,7 @@ class BatchOperator(Operator):
 
 
 class _Unkeyed:
-    """Stands for the key of records that have none."""
+    """Stands for the key of records without one."""
 
 
 _UNKEYED = _Unkeyed()
@@ -104,12 +104,12 @@ _NO_KEY_YET = object()
 
 
 def no_key(_: Any) -> _Unkeyed:
-    """The key selector of an input that is held back and has no keys."""
+    """Return the same key for all records of an input that is held back and has no keys."""
     return _UNKEYED
 
 
 def key_order(key: Any) -> tuple[Any, ...]:
-    """The order of keys in BATCH mode: numbers by value, strings by length and then by value, others by their hash.
+    """Return the sort key of a key: numbers by value, strings by length and then by value, others by their hash.
 
     Keys that share a hash are told apart by their bytes, so that only equal keys are equal in this order.
     """
@@ -121,6 +121,6 @@ def key_order(key: Any) -> tuple[Any, ...]:
 
 
 def wrap_for_batch(operator: Operator) -> Operator:
-    """The operator as BATCH mode runs it: wrapped if it has inputs that are to be sorted."""
+    """Return the operator as BATCH mode runs it: wrapped if it has inputs to sort."""
     keys = operator.batch_keys()
     return BatchOperator(operator, keys) if keys else operator

@@ -1,8 +1,8 @@
-"""Sorts records by key, time and arrival in bounded memory: what does not fit is written to disk as sorted runs.
+"""A sort of records by key, time and arrival in bounded memory.
 
-Records are gathered in a buffer. When that has grown to the budget, it is written as a run, which is a file of blocks,
-each a pickled list of pieces. At the end the runs are merged, with one block of each in memory. The files have no name
-in the file system, so nothing is left behind, however the process ends.
+Records are gathered in a buffer. A buffer that has grown to the budget is written to disk as a sorted run, which is a
+file of blocks; each block is a pickled list of pieces. At the end the runs are merged, with one block of each in
+memory. The files have no name in the file system, so nothing is left behind, however the process ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from penstock.base.pickling import dumps
 from penstock.engine.records.elements import MIN_TIMESTAMP, Timestamps, Values
 
 FAN_IN = 64
-"""How many runs of one level are merged into one of the next, so that few blocks are in memory at a time."""
+"""Number of runs of one level that are merged into one run of the next. Few blocks are then in memory at a time."""
 PIECE_RECORDS = 1024
 BLOCK_BYTES = 128 * 1024
 _SAMPLE = 32
 _RECORD_BYTES = 120
-"""What a record costs beside its own objects: places in lists, its position, its share of the dictionary of keys."""
+"""Bytes of a record beside its own objects: places in lists, its position, its share of the dictionary of keys."""
 _KEY_BYTES = 250
 _UNKNOWN_BYTES = 1000
 _LENGTH = 8
@@ -36,22 +36,22 @@ class Piece(NamedTuple):
 
     key: Any
     inputs: int | list[int]
-    """Which input each record came from, or the one that all came from."""
+    """The input of each record, or the one input of all."""
     timestamps: Timestamps
     values: Values
 
     def cut(self, at: int) -> tuple[Piece, Piece]:
-        """The first records, and the others."""
+        """Split into the records before this position, and the others."""
         return self.part(slice(None, at)), self.part(slice(at, None))
 
     def part(self, part: slice) -> Piece:
-        """Some of the records."""
+        """Return a slice of the records."""
         inputs = self.inputs if isinstance(self.inputs, int) else self.inputs[part]
         stamps = None if self.timestamps is None else self.timestamps[part]
         return Piece(self.key, inputs, stamps, self.values[part])
 
     def by_input(self) -> Iterator[tuple[int, Values, Timestamps]]:
-        """Stretches of records that came from the same input."""
+        """Iterate over stretches of records of the same input, as (input, values, timestamps)."""
         if isinstance(self.inputs, int):
             yield self.inputs, self.values, self.timestamps
             return
@@ -64,10 +64,13 @@ class Piece(NamedTuple):
 
 
 class ExternalSort:
-    """Takes records and gives them back sorted, once."""
+    """Takes records and returns them sorted, once."""
 
     def __init__(self, order: Callable[[Any], Any], budget: int, folder: str | None = None) -> None:
-        """`order` makes comparable what keys are sorted by, and equal for equal keys alone; `budget` is in bytes."""
+        """Create an empty sort.
+
+        `order` turns keys into values that can be compared and are equal only for equal keys. `budget` is in bytes.
+        """
         self._order = order
         self._budget = budget
         self._folder = folder
@@ -75,13 +78,13 @@ class ExternalSort:
         self._runs: list[_Run] = []
 
     def add(self, keys: Iterable[Any], input_index: int, values: Values, timestamps: Timestamps) -> None:
-        """Take a chunk, in which every record has a key."""
+        """Add a chunk with a key for every record."""
         self._buffer.add(keys, input_index, values, timestamps)
         if self._buffer.bytes >= self._budget:
             self._spill()
 
     def pieces(self) -> Iterator[Piece]:
-        """Everything, sorted by key and time; what is equal in both, as it came."""
+        """Return everything, sorted by key and time. Records that are equal in both stay in the order of arrival."""
         if not self._runs:
             return self._buffer.pieces(self._order)
         self._spill()
@@ -89,7 +92,7 @@ class ExternalSort:
 
     @property
     def bytes_on_disk(self) -> int:
-        """How many bytes are on disk."""
+        """Number of bytes on disk."""
         return sum(run.size for run in self._runs)
 
     def close(self) -> None:
@@ -106,7 +109,10 @@ class ExternalSort:
             self._merge_levels()
 
     def _merge_levels(self) -> None:
-        """Runs are in the order of arrival, with higher levels first."""
+        """Merge runs of the same level while there are enough.
+
+        Runs are in the order of arrival, higher levels first.
+        """
         while len(self._runs) >= FAN_IN and self._runs[-FAN_IN].level == self._runs[-1].level:
             last, self._runs = self._runs[-FAN_IN:], self._runs[:-FAN_IN]
             pieces = _join_pieces(_merge_runs([run.pieces() for run in last], self._order))
@@ -121,7 +127,7 @@ class _Buffer:
     def __init__(self) -> None:
         self.values: Values = []
         self.bytes = 0
-        """About how much memory all of it takes."""
+        """Approximate number of bytes in memory."""
         self._timestamps: list[int | None] = []
         self._inputs: list[int] = []
         self._positions: defaultdict[Any, list[int]] = defaultdict(list)
@@ -140,11 +146,11 @@ class _Buffer:
         self.bytes += len(values) * _average_bytes(values) + (len(positions) - known) * _KEY_BYTES
 
     def record_bytes(self) -> int:
-        """The average."""
+        """Return the average size of a record in bytes."""
         return max(1, self.bytes // len(self.values))
 
     def pieces(self, order: Callable[[Any], Any]) -> Iterator[Piece]:
-        """In order, each of a bounded size."""
+        """Iterate over the records in order, in pieces of a bounded size."""
         for key in sorted(self._positions, key=order):
             positions = self._positions[key]
             if self._timed and len(positions) > 1:
@@ -186,7 +192,7 @@ class _Run:
 
 
 def _blocks(pieces: Iterator[Piece], records: int) -> Iterator[bytes]:
-    """Pickled lists of about so many records."""
+    """Iterate over pickled lists of pieces with about this many records each."""
     block: list[tuple[Any, ...]] = []
     gathered = 0
     for piece in pieces:
@@ -202,7 +208,7 @@ def _blocks(pieces: Iterator[Piece], records: int) -> Iterator[bytes]:
 
 
 def _join_pieces(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Neighbouring pieces of one key as one, up to the usual size: a key may have few records in each of many runs."""
+    """Join neighbouring pieces of one key, up to the usual size: a key may have few records in each of many runs."""
     group: list[Piece] = []
     records = 0
     for piece in pieces:
@@ -233,7 +239,7 @@ def _column(inputs: int | list[int], count: int) -> Iterable[int]:
 
 
 def _merge_runs(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) -> Iterator[Piece]:
-    """The pieces of all runs in order, cut where another run's records come in between."""
+    """Merge the pieces of all runs in order, and cut them where records of another run come in between."""
     heads = [head for number, run in enumerate(runs) for head in _head(number, next(run, None), run, order)]
     heapify(heads)
     while heads:
@@ -254,7 +260,7 @@ def _merge_runs(runs: Sequence[Iterator[Piece]], order: Callable[[Any], Any]) ->
 
 
 _Head = tuple[Any, int, int, Piece, Iterator[Piece]]
-"""The next piece of a run: its key's order, its first time, the run's number; then the piece and what follows it."""
+"""(order of the key, first time, number of the run, next piece, rest of the run)"""
 
 
 def _head(number: int, piece: Piece | None, run: Iterator[Piece], order: Callable[[Any], Any]) -> list[_Head]:
@@ -262,7 +268,7 @@ def _head(number: int, piece: Piece | None, run: Iterator[Piece], order: Callabl
 
 
 def _before(first: _Head, other: _Head) -> int:
-    """How many records of the first piece come before the other piece."""
+    """Return the number of records of the first piece that come before the other piece."""
     piece = first[3]
     if first[0] != other[0] or piece.timestamps is None:
         return len(piece.values)
@@ -279,12 +285,12 @@ def _time(timestamp: int | None) -> int:
 
 
 def _average_bytes(values: Values) -> int:
-    """About how much memory a record takes, by a few of them: objects are about twice as large as their pickles."""
+    """Estimate the bytes of a record from a sample: objects are about twice as large as their pickles."""
     sample = values[:: max(1, len(values) // _SAMPLE)]
     if not sample:
         return 0
     try:
         return _RECORD_BYTES + 2 * len(dumps(sample)) // len(sample)
     except Exception:
-        # What cannot be pickled cannot be spilled either; the error comes then, if it has to.
+        # A record that cannot be pickled cannot be spilled either. The error comes when it must be spilled.
         return _UNKNOWN_BYTES

@@ -1,4 +1,4 @@
-"""Requests in flight: an asyncio event loop in a thread of the slot, with retries and timeouts."""
+"""Requests in flight, in an asyncio event loop in a thread of the slot, with retries and timeouts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.common.types import Row
 from penstock.errors import ContextError
 
 MOST_THREADS = 200
-"""The most threads that a function gets for `asyncio.to_thread`."""
+"""Highest number of threads that a function gets for `asyncio.to_thread`."""
 BLOCKED_SECONDS = 30.0
-"""How long nothing may happen in the loop's thread before the function is said to block it."""
+"""Seconds without any progress in the loop's thread after which the function counts as blocking it."""
 CLOSING_SECONDS = 3.0
 
 
 class Request:
-    """One element and the request for it. `results` are set when it has succeeded, `error` when it has failed."""
+    """One element and its request. A success sets `results`, a failure sets `error`."""
 
     __slots__ = ("deadline", "error", "over", "results", "segment", "task", "timestamp", "value")
 
@@ -36,18 +36,18 @@ class Request:
         self.deadline = 0.0
         self.task: asyncio.Task[None] | None = None
         self.segment: Any = None
-        """Where the queue keeps it, if that needs to know."""
+        """The place of the request in its queue, for queues that need it."""
 
 
 class RequestLoop:
-    """Makes requests for one subtask. Everything of the function runs in the loop's thread.
+    """Makes the requests of one subtask. All code of the function runs in the loop's thread.
 
-    The two threads share two queues: requests to make, and finished requests. Everything that has gathered in a queue
-    is handed over with a single wake-up.
+    The two threads share two queues: requests to make, and finished requests. A single wake-up hands over everything
+    that has gathered in a queue.
     """
 
     def __init__(self, name: str, timeout: float, capacity: int, news: Callable[[], None] = lambda: None) -> None:
-        """`timeout` in seconds; `news` is called when requests are over."""
+        """Start the loop's thread. `timeout` is in seconds; the loop calls `news` when requests are over."""
         self._news = news
         self._timeout = timeout
         self._to_ask: deque[Request] = deque()
@@ -56,7 +56,7 @@ class RequestLoop:
         self._starting = self._waking = self._closing = False
         self._broken: BaseException | None = None
         self._asked: dict[Request, None] = {}
-        """Oldest first, so that the first one has the next deadline."""
+        """Requests in flight, oldest first. The first one has the next deadline."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.new_event_loop()
         self._threads = ThreadPoolExecutor(min(capacity, MOST_THREADS), thread_name_prefix=f"{name} blocking")
@@ -65,7 +65,7 @@ class RequestLoop:
         self._thread.start()
 
     def serve(self, function: AsyncFunction, strategy: AsyncRetryStrategy) -> None:
-        """Say what the requests are for; before the first one."""
+        """Set the function that makes the requests. Call this before the first request."""
         self._function = function
         self._invoke = _invocation(function)
         self._retries = _Retries(strategy)
@@ -79,11 +79,11 @@ class RequestLoop:
             self._loop.call_soon_threadsafe(self._start)
 
     def has_over(self) -> bool:
-        """Whether requests are over, or something is wrong."""
+        """Return True if requests are over or the loop has failed."""
         return bool(self._over) or self._broken is not None
 
     def take(self, wait: float = 0.0) -> list[Request]:
-        """The requests that are finished; if there are none, wait for some at most this many seconds."""
+        """Take the finished requests. If there are none, wait at most this many seconds for the first."""
         over = self._over
         if wait > 0 and not over:
             deadline = time.monotonic() + wait
@@ -96,7 +96,7 @@ class RequestLoop:
         return [over.popleft() for _ in range(len(over))]
 
     def take_some(self) -> list[Request]:
-        """Like `take`, when some must be over within the timeout."""
+        """Take finished requests where at least one must finish within the timeout. Raise an error if none does."""
         patience = self._timeout + BLOCKED_SECONDS
         taken = self.take(patience)
         if not taken:
@@ -104,7 +104,7 @@ class RequestLoop:
         return taken
 
     def call(self, function: Callable[..., Any], *args: Any, patience: float | None = BLOCKED_SECONDS) -> Any:
-        """Call something, which may be a coroutine function, in the loop's thread, and wait for its result."""
+        """Call a function or coroutine function in the loop's thread, and return its result."""
         done: Future[Any] = Future()
         self._loop.call_soon_threadsafe(self._call, done, function, args)
         try:
@@ -115,7 +115,7 @@ class RequestLoop:
             raise _blocking_error(patience or 0.0) from None
 
     def close(self, function: AsyncFunction) -> None:
-        """Give up what is in flight, close the function and end the thread. A blocked thread is left behind."""
+        """Cancel the requests in flight, close the function and end the thread. A blocked thread stays behind."""
         try:
             self.call(bool, patience=CLOSING_SECONDS)
         except ContextError:
@@ -127,14 +127,14 @@ class RequestLoop:
             self._thread.join(CLOSING_SECONDS)
 
     def abandon(self) -> None:
-        """End the thread without closing the function: the slot is gone."""
+        """End the thread without closing the function, since the slot is gone."""
         try:
             self._loop.call_soon_threadsafe(self._call, Future(), self._end, ())
         except RuntimeError:  # the loop is closed
             return
 
     def _tell(self) -> None:
-        """Requests are finished: notifies the waiting thread, here or at the driver."""
+        """Wake the thread that waits for finished requests, here or at the driver."""
         self._has_over.set()
         self._news()
 
@@ -196,7 +196,7 @@ class RequestLoop:
             self._timer = loop.call_at(deadline, self._expire)
 
     async def _ask(self, request: Request) -> None:
-        """One request over all its attempts."""
+        """Make one request, with all its attempts."""
         attempts = 1
         try:
             while True:
@@ -231,7 +231,7 @@ class RequestLoop:
         self._tell()
 
     def _expire(self) -> None:
-        """Give up requests whose time is over, and come back when that of the next one is."""
+        """Time out the requests whose deadline has passed, and schedule the next check."""
         now = self._loop.time()
         late = []
         for request in self._asked:
@@ -270,12 +270,12 @@ class _Retries:
         return self._of_errors is not None and self._of_errors(error) and self._strategy.can_retry(attempts)
 
     def pause(self, attempts: int) -> float:
-        """Seconds."""
+        """Return the pause before the next attempt, in seconds."""
         return max(0, self._strategy.get_backoff_time_millis(attempts)) / 1000
 
 
 class _LoopResultFuture(ResultFuture):
-    """Brings an outcome from any thread into the loop."""
+    """A ResultFuture that brings an outcome from any thread into the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -306,7 +306,7 @@ class _LoopResultFuture(ResultFuture):
 
 
 def _invocation(function: AsyncFunction) -> Callable[[Any], Awaitable[Any]]:
-    """`async_invoke` as a coroutine of the value alone."""
+    """Return `async_invoke` as a coroutine function of the value alone."""
     if required_parameters(function.async_invoke) == 1:
         return function.async_invoke
     start: Callable[..., Any] = function.async_invoke
@@ -322,14 +322,14 @@ def _invocation(function: AsyncFunction) -> Callable[[Any], Awaitable[Any]]:
 
 
 def required_parameters(method: Callable[..., Any]) -> int:
-    """How many positional arguments a call must give."""
+    """Return the number of positional arguments that a call must give."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(method).parameters.values()
     return sum(1 for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty)
 
 
 def as_list(results: Any) -> list[Any]:
-    """The results of a request as a list; what is one value rather than several is refused."""
+    """Return the results of a request as a list. A single value in place of several is an error."""
     if isinstance(results, list):
         return results
     if isinstance(results, (str, bytes, dict, Row)) or not isinstance(results, Iterable):

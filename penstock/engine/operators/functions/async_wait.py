@@ -1,4 +1,4 @@
-"""The operator of AsyncDataStream: elements go out as requests, and results come back where event time allows."""
+"""The operator of AsyncDataStream: it makes a request for each element, and emits results in line with event time."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ from penstock.engine.snapshots.gathering import SubtaskSnapshot
 from penstock.engine.snapshots.restore import RestoredOperator, split_evenly
 
 DUE_MILLIS = 5
-"""How soon another epoch is wanted while requests are in flight."""
+"""Milliseconds after which another epoch is due while requests are in flight."""
 LINGER_SECONDS = 0.02
-"""How long an epoch waits at its end for what is in flight, so that quick answers need no other epoch."""
+"""Seconds that an epoch waits at its end for requests in flight. Quick answers then need no other epoch."""
 IDLE_LINGER_SECONDS = 0.05
-"""The same for an epoch in which no input came."""
+"""Seconds that an epoch without input waits at its end for requests in flight."""
 _NO_STATE = "in an asynchronous function, where requests for many keys run at once: keep it in a function before it"
 _RECORD, _WATERMARK, _STATUS = "record", "watermark", "idle"
 Element = tuple[str, Any, int | None]
-"""In a checkpoint: what it is, its value, its timestamp."""
+"""An element in a checkpoint: (kind, value, timestamp)."""
 
 
 @dataclass(frozen=True)
 class QueuedWatermark:
-    """A watermark that is passed on when everything before it has been emitted."""
+    """A watermark that leaves when everything before it has been emitted."""
 
     timestamp: int
 
     def pass_on(self, operator: Operator) -> None:
+        """Emit the watermark."""
         Operator.watermark(operator, self.timestamp)
 
     def element(self) -> Element:
+        """Return the form of the mark in a checkpoint."""
         return _WATERMARK, self.timestamp, None
 
 
@@ -54,9 +56,11 @@ class QueuedStatus:
     idle: bool
 
     def pass_on(self, operator: Operator) -> None:
+        """Emit the status."""
         Operator.status(operator, self.idle)
 
     def element(self) -> Element:
+        """Return the form of the mark in a checkpoint."""
         return _STATUS, self.idle, None
 
 
@@ -64,22 +68,25 @@ Mark = QueuedWatermark | QueuedStatus
 
 
 class ResultQueue(Protocol):
-    """Decides what may be emitted next. A mark separates what was added before it from what is added later."""
+    """Decides which results may be emitted next. A mark separates earlier elements from later ones."""
 
     def add(self, requests: list[Request]) -> None:
-        """Requests were made."""
+        """Add requests that were made."""
 
     def mark(self, mark: Mark) -> None:
         """Add a mark after everything so far. A mark that directly follows another of its kind replaces it."""
 
     def add_results(self, requests: list[Request]) -> None:
-        """Requests have their results."""
+        """Note that these requests have their results."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
-        """What may be emitted now, and the mark that may be passed on after it; then there may be more."""
+        """Take the requests whose results may be emitted now, and the mark after them, if it may leave.
+
+        If there is a mark, call again: more may follow it.
+        """
 
     def elements(self) -> list[Request | Mark]:
-        """What has not been emitted, as it came in."""
+        """Return the requests and marks that have not been emitted, in their order."""
 
 
 class OrderedQueue:
@@ -97,7 +104,7 @@ class OrderedQueue:
         self._elements.append(mark)
 
     def add_results(self, requests: list[Request]) -> None:
-        """Each is asked for its results when its turn comes."""
+        """Do nothing: `take` looks at each request when its turn comes."""
 
     def take(self) -> tuple[list[Request], Mark | None]:
         elements, ready = self._elements, list[Request]()
@@ -117,7 +124,7 @@ class OrderedQueue:
 
 @dataclass
 class Segment:
-    """What lies between two marks: requests that have not been emitted, and those among them that may be."""
+    """The requests between two marks. `requests` have not been emitted; those in `ready` may be."""
 
     requests: dict[Request, None] = field(default_factory=dict)
     ready: list[Request] = field(default_factory=list)
@@ -125,7 +132,7 @@ class Segment:
 
 
 class UnorderedQueue:
-    """Results leave as they arrive, except that none overtakes a mark: what was added after a mark leaves after it."""
+    """Results leave as they arrive, but none overtakes a mark: an element added after a mark leaves after it."""
 
     def __init__(self) -> None:
         self._segments = deque([Segment()])
@@ -172,7 +179,8 @@ class AsyncWaitOperator(Operator):
     """Makes a request for each element, at most `capacity` at a time, and emits the results.
 
     Requests stay in flight between epochs. A checkpoint holds the elements whose results have not been emitted, in
-    their order and with the marks between them; after a restore their requests are made again, before any new input.
+    their order and with the marks between them. After a restore the operator makes their requests again, before it
+    takes new input.
     """
 
     def __init__(self, descriptor: AsyncFunctionDescriptor, output_type: TypeInformation | None = None) -> None:
@@ -188,15 +196,15 @@ class AsyncWaitOperator(Operator):
         super().open(context)
         self._queue: ResultQueue = OrderedQueue() if self.ordered else UnorderedQueue()
         self._held = 0
-        """How many requests were made whose results have not been emitted."""
+        """Number of requests whose results have not been emitted."""
         self._quiet = True
-        """Whether this epoch has brought no input yet."""
+        """True until this epoch brings input."""
         self._left = _left_by(context.restored)
-        """What is to be asked again."""
+        """Elements from the checkpoint whose requests must be made again."""
         self._participation = Participation(self.function, context, None)
         name = f"async {context.name} {context.subtask}"
         self._loop = RequestLoop(name, self.timeout_millis / 1000, self.capacity, context.bell.ring)
-        # A slot that is lost is not closed; its thread ends with it.
+        # Nobody closes a slot that is lost; its thread ends with it.
         weakref.finalize(self, self._loop.abandon)
         try:
             self._loop.serve(self.function, self.strategy)
@@ -241,13 +249,13 @@ class AsyncWaitOperator(Operator):
         self._emit_ready()
 
     def finish(self) -> None:
-        """Input has ended: wait for every answer."""
+        """Wait for every answer, since the input has ended."""
         while self._held:
             self._receive_some()
 
     # --- output ---
     def _receive(self, wait: float = 0.0) -> None:
-        """Emit what has been answered, waiting for the first answer at most this many seconds."""
+        """Emit the answers that have come, after waiting at most this many seconds for the first."""
         try:
             over = self._loop.take(wait)
         except USER_ERRORS as error:
@@ -297,7 +305,7 @@ class AsyncWaitOperator(Operator):
 
     # --- time ---
     def advance_processing_time(self, now: int) -> None:
-        """Emit what has been answered since the last epoch. After a restore, first ask again."""
+        """Emit the answers that have come since the last epoch. After a restore, first make requests again."""
         self._quiet = True
         left, self._left = self._left, []
         for kind, value, timestamp in left:
@@ -310,7 +318,7 @@ class AsyncWaitOperator(Operator):
         self._receive()
 
     def end_epoch(self) -> None:
-        """Emit what has been answered, and give quick answers the time to come."""
+        """Emit the answers that have come, and wait a moment for quick ones."""
         self._receive()
         if self.context.bell.works:
             return
@@ -331,7 +339,7 @@ class AsyncWaitOperator(Operator):
         into.own("reached", self.current_watermark)
 
     def resume_at(self, watermark: int) -> None:
-        """Event time has come as far as this, but it has to wait for what is asked again."""
+        """Set event time, but let it wait for the requests that must be made again."""
         restored = self.context.restored
         if restored is not None and restored.continued:
             self.current_watermark = (restored.own() or {}).get("reached", watermark)
@@ -350,7 +358,10 @@ def _element_of(element: Request | Mark) -> Element:
 
 
 def _left_by(restored: RestoredOperator | None) -> list[Element]:
-    """The requests that a subtask has to make again. Marks are kept only if everything continues as it was."""
+    """Return the elements whose requests a subtask must make again.
+
+    Marks are among them only if everything continues as it was.
+    """
     if restored is None:
         return []
     if restored.continued:

@@ -1,6 +1,7 @@
-"""map_batches and filter_batches: functions of whole record batches.
+"""The operators of map_batches and filter_batches, whose functions get whole record batches.
 
-A stream of columns is given to them as it is. A stream of rows whose type is declared becomes columns first.
+They pass on the columns of a stream of columns as they are. A stream of rows needs a declared type, and becomes columns
+first.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from penstock.formats.pandas_frames import data_frame_of
 
 @dataclass(frozen=True)
 class BatchForm:
-    """What a function of batches gets."""
+    """The form in which a function gets its batches."""
 
     input_type: TypeInformation | None
     """The declared type of the rows."""
     as_pandas: bool = False
-    """A pandas.DataFrame instead of a pyarrow.RecordBatch."""
+    """True for a pandas.DataFrame in place of a pyarrow.RecordBatch."""
     event_time: str | None = None
-    """The name of one more column, with the timestamps of the rows."""
+    """The name of one more column, with the timestamps of the rows; None for no such column."""
 
     def columns_of(self, chunk: Chunk) -> Columns:
-        """A chunk as columns, which have the declared types if any are declared."""
+        """Return a chunk as columns. They have the declared types, if any are declared."""
         declared = self.input_type
         if chunk.columns is not None:
             return chunk.columns if not isinstance(declared, RowTypeInfo) else chunk.columns.in_types_of(declared)
@@ -46,7 +47,7 @@ class BatchForm:
         return Columns.of_rows(chunk.values, chunk.timestamps, declared)
 
     def batch_of(self, columns: Columns) -> Any:
-        """The batch in the form in which the function gets it."""
+        """Return the batch in the form for the function."""
         batch = columns.batch if self.event_time is None else _with_column(columns, self.event_time)
         return data_frame_of(batch) if self.as_pandas else batch
 
@@ -61,7 +62,7 @@ def _with_column(columns: Columns, name: str) -> RecordBatch:
 
 
 class FilterBatchesOperator(FunctionOperator):
-    """Keeps the rows for which a function of the batch has true; every row keeps its timestamp."""
+    """Keeps the rows for which the function of the batch gives true. Every row keeps its timestamp."""
 
     method = "filter_batches"
 
@@ -81,7 +82,7 @@ class FilterBatchesOperator(FunctionOperator):
 
 
 def _keep(chunk: Chunk, mask: Any) -> Chunk:
-    """The records for which the mask is true, in the form in which they came."""
+    """Return the records for which the mask is true, in the form in which they came."""
     if chunk.columns is not None:
         return Chunk.of(chunk.columns.filter(mask))
     kept, stamps = mask.to_pylist(), chunk.timestamps
@@ -100,7 +101,7 @@ def _mask(answer: Any, rows: int) -> Any:
 
 
 class MapBatchesOperator(FunctionOperator):
-    """Replaces each batch by those that a function makes of it."""
+    """Replaces each batch by the batches that a function makes of it."""
 
     method = "map_batches"
 
@@ -126,9 +127,10 @@ class MapBatchesOperator(FunctionOperator):
             yield self._in_declared_types(self._with_timestamps(batch, columns))
 
     def _with_timestamps(self, batch: RecordBatch, before: Columns) -> Columns:
-        """Results with their timestamps: those of a column, or of the rows they were made of, or the latest of these.
+        """Give results their timestamps.
 
-        Only results with as many rows as were given can belong to them one by one.
+        The timestamps come from the column of event time, if there is one. Without it, a result with as many rows as
+        the input gets the timestamps of the input; all rows of other results get the latest of these.
         """
         if self.form.event_time is not None:
             return _without_column(batch, self.form.event_time)
@@ -168,7 +170,10 @@ def _without_column(batch: RecordBatch, name: str) -> Columns:
 
 # --- what functions return ---
 def _batches(answer: Any, declared: TypeInformation | None, event_time: str | None) -> Iterator[RecordBatch]:
-    """The record batches in what a function returned: one, a table, a DataFrame, none, or several of these."""
+    """Iterate over the record batches in the answer of a function.
+
+    The answer is a batch, a table, a DataFrame, None, or an iterable of several of these.
+    """
     make = _converter_of(answer)
     if make is not None:
         yield from make(answer, declared, event_time)
@@ -204,7 +209,10 @@ def _converter_of(answer: Any) -> _Make | None:
 
 
 def _from_pandas(frame: Any, declared: TypeInformation | None, event_time: str | None) -> Iterable[RecordBatch]:
-    """Columns of the declared types, where the frame has them: pandas knows fewer types than Arrow."""
+    """Convert a DataFrame to batches.
+
+    Columns get the declared types if the frame has exactly the declared columns: pandas knows fewer types than Arrow.
+    """
     from penstock.formats.columnar import schema_of
 
     arrow = pyarrow()

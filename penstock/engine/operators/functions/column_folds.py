@@ -1,8 +1,9 @@
-"""sum, min, max, min_by and max_by over columns: rows are grouped once for each chunk, and Python sees each group once.
+"""The functions sum, min, max, min_by and max_by over columns.
 
-Results are those of the same functions on rows, to the last digit. Where they might not be, the functions here return
-None, and the operator goes through the rows: a field that is no number or has gaps, NaN and -0.0 (whose place depends
-on the order of records), sums that no column of the field's type can hold.
+Rows are grouped once for each chunk, and Python sees each group once. Results are those of the same functions on rows,
+to the last digit. Where they might not be, the functions here return None, and the operator goes through the rows: for
+a field that is no number or has gaps, for NaN and -0.0 (whose place depends on the order of records), and for sums that
+no column of the field's type can hold.
 """
 
 from __future__ import annotations
@@ -23,34 +24,36 @@ Numbers = Any
 Fold = Accumulate | Choose
 _NUMBERS = (IntegerTypeInfo, FloatTypeInfo, DoubleTypeInfo)
 ABSENT: Any = object()
-"""Stands for what a key holds that holds nothing."""
+"""Stands for the value of a key that has none yet."""
 _SAFE = float(2**62)
-"""Sums of whole numbers up to here are exact."""
+"""The limit below which sums of whole numbers are exact."""
 
 
 class Groups(NamedTuple):
-    """Rows by group, numbered in the order in which the groups begin."""
+    """Rows by group. Groups are numbered in the order of their first rows."""
 
     order: Any
-    """The positions of all rows, group after group, in their order."""
+    """The positions of all rows, group after group, each group in the order of rows."""
     starts: Any
-    """By group: where it begins in `order`."""
+    """The start of each group in `order`."""
     sizes: Any
 
     @classmethod
     def of(cls, codes: Any) -> Groups:
-        """Of the number of each row's group."""
+        """Group rows by the group number of each row."""
         sizes = np.bincount(codes)
         return cls(np.argsort(codes, kind="stable"), np.cumsum(sizes) - sizes, sizes)
 
     def first_rows(self) -> Any:
+        """Return the position of the first row of each group."""
         return self.order[self.starts]
 
     def last_rows(self) -> Any:
+        """Return the position of the last row of each group."""
         return self.order[self.starts + self.sizes - 1]
 
     def longer(self) -> list[tuple[int, int]]:
-        """Where groups of more than one row begin and end."""
+        """Return (begin, end) in `order` of each group with more than one row."""
         many = self.sizes > 1
         begins = self.starts[many]
         return list(zip(begins.tolist(), (begins + self.sizes[many]).tolist(), strict=True))
@@ -58,7 +61,10 @@ class Groups(NamedTuple):
 
 # --- what can be folded in columns ---
 def distinct_keys(columns: Columns, selector: Callable[[Any], Any]) -> Keys | None:
-    """The keys of the rows, each once; None if they are not in columns, or if two of them are equal (0.0 and -0.0)."""
+    """Return the distinct keys of the rows.
+
+    The result is None if the keys are not in columns, or if two of them are equal (0.0 and -0.0).
+    """
     try:
         keys = columns.keys(selector)
         return keys if keys is not None and len(set(keys.distinct)) == len(keys.distinct) else None
@@ -67,7 +73,7 @@ def distinct_keys(columns: Columns, selector: Callable[[Any], Any]) -> Keys | No
 
 
 def numbers_in(columns: Columns, fold: Fold) -> Numbers | None:
-    """The field of a fold; None if its values must be looked at one by one."""
+    """Return the field of a fold as numbers, or None if its values must be looked at one by one."""
     index = columns.column_at(fold.field.position)
     if index is None or not _is_number(columns, index):
         return None
@@ -81,7 +87,7 @@ def numbers_in(columns: Columns, fold: Fold) -> Numbers | None:
 
 
 def _strange(numbers: Numbers) -> bool:
-    """Whether one of them is NaN or -0.0."""
+    """Return True if a number is NaN or -0.0."""
     return bool((np.isnan(numbers) | ((numbers == 0) & np.signbit(numbers))).any())
 
 
@@ -93,11 +99,15 @@ def _is_number(columns: Columns, index: int) -> bool:
 
 
 def is_sum(fold: Fold) -> bool:
+    """Return True if the fold is a sum."""
     return isinstance(fold, Accumulate) and fold.combine is add
 
 
 def numbers_of_groups(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list[Any] | None:
-    """The field of what each group holds, ABSENT where it holds nothing; None if one is another kind of number."""
+    """Return the number that each group holds so far, or ABSENT where it holds nothing.
+
+    The result is None if a number is of another kind.
+    """
     wanted = int if numbers.dtype == np.int64 else float
     found = [ABSENT if one is ABSENT else fold.field.get(one) for one in held]
     there = [one for one in found if one is not ABSENT]
@@ -110,7 +120,7 @@ def numbers_of_groups(fold: Fold, held: Sequence[Any], numbers: Numbers) -> list
 def fold_groups(
     fold: Fold, columns: Columns, numbers: Numbers, groups: Groups, held: Sequence[Any]
 ) -> list[Any] | None:
-    """What each group holds after its rows; None if the rows must be looked at."""
+    """Return the value of each group after its rows, or None if the rows must be looked at."""
     before = numbers_of_groups(fold, held, numbers)
     if before is None:
         return None
@@ -129,6 +139,7 @@ def fold_groups(
 
 
 def rows_at(columns: Columns, positions: Any) -> list[Any]:
+    """Return the rows at these positions as rows."""
     return columns.take(pyarrow().array(positions)).rows() if len(positions) else []
 
 
@@ -150,7 +161,7 @@ def _is_exact(numbers: Numbers) -> bool:
 
 
 def _best(fold: Choose, numbers: Numbers, groups: Groups) -> Any:
-    """By group: where in the order of groups its best row is."""
+    """Return the position of the best row of each group in the order of groups."""
     extreme = (np.maximum if fold.largest else np.minimum).reduceat(numbers, groups.starts)
     best = np.flatnonzero(numbers == np.repeat(extreme, groups.sizes))
     number = np.searchsorted(groups.starts, best, side="right") - 1
@@ -160,7 +171,10 @@ def _best(fold: Choose, numbers: Numbers, groups: Groups) -> Any:
 
 # --- one result for each row ---
 def _running(fold: Accumulate, numbers: Numbers, groups: Groups, before: list[Any]) -> Numbers | None:
-    """By row, in the order of groups: what its group has come to with it. Numbers are added as rows would add them."""
+    """Return, by row in the order of groups, the result of the group up to this row.
+
+    Numbers are added in the order in which rows would add them.
+    """
     ongoing = [index for index, old in enumerate(before) if old is not ABSENT]
     running, heads = numbers.copy(), groups.starts[ongoing]
     combine = np.add if is_sum(fold) else _EXTREMES[fold.combine]
@@ -177,14 +191,14 @@ def _running(fold: Accumulate, numbers: Numbers, groups: Groups, before: list[An
 
 
 def fold_rows(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any]) -> Columns | None:
-    """By row: what its group holds after it. None if the rows must be looked at."""
+    """Return, by row, the value of the group after this row. The result is None if the rows must be looked at."""
     numbers = numbers_in(columns, fold)
     before = None if numbers is None else numbers_of_groups(fold, held, numbers)
     earlier = None if before is None else _as_columns([one for one in held if one is not ABSENT], columns)
     if numbers is None or before is None or earlier is None:
         return None
     known = np.array([one is not ABSENT for one in held])
-    which = np.where(known, np.cumsum(known) - 1, -1)  # by group: what it holds, among the earlier rows
+    which = np.where(known, np.cumsum(known) - 1, -1)  # position of each group's value among the earlier rows
     sorted_numbers = numbers[groups.order]
     if isinstance(fold, Choose):
         source = _chosen(fold, sorted_numbers, groups, before, which, len(earlier))
@@ -198,7 +212,10 @@ def fold_rows(fold: Fold, columns: Columns, groups: Groups, held: Sequence[Any])
 
 
 def _chosen(fold: Choose, numbers: Numbers, groups: Groups, before: list[Any], earlier: Any, shift: int) -> Any | None:
-    """By row, in the order of groups: which row is the best of its group so far, counted from the first earlier one."""
+    """Return, by row in the order of groups, the number of the best row of the group so far.
+
+    Numbers count from the first earlier row.
+    """
     extremes = _running(Accumulate(fold.field, max if fold.largest else min), numbers, groups, before)
     if extremes is None:
         return None
@@ -224,7 +241,7 @@ def _in_row_order(by_group: Any, groups: Groups) -> Any:
 
 
 def _as_columns(rows: list[Any], like: Columns) -> Columns | None:
-    """Rows from the state as columns of the same types; None if they have other types."""
+    """Return rows from the state as columns of the same types, or None if they have other types."""
     arrow, schema = pyarrow(), like.batch.schema
     if not rows:
         return like.slice(0, 0)
@@ -239,7 +256,10 @@ def _as_columns(rows: list[Any], like: Columns) -> Columns | None:
 
 
 def _take_rows(columns: Columns, earlier: Columns, positions: Any) -> Columns:
-    """Rows of both, the earlier ones first, at these positions; they have the timestamps of the columns."""
+    """Return the rows at these positions among the earlier rows and then the columns.
+
+    They get the timestamps of the columns.
+    """
     arrow, schema, wanted = pyarrow(), columns.batch.schema, pyarrow().array(positions)
     pairs = zip(earlier.batch.columns, columns.batch.columns, strict=True)
     arrays = [arrow.concat_arrays([old, new]).take(wanted) for old, new in pairs]
@@ -247,7 +267,7 @@ def _take_rows(columns: Columns, earlier: Columns, positions: Any) -> Columns:
 
 
 def _with_field(columns: Columns, position: int | str, numbers: Numbers) -> Columns | None:
-    """Columns with other numbers in a field; None if its type cannot hold them."""
+    """Return columns with other numbers in a field, or None if its type cannot hold them."""
     arrow, batch, index = pyarrow(), columns.batch, columns.column_at(position)
     assert index is not None
     field = batch.schema.field(index)

@@ -1,4 +1,4 @@
-"""What user functions see: RuntimeContext in open(), and the contexts of the process functions."""
+"""The contexts of user functions: RuntimeContext in open(), and those of the process functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SlotRuntimeContext(RuntimeContext):
         keyed: KeyedStateBackend | None,
         without_keys: str = "on a stream without keys: call key_by(...) before this operator",
     ) -> None:
-        """`without_keys` says why there is no keyed state, for the error when it is asked for."""
+        """Create the context. `without_keys` is the reason, in error messages, for the absence of keyed state."""
         self._context = context
         self._keyed = keyed
         self._without_keys = without_keys
@@ -90,14 +90,14 @@ class SlotRuntimeContext(RuntimeContext):
 
 
 def open_function(function: Any, context: RuntimeContext) -> None:
-    """Give a function object its context and open it; a plain callable needs neither."""
+    """Give a function object its context and open it. A plain callable needs neither."""
     if isinstance(function, Function):
         function.set_runtime_context(context)
         function.open(context)
 
 
 class Collected:
-    """The output of one chunk while it is gathered, so that it goes downstream in one piece."""
+    """Gathers the output of one chunk, so that it goes downstream in one piece."""
 
     def __init__(self, context: OperatorContext, emit: Callable[[Values, Timestamps], None]) -> None:
         self._context = context
@@ -107,14 +107,14 @@ class Collected:
         self._side: dict[OutputTag, tuple[Values, list[int | None]]] = {}
 
     def side(self, tag: OutputTag, value: Any, timestamp: int | None) -> None:
-        """Gather a record for a side output; if no operator reads that output, the record is dropped."""
+        """Gather a record for a side output. If no operator reads that output, drop the record."""
         if tag.tag_id in self._context.side_outputs:
             values, timestamps = self._side.setdefault(tag, ([], []))
             values.append(value)
             timestamps.append(timestamp)
 
     def gather(self, results: Any, timestamp: int | None) -> None:
-        """Gather what a function returned: an iterable of values, or of (OutputTag, value) pairs."""
+        """Gather the results of a function: an iterable of values, or of (OutputTag, value) pairs."""
         for item in results:
             if type(item) is tuple and item and type(item[0]) is OutputTag:
                 self.side(item[0], item[1], timestamp)
@@ -123,7 +123,7 @@ class Collected:
                 self.timestamps.append(timestamp)
 
     def flush(self) -> None:
-        """Send everything downstream; what was gathered is then the receivers'."""
+        """Send everything downstream. The receivers then own the gathered lists."""
         if self.values:
             values, self.values = self.values, []
             timestamps, self.timestamps = self.timestamps, []
@@ -135,12 +135,12 @@ class Collected:
                 self._context.side_outputs[tag.tag_id].chunk(Chunk(fitted, stamps_or_none(timestamps)))
 
     def forget(self) -> None:
-        """Drop what was gathered, after a failure."""
+        """Drop the gathered output, after a failure."""
         self.values, self.timestamps, self._side = [], [], {}
 
 
 def stamps_or_none(timestamps: list[int | None]) -> Timestamps:
-    """None instead of a list in which no record has a timestamp."""
+    """Return the timestamps, or None if no record has one."""
     if timestamps[0] is None and timestamps.count(None) == len(timestamps):
         return None
     return timestamps
@@ -149,7 +149,7 @@ def stamps_or_none(timestamps: list[int | None]) -> Timestamps:
 class FunctionContext:
     """The `ctx` of every process function.
 
-    Which parts work depends on the stream; the others raise an error that says what is missing.
+    Some parts work only on some kinds of streams. The others raise an error that names the missing part.
     """
 
     __slots__ = ("_broadcast", "_collected", "_domain", "_keyed", "_read_only", "_timers", "record_timestamp")
@@ -171,7 +171,7 @@ class FunctionContext:
         self.record_timestamp: int | None = None
 
     def timestamp(self) -> int | None:
-        """The record's timestamp, or the time of the firing timer."""
+        """Return the timestamp of the record, or the time of the firing timer."""
         return self.record_timestamp
 
     def timer_service(self) -> TimerService:
@@ -211,7 +211,7 @@ class FunctionContext:
 
 
 class KeyedBroadcastContext(FunctionContext):
-    """The broadcast side of a keyed stream: no current key, but access to the state of all keys."""
+    """The context of the broadcast side of a keyed stream: no current key, but access to the state of all keys."""
 
     __slots__ = ("_all_keys",)
 

@@ -1,5 +1,7 @@
-"""A sink that commits after checkpoints: what it prepares is part of a checkpoint and committed once that is
-complete."""
+"""The operator of sinks that commit.
+
+A checkpoint holds the items that the sink has prepared. The sink commits them once the checkpoint is complete.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ from penstock.formats.batch_of_rows import BatchOfRows
 
 log = logging.getLogger("penstock.checkpoint")
 Pending = dict[int, list[Any]]
-"""By checkpoint: what was prepared for it; the checkpoint is not yet known to be complete."""
+"""Prepared items by checkpoint, for checkpoints that are not yet known to be complete."""
 Begun = tuple[str, list[Any]]
-"""The uid of a sink, and what one of its writers would leave behind."""
+"""The uid of a sink, and the items that one of its writers would leave behind."""
 
 _NO_STATE = "in a sink that commits behind checkpoints, which has no keys: keep it in a function before the sink"
 AT_THE_END = 1 << 62
@@ -35,7 +37,7 @@ AT_THE_END = 1 << 62
 
 
 class CommittingSink(Operator):
-    """Runs a Sink: writer, and committer if it has one."""
+    """Runs a Sink: its writer, and its committer if it has one."""
 
     wants_declared_form = True
     commits = True
@@ -62,7 +64,10 @@ class CommittingSink(Operator):
             raise self.failed(error, []) from error
 
     def _recommit(self, restored: RestoredOperator, before: list[dict[str, Any]]) -> list[Any]:
-        """Commit again what the checkpoint holds, since it is unknown whether it was, and return the writer's items."""
+        """Commit the items in the checkpoint again, and return the items of the writer.
+
+        Nobody knows whether they were committed before.
+        """
         own = restored.own()
         mine = [own] if own is not None else before[restored.subtask :: restored.parallelism]
         for part in mine:
@@ -93,7 +98,7 @@ class CommittingSink(Operator):
             self._write(values, timestamps)
 
     def _takes_columns(self, chunk: Chunk, columns: Columns) -> bool:
-        """Whether the writer has written columns as they are."""
+        """Let the writer write columns as they are. Return False if it does not."""
         assert self._writer is not None
         if type(self._writer).write_batch is SinkWriter.write_batch:
             return False
@@ -130,7 +135,10 @@ class CommittingSink(Operator):
         return self._writer.next_due() if self._writer is not None else None
 
     def finish(self) -> None:
-        """Nothing follows. Without checkpoints this is the only moment to commit; in BATCH mode the driver does it."""
+        """Flush the writer, since nothing follows.
+
+        Without checkpoints this is the only moment to commit. In BATCH mode the driver commits.
+        """
         assert self._writer is not None
         try:
             self._writer.checkpoint_id = self._writer.checkpoint_timestamp = None
@@ -144,7 +152,10 @@ class CommittingSink(Operator):
             raise self.failed(error, []) from error
 
     def begun(self) -> list[Any] | None:
-        """What is to be undone if this subtask is lost in BATCH mode; None for a sink that commits nothing."""
+        """Return the items to undo if this subtask is lost in BATCH mode.
+
+        The result is None for a sink that commits nothing.
+        """
         assert self._writer is not None
         if self._committer is None:
             return None
@@ -164,7 +175,7 @@ class CommittingSink(Operator):
         into.own("writer", self._writer.snapshot_state(into.checkpoint))
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """Commit what this checkpoint and those before it prepared; what failed in between is part of it, too."""
+        """Commit the items of this checkpoint and of all before it, including those that failed in between."""
         covered = {number: self._pending[number] for number in self._pending if number <= checkpoint}
         self._commit(covered)
         for number in covered:
@@ -185,9 +196,10 @@ class CommittingSink(Operator):
 
 
 def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: list[Any], begun: list[Any]) -> None:
-    """Commit what all subtasks of a BATCH job prepared, on the driver, when every one of them has ended.
+    """Commit, on the driver, the items of all subtasks of a BATCH job, when every one of them has ended.
 
-    `begun` is what all writers have begun, if some of them were lost; what is not committed of it is undone.
+    `begun` are the items that all writers have begun, if some writers were lost. Those of them that are not committed
+    are undone.
     """
     committer = _fence(sink.sink.create_committer(), context)
     if committer is None:
@@ -199,7 +211,7 @@ def commit_at_the_end(sink: CommittingSink, context: OperatorContext, items: lis
 
 
 def abort_at_the_end(sink: CommittingSink, context: OperatorContext, begun: list[Any]) -> None:
-    """Undo, on the driver, what the writers of a BATCH job have begun that is not going to be committed."""
+    """Undo, on the driver, the items that the writers of a BATCH job have begun and that will not be committed."""
     committer = sink.sink.create_committer()
     if committer is None:
         return
@@ -211,7 +223,10 @@ def abort_at_the_end(sink: CommittingSink, context: OperatorContext, begun: list
 def _beside_a_writer(
     committer: Committer, sink: CommittingSink, context: OperatorContext, items: list[Any]
 ) -> Iterator[None]:
-    """For a committer that has seen nothing of the writing, as after a restore; some need a writer that is open."""
+    """Open a writer beside a committer that has seen nothing of the writing, as after a restore.
+
+    Some committers need an open writer.
+    """
     before = [{"pending": {AT_THE_END: items}}]
     with closing(committer):
         writing = _SlotWriterContext(context, sink.input_type, before, has_rivals=False)
@@ -221,7 +236,7 @@ def _beside_a_writer(
 
 
 def _fence(committer: Committer | None, context: OperatorContext) -> Committer | None:
-    """One that can ask whether the job still is the one it commits for."""
+    """Let a committer check that the job still has the right to commit."""
     if committer is not None and context.owner is not None:
         committer.check_owner = context.owner.check  # type: ignore[method-assign]
     return committer

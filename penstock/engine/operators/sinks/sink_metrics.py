@@ -1,4 +1,4 @@
-"""What a sink has sent and committed, under Flink's names."""
+"""The metrics of sinks for sent and committed records, under Flink's names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.metrics import MetricGroup
 
 
 class SinkMetrics:
-    """The metrics of one subtask of a sink. Sending is timed by a real clock, which nothing else depends on."""
+    """The metrics of one subtask of a sink. A real clock times the sending; nothing else depends on it."""
 
     def __init__(self, group: MetricGroup, pending: Callable[[], int]) -> None:
-        """`pending` tells how much is prepared and not committed yet."""
+        """Create the metrics. `pending` returns the number of prepared items that are not committed yet."""
         self._sent = group.counter("numRecordsSend")
         self._errors = group.counter("numRecordsSendErrors")
         self._committed = group.counter("successfulCommittables")
@@ -24,7 +24,7 @@ class SinkMetrics:
 
     @contextmanager
     def sending(self, records: int) -> Iterator[None]:
-        """Around the writing of some records."""
+        """Measure the writing of some records, in a context."""
         began = time.perf_counter()
         try:
             yield
@@ -36,7 +36,7 @@ class SinkMetrics:
 
     @contextmanager
     def committing(self, items: int) -> Iterator[None]:
-        """Around the commit of something that was prepared."""
+        """Count the commit of prepared items, in a context."""
         try:
             yield
         except BaseException:

@@ -1,4 +1,4 @@
-"""Where streams end: lines for the driver's terminal, values for execute_and_collect, and user sink functions."""
+"""The operators at the end of streams: terminal output, values for execute_and_collect, and user sink functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from penstock.engine.records.failures import USER_ERRORS
 
 
 class PrintSink(Operator):
-    """Prints on the driver; each line begins with the identifier and, if there are several subtasks, the subtask's
-    number."""
+    """Prints on the driver.
+
+    Each line begins with the identifier and, if there are several subtasks, the number of the subtask.
+    """
 
     wants_declared_form = True
 
@@ -43,7 +45,10 @@ class PrintSink(Operator):
 
 
 def _text_of(declared: TypeInformation | None) -> Callable[[Any], str]:
-    """How PyFlink prints: a stream of rows with Python's text for the fields, other declared types with Java's."""
+    """Return the function that turns a record into text as PyFlink does.
+
+    Fields of rows are printed with Python's text, other declared types with Java's.
+    """
     if declared is None:
         return str
     if isinstance(declared, RowTypeInfo):
@@ -52,7 +57,7 @@ def _text_of(declared: TypeInformation | None) -> Callable[[Any], str]:
 
 
 class CollectSink(Operator):
-    """Sends values to the driver, still pickled."""
+    """Sends values to the driver, which receives them pickled."""
 
     wants_declared_form = True
 
@@ -66,7 +71,7 @@ class CollectSink(Operator):
 
 
 class DiscardingSink(Operator):
-    """Takes everything and keeps nothing; columns do not even become rows."""
+    """Takes everything and keeps nothing. Columns do not even become rows."""
 
     wants_declared_form = True
 
@@ -79,7 +84,7 @@ class DiscardingSink(Operator):
 
 
 class SinkContext(SinkFunction.Context):
-    """What a SinkFunction may ask about the current record."""
+    """The context of a SinkFunction for the current record."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -118,7 +123,7 @@ class FunctionSink(FunctionOperator):
             raise self.failed(error, values, feed) from error
 
     def _enter_key(self) -> Callable[[Any], Any] | None:
-        """On a keyed stream: sets the key of a record."""
+        """Return a function that sets the key of a record, or None on a stream without keys."""
         if self.keyed is None or self.key_selector is None:
             return None
         return self.keyed.scope.entering(self.key_selector)

@@ -1,4 +1,4 @@
-"""Looks for new splits on the driver, in a thread, so that a job runs no epochs as long as there are none."""
+"""The search for new splits, on the driver in a thread, so that a job runs no epochs while there are none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.connectors.source_api import SplitEnumerator
 
 @dataclass(frozen=True)
 class Find:
-    """New splits, the enumerator's state after finding them, and whether more may follow."""
+    """New splits, the state of the enumerator after finding them, and whether more may follow."""
 
     splits: Sequence[Any]
     state: Any
@@ -20,15 +20,16 @@ class Find:
 
 
 def look(enumerator: SplitEnumerator) -> Find:
-    """One look, in the calling thread."""
+    """Look for splits once, in the calling thread."""
     splits = enumerator.discover()
     return Find(splits, enumerator.snapshot_state(), enumerator.discovery_interval is not None)
 
 
 class Discovery:
-    """Looks again and again, at the enumerator's interval or on request, and reports when it has found something.
+    """Looks again and again, at the enumerator's interval or on request, and reports new splits.
 
-    It does not look again until the splits it found have been taken, so the enumerator's state is never ahead of them.
+    It does not look again until the splits it found have been taken, so the state of the enumerator is never ahead of
+    them.
     """
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None]) -> None:
@@ -42,21 +43,21 @@ class Discovery:
         self._started = False
 
     def start(self) -> None:
-        """Begin, if that has not been done."""
+        """Start the search, unless it has started already."""
         if not self._started:
             self._started = True
             threading.Thread(target=self._run, name="discovery", daemon=True).start()
 
     def look_now(self) -> None:
-        """There is something to find; called from any thread."""
+        """Look as soon as possible. Any thread may call this."""
         with self._changed:
             self._told = True
             self._changed.notify_all()
 
     def take(self) -> Find | None:
-        """What was found since the last call, if anything; called by the driver's loop.
+        """Take the splits found since the last call, if any.
 
-        Raises the error of a failed look.
+        The driver's loop calls this. Raise the error of a failed look.
         """
         with self._changed:
             if self._error is not None:
@@ -66,7 +67,7 @@ class Discovery:
         return find
 
     def due_in(self) -> float | None:
-        """In how many seconds to call `take`: it says so itself."""
+        """Return None: the function `news` tells when to call `take`."""
         return None
 
     def close(self) -> None:
@@ -91,7 +92,7 @@ class Discovery:
                     return
 
     def _wait_for_turn(self) -> bool:
-        """Wait until it is time for another look; False at the end."""
+        """Wait until it is time for another look. Return False at the end."""
         interval = self._enumerator.discovery_interval
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._find is None)
@@ -101,29 +102,29 @@ class Discovery:
 
 
 class TimedDiscovery:
-    """Discovery for a job in virtual time: it has no thread, and looks when it is asked and a look is due."""
+    """Discovery for a job in virtual time: without a thread, it looks when asked, if a look is due."""
 
     def __init__(self, enumerator: SplitEnumerator, news: Callable[[], None], now: Callable[[], int]) -> None:
-        """`now` gives the job's processing time in milliseconds."""
+        """Create the discovery. `now` returns the processing time of the job in milliseconds."""
         self._enumerator = enumerator
         self._news = news
         self._now = now
         self._due: int | None = None
-        """When to look next; None before the start and after the end."""
+        """The processing time of the next look; None before the start and after the end."""
 
     def start(self) -> None:
-        """Begin, if that has not been done."""
+        """Start the search, unless it has started already."""
         if self._due is None:
             self._rest()
 
     def look_now(self) -> None:
-        """There is something to find; called from any thread."""
+        """Look as soon as possible. Any thread may call this."""
         if self._due is not None:
             self._due = 0
         self._news()
 
     def take(self) -> Find | None:
-        """What a look finds, if it is time for one and there is anything."""
+        """Look, if it is time for that, and return the new splits, if there are any."""
         if self._due is None or self._now() < self._due:
             return None
         find = look(self._enumerator)

@@ -62,7 +62,7 @@ class SequenceSource(Source):
 
 
 def _halve(runs: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
-    """The same numbers in at least this many runs, if there are enough numbers: the longest are halved."""
+    """Halve the longest runs until there are at least this many, if there are enough numbers."""
     runs = [run for run in runs if run[0] < run[1]]
     while runs and len(runs) < wanted:
         longest = max(runs, key=lambda run: run[1] - run[0])
@@ -102,7 +102,7 @@ class _SequenceReader(Reader):
 
 @dataclass
 class RateSource(Source):
-    """function(0), function(1), … at a steady rate, for ever or for `count` records."""
+    """The records function(0), function(1), … at a steady rate, for ever or `count` of them."""
 
     function: Callable[[int], Any] | None
     per_second: float
@@ -125,7 +125,7 @@ class RateSource(Source):
 
 
 class _RateReader(Reader):
-    """Emits n, n + s, n + 2s, … for each of its (n, s); how many are due follows from the epoch's processing time.
+    """Emits n, n + s, n + 2s, … for each of its (n, s). The processing time of the epoch decides how many are due.
 
     Subtask i of p starts with (i, p). A reader that continues from a position does not make up for the time in between.
     """
@@ -169,7 +169,7 @@ class _RateReader(Reader):
 
 @dataclass
 class FedSource(Source):
-    """Records that the driver reads and hands out with each command."""
+    """Records that the driver reads and distributes with each command."""
 
     make_enumerator: Callable[[], Enumerator]
 
@@ -177,14 +177,14 @@ class FedSource(Source):
         return _FedReader()
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """The position is the enumerator's."""
+        """Return no positions for readers: the enumerator has the position."""
         return [None] * parallelism
 
     def enumerator(self) -> Enumerator | None:
         return self.make_enumerator()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The driver's part stays with the driver."""
+        """Leave out the driver's part, which stays with the driver."""
         return {"make_enumerator": None}
 
 
@@ -226,5 +226,5 @@ class IteratorEnumerator(Enumerator):
         return self._taken
 
     def resume(self, position: int) -> None:
-        """The values are the same as before, in the same order: those that were handed out before are skipped."""
+        """Skip the values that were distributed before. The iterator must give the same values in the same order."""
         self._taken = sum(1 for _ in islice(self._values, position))

@@ -1,4 +1,4 @@
-"""A thread that waits for a connector's next records between epochs, so that a slot need not wait inside one."""
+"""A thread that waits for the next records of a connector between epochs, so that a slot need not wait in an epoch."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Callable, Sequence
 from penstock.connectors.source_api import Fetched, SourceReader
 
 GLANCE_SECONDS = (0.01, 0.1)
-"""How long the first call of `fetch` waits, and the longest: each without success makes the next one longer.
+"""Seconds that the first call of `fetch` waits, and the longest wait.
 
-What comes ends the wait; only a checkpoint may have to wait for its end.
+Each call without success makes the next one longer. Records that arrive end the wait. Only a checkpoint may have to
+wait for its end.
 """
 MOST = 2_000
 
 
 class Watch:
-    """Calls a reader's `fetch` between epochs, keeps the records that arrive, and reports that some have arrived.
+    """Calls a reader's `fetch` between epochs, keeps the records that arrive, and reports their arrival.
 
     Only one thread uses the reader at a time. If an epoch finds the watch inside `fetch`, it leaves it there: a moment
     ago there was nothing to read, and the watch reports what arrives.
     """
 
     def __init__(self, reader: SourceReader, news: Callable[[], None], errands: Callable[[], None], name: str) -> None:
-        """`errands` is called before every look, for what else the reader is to be told."""
+        """Start the thread. It calls `errands` before every look, to deliver pending notices to the reader."""
         self._reader = reader
         self._news = news
         self._errands = errands
@@ -38,24 +39,24 @@ class Watch:
 
     # --- from the slot's thread ---
     def enter(self, patience: bool) -> bool:
-        """Take the reader over, if need be after waiting for it; False if it is being waited for."""
+        """Take the reader over, with `patience` after waiting for it. Return False if the watch is using it."""
         with self._changed:
             self._watching = False
         return self._mine.acquire(blocking=patience)
 
     def leave(self) -> None:
-        """Give the reader back to the thread that watches it."""
+        """Give the reader back to the watching thread."""
         self._mine.release()
 
     def take_found(self) -> Sequence[Fetched]:
-        """What has arrived between epochs; call it only after `enter`."""
+        """Take the records that have arrived between epochs. Call this only after `enter`."""
         if self._error is not None:
             raise self._error
         found, self._found = self._found, []
         return found
 
     def begin(self) -> None:
-        """The epoch is over: watch again, unless something waits already."""
+        """Watch again after an epoch, unless records are waiting already."""
         with self._changed:
             self._watching = not self.has_news()
             self._patience = GLANCE_SECONDS[0]
@@ -65,7 +66,7 @@ class Watch:
         return bool(self._found) or self._error is not None
 
     def close(self) -> None:
-        """The reader is about to be closed."""
+        """Stop watching, since the reader is about to be closed."""
         with self._changed:
             self._watching, self._closed = False, True
             self._changed.notify()

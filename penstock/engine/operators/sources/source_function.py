@@ -1,4 +1,4 @@
-"""A Python SourceFunction: its run loop lives in a thread of the slot and fills a bounded buffer."""
+"""The source of a Python SourceFunction, whose run loop lives in a thread of the slot and fills a bounded buffer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BUFFERED_ELEMENTS = 65_536
 LOCK_SECONDS = 30
 _RECORD, _WATERMARK, _IDLE = range(3)
 Element = tuple[int, Any, int | None]
-"""(what it is, its value, its timestamp)"""
+"""(kind, value, timestamp)"""
 Position = tuple[bool, list[Element]]
-"""Whether the source is active, and what it has emitted that has not been read yet."""
+"""Whether the source is active, and its emitted elements that have not been read yet."""
 
 
 @dataclass
 class FunctionSource(Source):
-    """A source that runs a SourceFunction; parallel if the function says so."""
+    """A source that runs a SourceFunction. It is parallel if the function is a ParallelSourceFunction."""
 
     function: SourceFunction
     bounded = False
@@ -45,7 +45,7 @@ class FunctionSource(Source):
         return FunctionReader(self.function, context, position)
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """The function's own state says where it continues; what waited in the buffers is distributed."""
+        """Distribute the elements that waited in the buffers. The function's own state tells where it continues."""
         dealt = dealt_out([waiting for _, waiting in positions], parallelism)
         active = not all(not active for active, _ in positions)
         return [(active, list(chain.from_iterable(part))) for part in dealt]
@@ -54,19 +54,20 @@ class FunctionSource(Source):
 class Cancelled(BaseException):
     """Unwinds a run loop that tries to emit after it was cancelled.
 
-    Not an Exception, so that no `except Exception` catches it.
+    It is not an Exception, so that no `except Exception` catches it.
     """
 
 
 class BufferedSourceContext(SourceContext):
-    """The context that the run loop emits into. A full buffer makes it wait, which is the backpressure."""
+    """The context into which the run loop emits. A full buffer makes the loop wait, which is the backpressure."""
 
     def __init__(
         self, news: Callable[[], None] = lambda: None, room: int | None = None, patience: float | None = None
     ) -> None:
-        """`news` is called when there is something to take after there was nothing.
+        """Create an empty buffer for at most `room` elements.
 
-        There is `room` for so many elements, and a checkpoint waits for the lock with so many seconds of `patience`.
+        The buffer calls `news` when an element arrives and no other is waiting. A checkpoint waits for the lock at most
+        `patience` seconds.
         """
         self._news = news
         self._room = BUFFERED_ELEMENTS if room is None else room
@@ -101,7 +102,7 @@ class BufferedSourceContext(SourceContext):
             self._changed.notify_all()
 
     def mark_done(self, error: BaseException | None) -> None:
-        """The run loop has returned or raised."""
+        """Note that the run loop has returned, or raised this error."""
         with self._changed:
             self.done, self.error = True, error
             self._changed.notify_all()
@@ -109,7 +110,7 @@ class BufferedSourceContext(SourceContext):
 
     @contextmanager
     def steady(self) -> Iterator[None]:
-        """Holds the checkpoint lock. A run loop that waits inside it for room in the buffer is let through first."""
+        """Hold the checkpoint lock. A run loop that waits inside the lock for room in the buffer goes on first."""
         self._set_unbounded(True)
         try:
             if not self._lock.acquire(timeout=self._patience):
@@ -130,12 +131,12 @@ class BufferedSourceContext(SourceContext):
             self._changed.notify_all()
 
     def waiting(self) -> list[Element]:
-        """What was emitted and not taken yet."""
+        """Return the elements that were emitted and not taken yet."""
         with self._changed:
             return list(self._elements)
 
     def take(self, most: int, wait: float) -> list[Element]:
-        """What has arrived, waiting for the first element at most `wait` seconds."""
+        """Take at most `most` elements, after waiting at most `wait` seconds for the first."""
         with self._changed:
             if not self._elements and not self.done and wait > 0:
                 self._changed.wait(wait)
@@ -144,11 +145,12 @@ class BufferedSourceContext(SourceContext):
         return taken
 
     def has_news(self) -> bool:
-        """Whether something waits to be taken."""
+        """Return True if there is something to take."""
         with self._changed:
             return self.done or bool(self._elements)
 
     def is_exhausted(self) -> bool:
+        """Return True if the run loop has ended and every element was taken."""
         with self._changed:
             return self.done and not self._elements
 
@@ -203,8 +205,8 @@ class FunctionReader(Reader):
 
     def poll(self, output: Receiver, budget: Budget) -> int:
         if self._first:
-            # What waited in other subtasks may have been dealt to this one, or the other way round: all of it goes
-            # ahead, in an epoch of its own, before anything new.
+            # Elements that waited in other subtasks may have come to this one, or the other way round. They go first,
+            # in an epoch of their own.
             self._first = False
             left, self._left = self._left, []
             self._emit(left, output)

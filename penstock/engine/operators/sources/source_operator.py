@@ -1,5 +1,7 @@
-"""Sources inside a slot: a source is plain data that creates a reader, and the operator reads from it within a
-budget."""
+"""Sources inside a slot.
+
+A source is plain data that creates a reader. The operator reads from the reader within a budget.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,22 @@ CHUNK_RECORDS = 4096
 
 @dataclass
 class Budget:
-    """How much one subtask of a source may read in one epoch."""
+    """The limits of one subtask of a source in one epoch."""
 
     records: int
     deadline: float
-    """On time.monotonic()."""
+    """The moment, on time.monotonic(), after which the source should stop reading."""
     wait: float = 0.0
     """Seconds to wait for the first record when there is none."""
     settles: bool = False
-    """Whether a checkpoint follows, which must know what was read."""
+    """True if a checkpoint follows. It must know what was read."""
     payload: Any = None
-    """What the driver's enumerator assigned to this subtask."""
+    """The payload that the driver's enumerator assigned to this subtask."""
     between_chunks: Callable[[], None] = lambda: None
-    """Called when a chunk has passed through all that follows the source in its stage."""
+    """Function that the source calls when a chunk has passed through all operators after it in its stage."""
 
     def spent(self) -> bool:
+        """Return True if the records or the time of the epoch are used up."""
         return self.records <= 0 or time.monotonic() >= self.deadline
 
 
@@ -51,86 +54,91 @@ class Reader(ABC):
         """Emit at most one chunk and return its size; 0 means that there is nothing to read now."""
 
     def next_due(self) -> int | None:
-        """The processing time at which there will be something to read, where that is known."""
+        """Return the processing time at which there will be something to read, or None if that is unknown."""
         return None
 
     def waits_for_input(self) -> bool:
-        """Whether only an epoch can tell if input has arrived, so that the driver must look from time to time."""
+        """Return True if only an epoch can tell whether input has arrived. The driver then looks from time to time."""
         return False
 
     def has_news(self) -> bool:
-        """Whether something has come that was not read yet; for readers that ring the bell when it comes."""
+        """Return True if unread input has come. This is for readers that ring the bell when input comes."""
         return False
 
     def settle(self, output: Receiver) -> None:  # noqa: B027 - few read ahead
-        """Emit what was read ahead: the position will be asked for, and nothing is to be read before."""
+        """Emit the records that were read ahead, and read nothing more. `position` is called next."""
 
     def watch(self) -> None:  # noqa: B027 - few do anything between epochs
-        """The epoch is over: look out for input, if that can be done, and ring the bell."""
+        """Wait for input between two epochs, if the reader can, and ring the bell when it comes."""
 
     @abstractmethod
     def position(self) -> Any:
-        """The position from which a new reader would have to continue, as plain data."""
+        """Return the position, as plain data, from which a new reader would continue."""
 
     def bind(self, output: Receiver) -> None:  # noqa: B027 - most learn it with each poll
-        """Know where records and watermarks go; called once, before the first poll."""
+        """Set the receiver of records and watermarks. Called once, before the first poll."""
 
     def end_epoch(self) -> None:  # noqa: B027 - most have no clock of their own
-        """All that could be read in this epoch has been."""
+        """End an epoch in which everything that could be read has been read."""
 
     def steady(self) -> AbstractContextManager[Any]:
-        """A context in which the position does not move, for readers that read in a thread of their own."""
+        """Return a context in which the position does not move, for readers that read in a thread of their own."""
         return nullcontext()
 
     def begin_checkpoint(self, checkpoint: int) -> None:  # noqa: B027 - few need to know which
-        """The position will be asked for a checkpoint."""
+        """Prepare for a checkpoint, which asks for the position next."""
 
     def snapshot(self, into: SubtaskSnapshot) -> None:  # noqa: B027 - most have nothing but a position
-        """Add state beside the position to a checkpoint."""
+        """Add state other than the position to a checkpoint."""
 
     def checkpoint_complete(self, checkpoint: int) -> None:  # noqa: B027
-        """A checkpoint was published."""
+        """React to a checkpoint that was published."""
 
     def checkpoint_aborted(self, checkpoint: int) -> None:  # noqa: B027
-        """A checkpoint was given up."""
+        """React to a checkpoint that was given up."""
 
     def close(self) -> None:  # noqa: B027 - most readers hold nothing
         """Stop reading."""
 
 
 class Enumerator(ABC):
-    """The driver's part of a source that the driver feeds: asked once per epoch what each subtask shall read.
+    """The driver's part of a source that the driver feeds.
+
+    The driver asks it once per epoch what each subtask shall read.
 
     `exhausted` becomes true when there is nothing left to assign.
     """
 
     exhausted = False
     news: Callable[[], None] = staticmethod(lambda: None)
-    """Set by the driver; called from any thread when `assign` would have something new."""
+    """Function that the driver sets. Any thread may call it when `assign` would have something new."""
 
     def keep_time(self, now: Callable[[], int]) -> None:  # noqa: B027
-        """Wait by this clock (milliseconds); called first of all, and only if the job's time is not the wall's."""
+        """Use this clock, in milliseconds. Called before anything else, and only if the job has virtual time."""
 
     def due_in(self) -> float | None:
-        """In how many seconds to ask again what is new; None if it says so itself, or never has anything new."""
+        """Return the seconds until the driver should ask again.
+
+        The result is None if the enumerator reports news by itself or never has any.
+        """
         return None
 
     @abstractmethod
     def assign(self, parallelism: int, max_records: int) -> list[Any]:
-        """A payload per subtask."""
+        """Return a payload per subtask."""
 
     def position(self) -> Any:
-        """The position from which a new enumerator would have to continue, as plain data."""
+        """Return the position, as plain data, from which a new enumerator would continue."""
         return None
 
     def resume(self, position: Any) -> None:  # noqa: B027
-        """Continue from a position; called before the first `assign`."""
+        """Continue from a position. Called before the first `assign`."""
 
     def checkpoint_complete(self, checkpoint: int) -> None:  # noqa: B027
-        """A checkpoint was published."""
+        """React to a checkpoint that was published."""
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
-        """The job has ended."""
+        """Release resources at the end of the job."""
 
 
 class Source(ABC):
@@ -141,30 +149,32 @@ class Source(ABC):
 
     @abstractmethod
     def reader(self, context: OperatorContext, position: Any = None) -> Reader:
-        """The reader of one subtask, at the start or at a position."""
+        """Create the reader of one subtask, at the start or at a position."""
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """Positions for this many readers that together continue where the previous readers stopped, however many those
-        were."""
+        """Return positions for this many readers, which together continue where the previous readers stopped.
+
+        The number of previous readers may be different.
+        """
         raise UnsupportedOperation(
             f"{type(self).__name__} was read by {len(positions)} subtasks and cannot be restored with {parallelism}"
         )
 
     def enumerator(self) -> Enumerator | None:
-        """The driver's part, for sources that have one."""
+        """Return the driver's part of the source, or None for a source without one."""
         return None
 
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """How fast a source may be read, by all its subtasks together."""
+    """The highest rate of a source, for all its subtasks together."""
 
     per_second: float | None = None
     per_epoch: int | None = None
 
 
 class Allowance:
-    """One subtask's share of the limits: what it may still read, which grows with processing time."""
+    """One subtask's share of the limits: the number of records it may still read, which grows with processing time."""
 
     def __init__(self, limits: ReadLimits, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -174,7 +184,10 @@ class Allowance:
         self._since = context.clock.now
 
     def restrict(self, budget: Budget) -> None:
-        """An epoch begins. What was not read in time is made up for, by up to a second's worth."""
+        """Restrict the budget of an epoch that begins.
+
+        Records that were not read in time are made up for, by up to a second's worth.
+        """
         if self._per_epoch is not None:
             budget.records = min(budget.records, self._per_epoch)
         if self._per_second is not None:
@@ -184,14 +197,16 @@ class Allowance:
             budget.records = min(budget.records, int(self._left))
 
     def use(self, records: int) -> None:
+        """Subtract records that were read."""
         if self._per_second is not None:
             self._left -= records
 
     def is_used_up(self) -> bool:
+        """Return True if the rate allows no further record now."""
         return self._per_second is not None and self._left < 1
 
     def next_due(self) -> int | None:
-        """When the next record may be read, if that is what the source waits for."""
+        """Return the processing time at which the next record may be read, or None if the limits allow it now."""
         if self._per_second is None or self._left >= 1:
             return None
         return self._since + int((1 - self._left) / self._per_second * 1000) + 1
@@ -228,7 +243,7 @@ class SourceOperator(Operator):
             return self.source.reader(self.context)
         own = restored.own()
         if own is not None:
-            # When everything continues as it was, downstream operators already know that this source has ended.
+            # If everything continues as it was, downstream operators already know that this source has ended.
             self.finished = self._ended_before = restored.continued and own["finished"]
             self._announces_idle = own.get("idle", False)
             return self.source.reader(self.context, own.get("position"))
@@ -251,7 +266,7 @@ class SourceOperator(Operator):
         if budget.settles:
             self._settle()
         self._allowance.restrict(budget)
-        # What the driver has handed out must be taken, even by a source that should wait for others.
+        # A source must take the payload from the driver even if it should wait for others.
         while not self.finished and (budget.payload is not None or not (self._is_paused() or budget.records <= 0)):
             if self.context.markers is not None:
                 self._mark(self.context.markers)
@@ -272,7 +287,7 @@ class SourceOperator(Operator):
                 return
 
     def _mark(self, markers: Markers) -> None:
-        """A marker takes its place between the records that were read and those that will be."""
+        """Send a latency marker, if it is due, between the records read so far and those to come."""
         marker = markers.due()
         if marker is not None:
             self.output.marker(marker)
@@ -345,7 +360,7 @@ class SourceOperator(Operator):
 
 
 class _SourceOutput:
-    """What a reader writes into: the operator's output, with records checked against the declared type."""
+    """The receiver for a reader: the output of the operator. It remembers whether the source is idle."""
 
     def __init__(self, operator: SourceOperator) -> None:
         self.chunk = operator.emit_chunk

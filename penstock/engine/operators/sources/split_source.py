@@ -1,4 +1,4 @@
-"""Runs a connector's Source: its enumerator on the driver, its readers in the slots, event time split by split."""
+"""The source of a connector: its enumerator on the driver, its readers in the slots, and event time by split."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.errors import UndecodableRecord
 from penstock.formats.batch_of_rows import BatchOfRows, GatheredRows
 
 WHOLE = ""
-"""Stands for all splits of a source that has only one event time."""
+"""Stands for all splits of a source with only one event time."""
 Assignment = tuple[list[Any], bool]
 """New splits for a subtask, and whether more may follow."""
 
@@ -44,7 +44,7 @@ class SplitSource(Source):
         return SplitsReader(self, context, position)
 
     def redistribute(self, positions: list[Any], parallelism: int) -> list[Any]:
-        """Splits go to the subtasks that the connector says, each with its event time."""
+        """Give each split, with its event time, to the subtask that the connector chooses."""
         shares: list[dict[str, Any]] = [{"splits": [], "times": {}, "reached": None} for _ in range(parallelism)]
         splits = sorted((split for before in positions for split in before["splits"]), key=lambda s: str(s.split_id))
         times = {name: progress for before in positions for name, progress in before["times"].items()}
@@ -60,7 +60,7 @@ class SplitSource(Source):
 
 
 class SplitsReader(Reader):
-    """Reads the splits of one subtask. Its position consists of the splits with their positions and event times."""
+    """Reads the splits of one subtask. Its position consists of the splits, their positions and their event times."""
 
     def __init__(self, source: SplitSource, context: OperatorContext, position: Any) -> None:
         self._per_split = source.connector.watermarks_per_split
@@ -79,7 +79,7 @@ class SplitsReader(Reader):
             self._take(position["splits"])
 
     def bind(self, output: Receiver) -> None:
-        """Know where records and watermarks go, before the first epoch."""
+        """Set the receiver of records and watermarks, before the first epoch."""
         self._times = SplitTimes(self._source.strategy, self._context, output, lambda: bool(self._open))
         restored, position = self._context.restored, self._position
         self._position = None
@@ -138,7 +138,7 @@ class SplitsReader(Reader):
         return self._watch is not None and self._watch.has_news()
 
     def _accept(self, budget: Budget) -> None:
-        """Take over what the driver has assigned."""
+        """Take over the splits that the driver has assigned."""
         if budget.payload is None:
             return
         (splits, self._may_get_more), budget.payload = budget.payload, None
@@ -180,7 +180,10 @@ class SplitsReader(Reader):
         return {"splits": splits, "times": self._times.progress(), "reached": self._times.progress_downstream()}
 
     def checkpoint_complete(self, checkpoint: int) -> None:
-        """A reader that is being waited for hears of it in a moment, when it is free: it does one thing at a time."""
+        """Tell the reader about the checkpoint, when it is free.
+
+        A reader that the watch is using hears of it in a moment: it does one thing at a time.
+        """
         self._completed.append(checkpoint)
         if self._watch is None:
             self._notify()
@@ -229,9 +232,9 @@ class _SlotReaderContext(ReaderContext):
         try:
             values = [decode(message) for message in messages]
         except Exception:
-            # Some message is bad: which ones, the slower way tells.
+            # Some message is bad. The slower way finds out which.
             return self._decode_each(decode, messages, position)
-        # By identity: a value's own idea of equality costs time, and may be no truth value.
+        # Compare by identity: the equality of a value costs time, and may not be a truth value.
         kept = [value for value in values if value is not None]
         if len(kept) == len(values):
             return values, None
@@ -262,7 +265,7 @@ class _SlotReaderContext(ReaderContext):
             self._aside.append(BadRecord(message, f"{type(error).__name__}: {error}", position))
 
     def emit(self) -> None:
-        """Send what was put aside to its side output."""
+        """Send the rejected records to their side output."""
         if self._aside and self._policy.tag is not None:
             aside, self._aside = self._aside, []
             receiver = self._context.side_outputs.get(self._policy.tag.tag_id)
@@ -271,9 +274,9 @@ class _SlotReaderContext(ReaderContext):
 
 
 class SplitAssigner(Enumerator):
-    """Hands the splits that an enumerator finds to the subtasks.
+    """Distributes the splits of an enumerator over the subtasks.
 
-    It looks for splits at once, also after a restore; later it looks in a separate thread, so that a slow external
+    It looks for splits at once, also after a restore. Later it looks in a separate thread, so that a slow external
     system does not block the job. With an interval of 0 it always looks at once. In a job in virtual time it looks when
     that is due, without a thread.
     """
@@ -286,7 +289,7 @@ class SplitAssigner(Enumerator):
         self._looked = False
         self._more = True
         self._told: bool | None = None
-        """Whether the readers were told that more may follow; None if they were told nothing yet."""
+        """The last answer to the readers whether more splits may follow; None before the first answer."""
         self._state: Any = None
 
     def _use(self, discovery: Discovery | TimedDiscovery) -> None:
@@ -312,7 +315,10 @@ class SplitAssigner(Enumerator):
         return shares
 
     def _new_splits(self) -> Sequence[Any]:
-        """New splits. The enumerator's state is taken with them: in its thread it may move on before they are out."""
+        """Take the new splits, with the state of the enumerator.
+
+        In its thread the enumerator may move on before they are distributed.
+        """
         find = self._find()
         if find is None:
             return ()
@@ -338,10 +344,10 @@ class SplitAssigner(Enumerator):
         return {"state": self._state, "turn": self._turn}
 
     def resume(self, position: Any) -> None:
-        """The readers know the splits that were found before."""
+        """Continue from a position. The readers know the splits that were found before."""
         self._state, self._turn = position["state"], position["turn"]
         self._enumerator.restore_state(self._state)
-        # What is new since then has to be known before the old splits are read on, or it would be late.
+        # New splits must be known before the readers go on with old ones, or their records would be late.
         self._more = self._enumerator.discovery_interval is not None
         self._looked = not self._more
 

@@ -13,7 +13,7 @@ from penstock.engine.operators.watermarks import TimestampsAndWatermarksOperator
 from penstock.engine.records.elements import MIN_TIMESTAMP, Chunk, Receiver
 
 Progress = dict[str, Any]
-"""What one split's clock needs to continue."""
+"""The data with which the clock of one split continues."""
 
 
 class SplitTimes:
@@ -26,7 +26,10 @@ class SplitTimes:
         output: Receiver,
         has_splits: Callable[[], bool],
     ) -> None:
-        """`has_splits` tells whether there are splits that have not been read to their ends, begun or not."""
+        """Create the clock of a source.
+
+        `has_splits` returns True while some split, begun or not, has not been read to its end.
+        """
         self._strategy = strategy
         self._context = context
         self.output = output
@@ -37,7 +40,7 @@ class SplitTimes:
         self._deferred = False
 
     def add(self, split_id: str, progress: Progress | None = None) -> None:
-        """A split begins, or continues."""
+        """Add a split that begins or continues."""
         if split_id in self._splits:
             return
         split = self._splits[split_id] = _SplitTime(self, self._strategy)
@@ -48,11 +51,12 @@ class SplitTimes:
         self.advance()
 
     def remove(self, split_id: str) -> None:
-        """A split has been read to its end, and no longer holds event time back."""
+        """Remove a split that has been read to its end. It no longer holds event time back."""
         if self._splits.pop(split_id, None) is not None:
             self.advance()
 
     def chunk(self, split_id: str, chunk: Chunk) -> None:
+        """Stamp and emit records of a split."""
         self.add(split_id)
         self._splits[split_id].clock.chunk(chunk)
 
@@ -64,11 +68,12 @@ class SplitTimes:
         self.advance()
 
     def next_due(self) -> int | None:
+        """Return the next processing time at which the clock of some split is due, or None."""
         due = [when for split in self._splits.values() if (when := split.clock.next_due()) is not None]
         return min(due, default=None)
 
     def progress(self) -> dict[str, Progress]:
-        """How far the event time of each split has come, by split."""
+        """Return the progress of event time, by split."""
         return {
             name: {"clock": split.clock.progress(), "reached": split.reached, "idle": split.idle}
             for name, split in self._splits.items()
@@ -76,10 +81,11 @@ class SplitTimes:
 
     @property
     def watermark(self) -> int:
+        """The watermark of the whole source."""
         return self._watermark
 
     def advance(self) -> None:
-        """Pass on what the splits together have reached."""
+        """Pass on the watermark and idleness that the splits have reached together."""
         if self._deferred:
             return
         active = [split.reached for split in self._splits.values() if not split.idle]
@@ -96,7 +102,7 @@ class SplitTimes:
             self.output.status(idle)
 
     def resume(self, progress: dict[str, Progress], known: tuple[int, bool] | None) -> None:
-        """Continue where splits stopped. `known` is what downstream operators already know: (watermark, idle)."""
+        """Continue where splits stopped. `known` is (watermark, idle) if downstream operators already know it."""
         self._deferred = True
         for split_id, before in progress.items():
             self.add(split_id, before)
@@ -105,12 +111,12 @@ class SplitTimes:
             self._watermark, self._idle = known
 
     def progress_downstream(self) -> tuple[int, bool]:
-        """What those downstream know: (watermark, idle)."""
+        """Return what downstream operators know: (watermark, idle)."""
         return self._watermark, self._idle
 
 
 class _SplitTime:
-    """One split: its clock, whose output it receives, and how far that has come."""
+    """One split: its clock, and the receiver of the clock's output."""
 
     def __init__(self, times: SplitTimes, strategy: WatermarkStrategy) -> None:
         self._times = times
@@ -130,7 +136,7 @@ class _SplitTime:
         self._times.advance()
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Markers come from the source as a whole."""
+        """Ignore markers, which come from the source as a whole."""
 
     def end(self) -> None:
-        """The end of a split is signalled by removing it."""
+        """Do nothing: removing a split is its end."""
