@@ -141,7 +141,7 @@ SAME_JOB = {
     "QueryAnswer.entries",
     "_packs",
     "deliver",
-    "_copied",
+    "_copy_sink",
     # Files and a database that end with the process that wrote them
     "Arrivals._read_early",
     "Entries._fetch",
