@@ -1,4 +1,4 @@
-"""The options that the command line reads to find a server and to be let in."""
+"""The options that the command line reads to find a server and to log in."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ TRUSTED = ClientOption("security.ssl.rest.truststore", others=("security.ssl.tru
 INNER_URL = ClientOption("penstock.connect.inner-url")
 
 OPTIONS = [ADDRESS, PORT, TOKEN, TIMEOUT, SSL, TRUSTED, INNER_URL]
-"""Every option of the command line's own."""
+"""Every option that only the command line reads."""

@@ -1,4 +1,4 @@
-"""The iterator of execute_and_collect: results in the calling process while the job runs."""
+"""The iterator of execute_and_collect: it gives results to the calling process while the job runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Job(Protocol):
 
 
 class CloseableIterator:
-    """Iterates over a job's results. Closing it, or leaving its `with` block, cancels a job that still runs."""
+    """Iterator over a job's results. Closing it, or leaving its `with` block, cancels a job that still runs."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -29,12 +29,12 @@ class CloseableIterator:
         self._current: Iterator[Any] = iter(())
 
     def attach(self, job: _Job) -> None:
-        """Bind to the job whose results these are."""
+        """Set the job whose results these are."""
         self._job = job
 
     # --- the job's side ---
     def put(self, payload: bytes) -> None:
-        """Take a pickled list of values; waits while the reader is far behind, which slows the job down."""
+        """Take a pickled list of values. Wait while the reader is far behind, which slows the job down."""
         with self._changed:
             while len(self._payloads) >= BUFFERED_PAYLOADS and not self._closed:
                 self._changed.wait(0.5)
@@ -43,7 +43,7 @@ class CloseableIterator:
                 self._changed.notify_all()
 
     def end(self) -> None:
-        """The job is over; no payload follows."""
+        """Note that the job is over and that no payload follows."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -62,10 +62,11 @@ class CloseableIterator:
         raise StopIteration
 
     def next(self) -> Any:
+        """Return the next result, as PyFlink's iterator does."""
         return self.__next__()
 
     def _next_payload(self) -> bytes | None:
-        """None at the end of the job; if it failed, its error."""
+        """Return the next payload, or None at the end of the job. Raise the job's error if it failed."""
         with self._changed:
             while not self._payloads:
                 if self._ended or self._closed:
@@ -80,13 +81,14 @@ class CloseableIterator:
         return None
 
     def take(self, limit: int) -> list[Any]:
-        """The first `limit` results as a list; then the job is stopped."""
+        """Return the first `limit` results as a list, and stop the job."""
         if limit <= 0:
             raise ValueError(f"a limit is at least 1, not {limit}")
         with self:
             return [value for _, value in zip(range(limit), self, strict=False)]
 
     def close(self) -> None:
+        """Stop iterating, and cancel the job if it still runs."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

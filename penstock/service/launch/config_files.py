@@ -1,6 +1,6 @@
-"""Settings from outside a program: a file, environment variables and the command line, each with where it came from.
+"""Settings from outside a program: a file, environment variables and the command line, each with its origin.
 
-Later places win: defaults, file, environment, command line. What a program sets itself comes after all of them.
+Later places win: defaults, file, environment, command line. Settings of the program itself win over all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWN_FILE = "penstock-conf.yaml"
 FLINKS_FILES = ("config.yaml", "flink-conf.yaml")
 FOLDER_VARIABLES = ("PENSTOCK_CONF_DIR", "FLINK_CONF_DIR")
 TEXT_VARIABLES = ("FLINK_PROPERTIES", "PENSTOCK_PROPERTIES")
-"""Variables that hold many settings; the last one wins."""
+"""Variables that hold many settings. The last variable wins."""
 PREFIX = "PENSTOCK__"
 COMMAND_LINE = "command line"
 DEFAULT = "default"
@@ -30,7 +30,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Setting:
-    """A value and where it came from."""
+    """An option's name, its value and the origin of the value."""
 
     name: str
     value: str
@@ -38,7 +38,7 @@ class Setting:
 
 
 class Sourced(Mapping[str, Setting]):
-    """Settings by name, as they were given. A later place wins, whichever of an option's names each place uses."""
+    """Given settings by name. A later place wins, whichever of an option's names each place uses."""
 
     def __init__(self, *places: Sequence[Setting]) -> None:
         self._settings: dict[str, Setting] = {}
@@ -58,7 +58,7 @@ class Sourced(Mapping[str, Setting]):
         return len(self._settings)
 
     def find(self, name: str) -> Setting | None:
-        """What holds for an option, under whichever of its names it was set, else its default."""
+        """Return the setting of an option under any of its names, else its default, else None."""
         for spelling in same_option(name):
             if spelling in self:
                 return self[spelling]
@@ -67,29 +67,29 @@ class Sourced(Mapping[str, Setting]):
         return None if option is None or default is None else Setting(option.name, default, DEFAULT)
 
     def value(self, name: str) -> str | None:
-        """The value of an option, or its default."""
+        """Return the value of an option, else its default, else None."""
         found = self.find(name)
         return None if found is None else found.value
 
     def with_defaults(self) -> list[Setting]:
-        """What holds for every option that has a value, known or not, in the order of their names."""
+        """Return the setting or default of every option that has a value, known or not, sorted by name."""
         names = {*self, *(option.name for option in known_options().values())}
         found = {held.name: held for name in names if (held := self.find(name)) is not None}
         return [found[name] for name in sorted(found)]
 
     def and_then(self, chosen: Mapping[str, object | None]) -> Sourced:
-        """These settings, and those that switches of the command line chose; None is not chosen."""
+        """Return these settings and those of command-line switches. A switch whose value is None was not used."""
         given = [Setting(name, str(value), COMMAND_LINE) for name, value in chosen.items() if value is not None]
         return Sourced(list(self.values()), given)
 
     def configuration(self) -> Configuration:
-        """The settings without where they came from."""
+        """Return the settings without their origins."""
         from penstock.common.configuration import Configuration
 
         return Configuration.from_dict({name: setting.value for name, setting in self.items()})
 
     def new_warnings(self) -> list[str]:
-        """Return a warning for each name that is not known or has no effect, if there was none for it before."""
+        """Return a warning for each name that is unknown or has no effect and was not warned about before."""
         return new_warnings({name: setting.origin for name, setting in self.items()})
 
 
@@ -100,7 +100,7 @@ def load_configuration(
 ) -> Sourced:
     """Read the configuration file, the environment and `options`, which are texts such as `parallelism.default=4`.
 
-    With `conf_dir` the file is looked for there only.
+    With `conf_dir`, only that folder is searched for the file.
     """
     variables = os.environ if environment is None else environment
     file = _file_in(Path(conf_dir)) if conf_dir is not None else find_file(variables)
@@ -109,7 +109,7 @@ def load_configuration(
 
 # --- the file ---
 def find_file(environment: Mapping[str, str]) -> Path | None:
-    """The one configuration file that is read: in the folder that a variable names, here, or at home."""
+    """Return the configuration file to read: in the folder that a variable names, here, or at home."""
     named = next((environment[name] for name in FOLDER_VARIABLES if environment.get(name)), None)
     if named is not None and (found := _file_in(Path(named))) is not None:
         return found
@@ -137,7 +137,7 @@ def _from_file(path: Path) -> list[Setting]:
 
 
 def _yaml(text: str, place: str) -> list[tuple[str, str]]:
-    """Flat or nested YAML. Every value stays the text that was written: 10:30 is no number, and `on` no truth."""
+    """Parse flat or nested YAML. Every value stays a text: 10:30 does not become a number, nor `on` a boolean."""
     import yaml
 
     try:
@@ -165,7 +165,7 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
 
 
 def _lines(text: str, place: str) -> list[tuple[str, str]]:
-    """Flink 1.x's file: a name, a colon, a blank and a value on every line, where the value may hold anything."""
+    """Parse Flink 1.x's file: a name, a colon, a blank and a value on every line. The value may hold any character."""
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0].strip()
@@ -192,7 +192,7 @@ def _from_environment(environment: Mapping[str, str]) -> list[Setting]:
 
 
 def option_name(variable: str) -> str:
-    """The option that a variable sets: two underscores are a dot, one is a hyphen, and case does not matter.
+    """Return the option that a variable sets. Two underscores mean a dot, one means a hyphen, and case does not matter.
 
     >>> option_name("PENSTOCK__EXECUTION__CHECKPOINTING__SAVEPOINT_DIR")
     'execution.checkpointing.savepoint-dir'

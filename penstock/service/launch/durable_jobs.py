@@ -1,4 +1,4 @@
-"""Turns the settings of an environment into what lets its job survive failures."""
+"""Makes the checkpoints, restarts and start of a job from the settings of its environment."""
 
 from __future__ import annotations
 
@@ -39,34 +39,37 @@ log = logging.getLogger("penstock.job")
 
 @dataclass
 class _Start:
-    """Where a job starts from."""
+    """The snapshot that a job starts from, if there is one."""
 
     snapshot: Metadata | None = None
     continued: bool = False
     earlier: tuple[Metadata, ...] = ()
-    """Complete checkpoints of the same job, which go when it has taken a new one."""
+    """Complete checkpoints of the same job. They are deleted when the job has taken a new one."""
     claimed: str | None = None
 
 
 def is_checkpointed(settings: EnvironmentSettings, plan: Plan) -> bool:
-    """Whether checkpoints are taken: BATCH jobs need none, as they start again from the beginning."""
+    """Return True if the job takes checkpoints. A BATCH job takes none, because it restarts from the beginning."""
     return settings.checkpoints.is_checkpointing_enabled() and not plan.batch
 
 
 def has_ended(settings: EnvironmentSettings) -> bool:
-    """Whether the job to be recovered has already finished: then there is nothing to do."""
+    """Return True if the job to recover has already finished, so that there is nothing to do."""
     if settings.recovery is Recovery.NONE or settings.restore_path is not None:
         return False
     return is_finished(last_start(_own_folder(settings).url()))
 
 
 def fit_to_start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> None:
-    """Let the plan take over the max parallelism of what the job starts from; raises if it cannot start from there."""
+    """Give the plan the max parallelism of the snapshot that the job starts from.
+
+    Raise an error if the plan cannot start from that snapshot.
+    """
     _start(settings, plan, job_id)
 
 
 def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
-    """The right to act for the job. From now on no other driver has it, unless one takes over the job."""
+    """Take the ownership of the job, and return it. From then on, other drivers can only take over the job."""
     directory = checkpoint_directory(settings)
     if directory is None or (settings.job_id is None and not is_checkpointed(settings, plan)):
         return NoOwnership()
@@ -82,7 +85,10 @@ def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership
 
 @cache
 def _warn_unless_exclusive(directory: str) -> None:
-    """Test a storage once in a process. A local disk and the driver's memory always refuse one of two creators."""
+    """Test the storage once in this process, and warn if two drivers can create the same file.
+
+    A local disk and the driver's memory need no test: they always refuse one of two creators.
+    """
     storage = Storage(directory)
     if storage.local or storage.in_memory or storage.is_exclusive():
         return
@@ -96,7 +102,7 @@ def _warn_unless_exclusive(directory: str) -> None:
 
 @contextmanager
 def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
-    """If the job cannot be started after all, the next driver need not find out whether one runs it."""
+    """Give the job back if the block fails. The next driver then need not find out whether another one runs the job."""
     try:
         yield
     except BaseException as error:
@@ -112,7 +118,7 @@ def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
 def durability(
     settings: EnvironmentSettings, plan: Plan, job_id: str, collecting: set[str], owner: NoOwnership
 ) -> Durability:
-    """Checkpoints, restarts and the start of a job."""
+    """Return the checkpoints, the restarts and the start of a job."""
     checkpointed = is_checkpointed(settings, plan)
     directory = checkpoint_directory(settings)
     store: CheckpointStore = MemoryStore(job_id) if directory is None else FolderStore(directory, job_id)
@@ -135,7 +141,7 @@ def durability(
 
 
 def checkpoint_settings(settings: EnvironmentSettings, plan: Plan) -> CheckpointSettings | None:
-    """What the slots need to know; None without checkpoints."""
+    """Return the settings that slots need to take checkpoints, or None if the job takes none."""
     if not is_checkpointed(settings, plan):
         return None
     storage = checkpoint_storage(settings)
@@ -164,7 +170,7 @@ def _rules(settings: EnvironmentSettings, checkpointed: bool) -> CheckpointRules
 
 
 def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
-    """The job's own newest checkpoint if it is to be recovered, else the snapshot to start from, else nothing."""
+    """Return the start of the job: its own newest checkpoint to recover, else the given snapshot, else nothing."""
     if settings.recovery is not Recovery.NONE:
         earlier = _recoverable(_own_folder(settings), job_id, settings.recovery is Recovery.OLDER)
         if earlier:
@@ -181,7 +187,10 @@ def _start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> _Start:
 
 
 def _recoverable(folder: FolderStore, job_id: str, accepts_older: bool) -> list[Metadata]:
-    """The checkpoints from which an unfinished job can continue, oldest first. Raises if the newest one is gone."""
+    """Return the checkpoints from which an unfinished job can continue, oldest first.
+
+    Raise NoSuchSnapshot if the newest one is gone, unless older ones are accepted.
+    """
     counting, gone = _line(folder)
     while gone is not None:
         # A driver that still runs may have replaced it between two looks.
@@ -194,7 +203,7 @@ def _recoverable(folder: FolderStore, job_id: str, accepts_older: bool) -> list[
 
 
 def _line(folder: FolderStore) -> tuple[list[Metadata], tuple[int, int] | None]:
-    """The checkpoints that count, and the newest one that was published if it is not among them."""
+    """Return the checkpoints that count, and the newest published one if it is missing."""
     last = last_start(folder.url())
     if is_finished(last):
         return [], None

@@ -1,4 +1,4 @@
-"""The options of an environment as they are in force: as given, or as its methods have set them."""
+"""The options of an environment that are in force: given ones, and those that its methods have set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READERS: dict[str, Callable[[EnvironmentSettings], str | None]] = {
     ),
     "execution.checkpointing.mode": lambda s: s.checkpoints.get_checkpointing_mode().name,
 }
-"""Texts of the settings that a program sets with methods; None for a setting that nothing has set."""
+"""Functions that return the texts of settings that a program sets with methods, or None for unset ones."""
 
 
 def _if_set(number: int) -> str | None:
@@ -29,7 +29,7 @@ def _if_set(number: int) -> str | None:
 
 
 def effective_options(settings: EnvironmentSettings) -> Configuration:
-    """The given options; what methods have set since then takes their place.
+    """Return the given options, replaced by the settings that methods have made since then.
 
     A setting that still has its default is left out, unless it was given.
     """

@@ -1,4 +1,4 @@
-"""An archive with a whole Python environment, for the machines of a cluster that have no Python that fits.
+"""An archive with a whole Python environment, for machines of a cluster without a suitable Python.
 
 A packed virtual environment only links to the Python that it was made with. Here the interpreter, its library and the
 packages are copied, so that nothing points outside but the libraries of the operating system.
@@ -27,7 +27,7 @@ LIBRARY = f"lib/{PYTHON}"
 PACKAGES = f"{LIBRARY}/site-packages"
 LEFT_OUT = {"__pycache__", "site-packages", "dist-packages", "test", "idlelib", "turtledemo", "ensurepip", "lib2to3"}
 JARS = "pyspark/jars/"
-"""The part of pyspark that only the driver's machine needs: the cluster manager brings Spark's jars."""
+"""Folder of pyspark that only the driver's machine needs. The cluster manager brings Spark's jars elsewhere."""
 LAUNCHER = f"""\
 #!/bin/sh
 home=$(cd "$(dirname "$0")/.." && pwd -P)
@@ -40,14 +40,16 @@ exec "$home/bin/{PYTHON}" "$@"
 
 @dataclass(frozen=True)
 class PackedEnvironment:
+    """An archive that was written, its size in bytes, and its packages."""
+
     path: Path
     size: int
     packages: dict[str, str]
-    """Versions by name."""
+    """Versions of the packages, by name."""
 
 
 def pack_environment(target: Path, requirements: Path | None = None) -> PackedEnvironment:
-    """Write an archive with this Python, Penstock, the installed packages that a file names, and all they need."""
+    """Write an archive with this Python, Penstock, the installed packages that a file names, and their requirements."""
     named = _required(requirements) if requirements is not None else []
     packed = _closure([Requirement("penstock"), *named])
     draft = target.with_name(f"{target.name}.part")
@@ -76,7 +78,7 @@ def _required(file: Path) -> list[Requirement]:
 
 # --- packages ---
 def _closure(wanted: list[Requirement]) -> dict[str, Distribution]:
-    """Return the installed packages that fulfil these requirements, and theirs."""
+    """Return the installed packages that fulfil these requirements, and the requirements of these packages."""
     packages: dict[str, Distribution] = {}
     seen: set[str] = set()
     while wanted:
@@ -109,7 +111,7 @@ def _needs(package: Distribution, extras: Iterable[str]) -> list[Requirement]:
 
 
 def _files(name: str, package: Distribution) -> Iterator[tuple[Path, str]]:
-    """The files of a package, and their places in `site-packages`."""
+    """Yield the files of a package, each with its place in `site-packages`."""
     if name == "penstock":
         # In a development environment it is not installed as files.
         yield from _tree(Path(penstock.__file__).parent, "penstock")

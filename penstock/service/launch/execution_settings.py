@@ -61,7 +61,7 @@ class EnvironmentSettings:
     sort_memory: int = 128 << 20
     buffer_timeout: int = 100
     gathers: bool = True
-    """Whether the buffer timeout holds; without it, input is gathered as long as an epoch may read."""
+    """Whether the buffer timeout applies. If not, an epoch gathers input for as long as it may read."""
     asynchronous_snapshots: bool = True
     chaining: bool = True
     master: str | None = None
@@ -70,39 +70,39 @@ class EnvironmentSettings:
     max_records: int = EpochOptions.max_records
     max_millis: int = EpochOptions.max_millis
     spark: dict[str, str] = field(default_factory=dict)
-    """Settings of Spark, as they were given."""
+    """Given settings of Spark, by name."""
     translation: Translation = field(default_factory=Translation)
     reads_frames: bool = False
-    """Whether the program has frames of the active Spark session, which would be lost with it."""
+    """Whether the program uses DataFrames of the active Spark session. They would be lost with the session."""
     patience: Patience = field(default_factory=Patience)
     scheduler: str = "default"
-    """`adaptive` lets the parallelism follow the cores that there are."""
+    """Kind of scheduler; `adaptive` lets the parallelism follow the available cores."""
     scheduler_mode: str = ""
     adaptivity: Adaptivity = field(default_factory=Adaptivity)
     encrypts: bool = False
-    """Whether what goes between machines is encrypted."""
+    """Whether connections between machines are encrypted."""
     state_backend: StateBackend | None = None
     rocksdb: EmbeddedRocksDBStateBackend = field(default_factory=EmbeddedRocksDBStateBackend)
-    """What the state.backend.rocksdb.* options say, for whichever RocksDB backend is used in the end."""
+    """Values of the state.backend.rocksdb.* options. They complete the RocksDB backend that the job uses."""
     storage: StorageOptions = field(default_factory=StorageOptions)
     queryable: QueryableOptions = field(default_factory=QueryableOptions)
     measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
-    """What slots measure, beside the interval of latency markers, which is in `config`."""
+    """Measurements of slots. The interval of latency markers is in `config` instead."""
     savepoint_directory: str | None = None
     restart: RestartStrategyConfiguration | None = None
-    """The strategy, by a program or by options; None leaves it to whether there are checkpoints."""
+    """Restart strategy of the program or the options. If it is None, it depends on whether there are checkpoints."""
     restart_options: RestartOptions = field(default_factory=RestartOptions)
     restore_path: str | None = None
     allow_non_restored: bool = False
     claim: bool = False
     recovery: Recovery = Recovery.NONE
     takeover: bool = False
-    """Whether to take the job from a driver that still runs it."""
+    """Whether to take over the job from a driver that still runs it."""
     given: Configuration = field(default_factory=Configuration, compare=False)
-    """Every option as it was given, including options that have no meaning here."""
+    """Every given option with its text, including options that have no meaning here."""
 
     def read(self, configuration: Configuration) -> None:
-        """Take over every option that is known; options of other parts of Flink are left alone."""
+        """Apply every known option. Options of other parts of Flink are only kept in `given`."""
         self.given.add_all(configuration)
         values = configuration.to_dict()
         for warning in new_warnings(dict.fromkeys(values)):
@@ -127,7 +127,7 @@ class EnvironmentSettings:
             raise ConfigurationError(f"option {name} cannot be {values[name]!r}: {error}") from None
 
     def forget(self, name: str) -> None:
-        """Take an option back: it has its default again, and a job starts from nothing."""
+        """Reset an option to its default. If the option names a snapshot to start from, the job starts without one."""
         self.given.remove_config(name)
         option = _OPTIONS.get(name)
         if option is not None and option.name == "execution.state-recovery.path":
@@ -136,21 +136,22 @@ class EnvironmentSettings:
             option.apply(self, option.default)
 
     def parallelism(self) -> int:
-        """The job's parallelism: as set, else the number of cores that a local master uses."""
+        """Return the job's parallelism: the set one, else the number of cores that a local master uses."""
         chosen = self.config.get_parallelism()
         return chosen if chosen > 0 else default_parallelism()
 
     def max_parallelism(self) -> int | None:
+        """Return the set max parallelism, or None."""
         chosen = self.config.get_max_parallelism()
         return chosen if chosen > 0 else None
 
     def spark_master(self) -> str:
-        """Where to run: as set, as `spark-submit`, PENSTOCK_MASTER or Spark's own settings say, or all local cores."""
+        """Return the master: the set one, else that of `spark-submit`, PENSTOCK_MASTER or Spark, else local[*]."""
         named = self.master or submitted_master() or os.environ.get(MASTER_VARIABLE)
         return named or remote_url(self.spark) or "local[*]"
 
     def spark_settings(self) -> dict[str, str]:
-        """Return the settings of a new Spark session: those that options of Flink became, and over them the given."""
+        """Return the settings of a new Spark session. Given settings win over those that options of Flink became."""
         return {**self.translation.spark_settings(), **self.spark}
 
     def prepare_process(self) -> None:
@@ -158,36 +159,37 @@ class EnvironmentSettings:
         os.environ.update(self.translation.process)
 
     def epochs(self) -> EpochOptions:
+        """Return the limits of an epoch."""
         gathering = self.buffer_timeout if self.gathers and self.buffer_timeout >= 0 else self.max_millis
         return EpochOptions(self.max_records, self.max_millis, gathering)
 
 
 def measuring(settings: EnvironmentSettings) -> MeasuringSettings:
-    """What slots measure: as the options say, and with latency markers as often as the ExecutionConfig says."""
+    """Return the measurements of slots. The ExecutionConfig gives the interval of latency markers."""
     return replace(settings.measuring, latency_interval=settings.config.get_latency_tracking_interval())
 
 
 def state_backend(settings: EnvironmentSettings) -> StateBackend:
-    """How state is kept: as set, else in memory. Options fill in what the program left open in a RocksDB backend."""
+    """Return the set state backend, else one in memory. Options complete a RocksDB backend of the program."""
     chosen = settings.state_backend or HashMapStateBackend()
     return chosen.completed_by(settings.rocksdb) if isinstance(chosen, EmbeddedRocksDBStateBackend) else chosen
 
 
 def incremental_checkpoints(settings: EnvironmentSettings) -> bool:
-    """Whether a checkpoint holds only what changed: as the RocksDB backend says, else as the CheckpointConfig does."""
+    """Return True if checkpoints hold only changes. The RocksDB backend decides, else the CheckpointConfig."""
     backend = settings.state_backend
     said = backend.get_incremental_checkpoints() if isinstance(backend, EmbeddedRocksDBStateBackend) else None
     return settings.checkpoints.is_incremental_checkpoints_enabled() if said is None else said
 
 
 def checkpoint_storage(settings: EnvironmentSettings) -> CheckpointStorage:
-    """Where checkpoints go: as the CheckpointConfig says, else a Flink 1.x state backend, else the options."""
+    """Return the storage of checkpoints: of the CheckpointConfig, else of a Flink 1.x backend, else of the options."""
     of_backend = settings.state_backend.checkpoint_storage if settings.state_backend else None
     return settings.checkpoints.get_checkpoint_storage() or of_backend or settings.storage.storage()
 
 
 def checkpoint_directory(settings: EnvironmentSettings) -> str | None:
-    """The directory or URL of the checkpoints; None keeps them in the memory of the driver."""
+    """Return the directory or URL of the checkpoints, or None if the driver keeps them in memory."""
     storage = checkpoint_storage(settings)
     if isinstance(storage, (FileSystemCheckpointStorage, JobManagerCheckpointStorage)):
         return storage.get_checkpoint_path()
@@ -195,7 +197,7 @@ def checkpoint_directory(settings: EnvironmentSettings) -> str | None:
 
 
 def inline_threshold(settings: EnvironmentSettings) -> int:
-    """The size in bytes below which state is written into the metadata: as the storage says, else the option."""
+    """Return the size, in bytes, below which state goes into the metadata. The storage decides, else the option."""
     storage = checkpoint_storage(settings)
     own = storage.get_min_file_size_threshold() if isinstance(storage, FileSystemCheckpointStorage) else None
     if own not in (None, FLINKS_FILE_STATE_THRESHOLD):
@@ -205,6 +207,6 @@ def inline_threshold(settings: EnvironmentSettings) -> int:
 
 
 def savepoint_directory(settings: EnvironmentSettings) -> str | None:
-    """Where savepoints go that name no place: as set, else as a Flink 1.x state backend says; None if nothing does."""
+    """Return the default directory of savepoints: the set one, else that of a Flink 1.x state backend, else None."""
     of_backend = settings.state_backend.savepoint_path if settings.state_backend else None
     return settings.savepoint_directory or of_backend

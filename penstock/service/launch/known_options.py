@@ -1,4 +1,4 @@
-"""The names of all options that some part of Penstock reads, and what a mistyped name may have been meant to be."""
+"""The names of all options that some part of Penstock reads, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TABLES = (
     "penstock.service.gateway.gateway_options",
     "penstock.service.cli.sql.sql_client_options",
 )
-"""Modules with a list `OPTIONS`. A part that reads options of its own adds its module here."""
+"""Modules with a list `OPTIONS`. Every part of Penstock that reads options adds its module here."""
 
 FREE = (
     "spark.",
@@ -35,10 +35,10 @@ FREE = (
     "logging.level.",
     "flink.hadoop.",
 )
-"""Names that begin like this are passed on as they are, and cannot be judged."""
+"""Prefixes of free names. Such options are passed on unchecked."""
 
 _SIMILAR = 0.86
-"""Below this likeness, two names are more often two options than one with a mistake in it."""
+"""Least likeness, from 0 to 1, of a mistyped name and the name that it was meant to be."""
 
 
 class KnownOption(Protocol):
@@ -62,7 +62,7 @@ def default_of(option: KnownOption) -> str | None:
 
 @cache
 def known_options() -> dict[str, KnownOption]:
-    """All options, by every name under which they may be set."""
+    """Return all options, by every name under which they may be set."""
     found: dict[str, KnownOption] = {}
     for module in _TABLES:
         if _is_there(module):
@@ -80,30 +80,29 @@ def _is_there(module: str) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Whether some part of Penstock, or Spark, reads an option of this name."""
+    """Return True if some part of Penstock, or Spark, reads an option of this name."""
     return name in known_options() or name.startswith(FREE)
 
 
 def suggestion(name: str) -> str | None:
-    """The known name that an unknown one resembles, if any does."""
+    """Return the known name that an unknown name resembles most, or None if no name is similar enough."""
     return next(iter(get_close_matches(name, known_options(), n=1, cutoff=_SIMILAR)), None)
 
 
 def same_option(name: str) -> tuple[str, ...]:
-    """Every name that means the same as this one, the preferred one first; for an unknown name only itself."""
+    """Return every name that means the same as this one, the preferred name first; for an unknown name only itself."""
     option = known_options().get(name)
     return (name,) if option is None else (option.name, *option.others)
 
 
 _judged: set[str] = set()
-"""Names that a warning was given for in this process."""
+"""Names about which this process has warned."""
 
 
 def new_warnings(origins: Mapping[str, str | None], prefix: str = "") -> list[str]:
-    """Return a warning for each name that has no effect or is not known, and has not been warned of before.
+    """Return a warning for each name that is unknown or has no effect, except names that were warned about before.
 
-    `origins` has the names, each with the place that it comes from if there is one to tell. There, names begin with
-    `prefix`.
+    `origins` maps each name to its place, or to None. The warnings put `prefix` before each name.
     """
     warnings = []
     for name, origin in origins.items():

@@ -1,4 +1,4 @@
-"""The options of metrics: what slots measure, and how scopes are written."""
+"""The options of metrics: the measurements of slots, and the formats of scopes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _measure(name: str, parse: Parser[Any]) -> Apply:
 
 
 def _rocksdb(figure: str) -> Apply:
-    """Whether slots report one of RocksDB's figures."""
+    """Return a function that sets whether slots report one of RocksDB's figures."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         others = tuple(name for name in settings.measuring.rocksdb if name != figure)
@@ -33,7 +33,7 @@ def _rocksdb(figure: str) -> Apply:
 
 
 def _scope(option: str, default: str) -> Option:
-    """Scopes are written by whoever shows metrics; here it is only checked that there is a text."""
+    """Return the option of a scope's format. Reporters read the format; only an empty text is refused here."""
     others = (EARLIER_NAMES[option],) if option in EARLIER_NAMES else ()
     return Option(option, lambda _, value: some_text(value), default, others)
 
@@ -59,4 +59,4 @@ OPTIONS = [
     _scope(DELIMITER_OPTION, "."),
     *(Option(f"{OPTION_PREFIX}{figure}", _rocksdb(figure), "false") for figure in FIGURES),
 ]
-"""Every option of metrics that is understood."""
+"""Every option of metrics that an environment reads."""

@@ -58,7 +58,7 @@ class Recovery(Enum):
 class Option:
     """An option's name, the function that applies its value, and other names that mean the same, mostly from Flink 1.x.
 
-    Reading `default` changes nothing; it is None where not setting the option differs from every value.
+    Applying `default` to new settings changes nothing. It is None if no value means the same as an unset option.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Option:
     others: tuple[str, ...] = ()
 
     def spellings(self) -> tuple[str, ...]:
-        """Every name, the one that wins first."""
+        """Return every name of the option, the preferred one first."""
         return self.name, *self.others
 
 
@@ -80,7 +80,7 @@ class MachineOption(Option):
 
 # --- texts and what they mean ---
 def choice(values: Mapping[str, T]) -> Parser[T]:
-    """One of a few words. Case does not matter, nor whether '-' or '_' joins their parts."""
+    """Return a parser of a few words. It ignores case and treats '-' and '_' alike."""
     known = {_plain(word): value for word, value in values.items()}
 
     def parse(text: str) -> T:
@@ -99,19 +99,19 @@ truth = choice({"true": True, "false": False})
 
 
 def whole(text: str) -> int:
-    """A whole number."""
+    """Parse a whole number."""
     if not re.fullmatch(r"\s*[+-]?\d+\s*", text):
         raise ValueError("it must be a whole number")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """A whole number above 0."""
+    """Parse a whole number above 0."""
     return _checked(whole(text), lambda number: number > 0, "a whole number above 0")
 
 
 def not_negative(text: str) -> int:
-    """A whole number from 0 on."""
+    """Parse a whole number of at least 0."""
     return _checked(whole(text), lambda number: number >= 0, "a whole number of at least 0")
 
 
@@ -141,7 +141,7 @@ def _checked(value: T, fits: Callable[[T], bool], allowed: str) -> T:
 
 
 def some_text(text: str) -> str:
-    """Anything but nothing."""
+    """Return the text without surrounding blanks. Raise ValueError if nothing is left."""
     return _checked(text.strip(), bool, "a text that is not empty")
 
 
@@ -159,7 +159,10 @@ _MEMORY_UNITS = {
 
 
 def parse_memory_size(text: str) -> int:
-    """Bytes of a text such as `200 mb` or `1g`; a number without a unit is bytes, and a kb has 1024 of them."""
+    """Return the bytes that a text such as `200 mb` or `1g` means.
+
+    A number without a unit counts bytes. A kb has 1024 bytes.
+    """
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     unit = (match[2] or "b") if match else ""
     if match is None or unit not in _MEMORY_UNITS:
@@ -177,7 +180,7 @@ def _inline_threshold(text: str) -> int:
 
 
 def _local_directories(text: str) -> list[str]:
-    """Paths or file URLs, with a comma or a colon between them."""
+    """Split paths or file URLs at commas and colons."""
     return [some_text(path) for path in re.split(r",|:(?!//)", text)]
 
 
@@ -195,7 +198,7 @@ def _buffer_timeout(text: str) -> int:
 
 
 def _ports(text: str) -> tuple[int, ...]:
-    """Ports to try in turn: 9069, 9069,9070 or 9069-9079."""
+    """Parse the ports to try in turn, such as 9069, 9069,9070 or 9069-9079."""
     ranges = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part) for part in text.split(",")]
     ports = [port for found in ranges if found for port in range(int(found[1]), int(found[2] or found[1]) + 1)]
     if None in ranges or not ports or max(ports) > 65_535:
@@ -204,23 +207,23 @@ def _ports(text: str) -> tuple[int, ...]:
 
 
 def default_parallelism() -> int:
-    """Return how many cores this machine gives to this process."""
+    """Return the number of cores that this machine gives to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- options that are combined ---
 @dataclass
 class StorageOptions:
-    """Where checkpoints go if the program does not set it."""
+    """Options that choose the storage of checkpoints if the program does not set one."""
 
     kind: str | None = None
     implied_kind: str | None = None
-    """What Flink 1.x's state backends ask for, unless a kind is set."""
+    """Kind that a Flink 1.x state backend implies. It applies if `kind` is not set."""
     directory: str | None = None
     inline_threshold: int | None = None
 
     def storage(self) -> CheckpointStorage:
-        """The storage that these options describe."""
+        """Return the storage that these options describe."""
         kind = self.kind or self.implied_kind
         if kind == "filesystem" and self.directory is None:
             raise ConfigurationError(
@@ -237,7 +240,7 @@ _STRATEGIES: dict[str, RestartStrategyConfiguration] = {
     "failure-rate": RestartStrategies.failure_rate_restart(1, 60_000, 1_000),
     "exponential-delay": DEFAULT_WITH_CHECKPOINTS,
 }
-"""With Flink's defaults."""
+"""Restart strategies by kind, with Flink's default values."""
 
 
 @dataclass
@@ -248,7 +251,7 @@ class RestartOptions:
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def strategy(self) -> RestartStrategyConfiguration | None:
-        """The strategy, None as long as no kind is set. Values of other kinds are left alone."""
+        """Return the strategy, or None if no kind is set. Values of other kinds are ignored."""
         if self.kind is None:
             return None
         try:
@@ -278,7 +281,10 @@ _BACKENDS = choice(
         "memory": (HashMapStateBackend, "jobmanager"),
     }
 )
-"""The last three are Flink 1.x's: state in memory, and a place of checkpoints."""
+"""State backends by name, each with the kind of checkpoint storage that it implies.
+
+The last three names are Flink 1.x's. They mean state in memory and a kind of storage.
+"""
 
 
 def _state_backend(settings: EnvironmentSettings, value: str) -> None:
@@ -288,7 +294,7 @@ def _state_backend(settings: EnvironmentSettings, value: str) -> None:
 
 
 def _keep(path: str, parse: Parser[Any]) -> Apply:
-    """Set a field of the settings, or with a dot one of a part of them."""
+    """Return a function that sets a field of the settings. A path with a dot names a field of one of their parts."""
     owner, _, name = path.rpartition(".")
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
@@ -298,7 +304,7 @@ def _keep(path: str, parse: Parser[Any]) -> Apply:
 
 
 def _restart(option: str, name: str, parse: Parser[Any], default: str) -> Option:
-    """An option that becomes the field `name` of the restart strategy which the option's second part says."""
+    """Return an option that sets the field `name` of the restart strategy that its name's second part names."""
     kind = option.split(".")[1]
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
@@ -308,7 +314,7 @@ def _restart(option: str, name: str, parse: Parser[Any], default: str) -> Option
 
 
 def _adaptivity(name: str) -> Apply:
-    """Time that a job waits for cores before its parallelism follows them."""
+    """Return a function that sets a waiting time of an adaptive job; the time is above zero."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         settings.adaptivity = replace(settings.adaptivity, **{name: _some_time(value)})
@@ -317,7 +323,7 @@ def _adaptivity(name: str) -> Apply:
 
 
 def _patience(name: str) -> Apply:
-    """How long the driver waits for slots; above zero."""
+    """Return a function that sets a time that the driver waits for slots; the time is above zero."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         settings.patience = replace(settings.patience, **{name: _some_time(value)})
@@ -326,7 +332,7 @@ def _patience(name: str) -> Apply:
 
 
 def _for_spark(name: str) -> Apply:
-    """What Spark knows under another name."""
+    """Return a function that sets Spark's setting of this name."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         settings.spark[name] = some_text(value)
@@ -563,4 +569,4 @@ _RECOVERY = [
 ]
 
 OPTIONS = [*_JOB, *_CHECKPOINTS, *_STORAGE, *_STATE, *_QUERYABLE, *_RESTARTS, *_RECOVERY]
-"""Every option that is understood."""
+"""Every option that an environment reads."""

@@ -1,7 +1,6 @@
 """Options of Flink that cannot have a meaning in Penstock, each with the reason.
 
-A job that is given one of them runs, and a warning says why the option has no effect. `docs/flink-options.md` lists
-them.
+A job with such an option runs, and a warning says why the option has no effect. `docs/flink-options.md` lists them.
 """
 
 from __future__ import annotations
@@ -314,5 +313,5 @@ _PATTERNS = [(pattern, reason) for reason, patterns in _REASONS for pattern in p
 
 
 def reason_without_effect(name: str) -> str | None:
-    """Return why an option of Flink has no effect; None for a name that is not one of them."""
+    """Return the reason why an option of Flink has no effect, or None for any other name."""
     return next((reason for pattern, reason in _PATTERNS if fnmatchcase(name, pattern)), None)

@@ -1,4 +1,4 @@
-"""The plan of a program that is not run: it is stopped when it would start its first job."""
+"""The plan of a program. The program is stopped before it starts its first job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.service.launch.submission import with_defaults
 
 
 class _Planned(BaseException):
-    """Ends the program with its plan; no `except Exception` of the program's holds it up."""
+    """Ends the program with its plan. The program's `except Exception` does not catch it."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class _Planned(BaseException):
 
 
 def plan_of_program(program: Program, arguments: Sequence[str] = (), pyflink: bool = False) -> Plan:
-    """Run a program up to its first job, and give that job's plan. What the program does before, it does."""
+    """Run a program up to its first job, and return that job's plan. Code before the first job does run."""
     try:
         with with_defaults(on_plan=_end, plans_only=True):
             program.run(arguments, pyflink)

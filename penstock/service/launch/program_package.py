@@ -1,4 +1,4 @@
-"""Makes one file of a program: with the modules beside it that it imports, and the packages that it requires."""
+"""Packs a program, the modules beside it that it imports, and the packages that it requires into one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.service.launch.program_runner import compiled_for
 
 FORMAT = 1
 ON_THE_CLUSTER = {"penstock", "pyspark", "py4j"}
-"""Packages that every machine of a cluster has, and that must be the same everywhere."""
+"""Packages that every machine of a cluster has. They must be the same everywhere."""
 _NO_PART = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 _COMPILED = (".so", ".pyd", ".dylib")
 _MAIN = '''"""Runs the package: `python package.zip`."""
@@ -36,19 +36,19 @@ Program(Path(__file__).parent).run(sys.argv[1:])
 
 @dataclass
 class Package:
-    """What a package holds."""
+    """The path and the contents of a package."""
 
     path: Path
     script: str | None
     entry: str | None
     modules: list[str] = field(default_factory=list)
-    """Files of the program's own, as they lie beside it."""
+    """The program's own files, by their paths relative to its folder."""
     libraries: dict[str, str] = field(default_factory=dict)
     """Versions of the packages, by name."""
     left_out: list[str] = field(default_factory=list)
-    """Packages that the program requires and a cluster has anyway."""
+    """Packages that the program requires and that a cluster already has."""
     compiled_for: str | None = None
-    """The only kind of Python and machine that it runs on; None if it holds no compiled code."""
+    """The kind of Python and machine that the package needs; None if it holds no compiled code."""
     size: int = 0
 
 
@@ -59,7 +59,7 @@ def make_package(
     entry: str | None = None,
     included: Sequence[Path] = (),
 ) -> Package:
-    """Write a package of a file or of a folder with a program; `included` are files and folders beside it."""
+    """Write a package of a program, which is a file or a folder. `included` names files and folders beside it."""
     if not program.exists():
         raise ConfigurationError(f"there is no file or folder '{program}'")
     home = program.absolute() if program.is_dir() else program.absolute().parent
@@ -104,7 +104,7 @@ def _own_files(program: Path, home: Path) -> Iterator[Path]:
 
 
 def _imported(path: Path) -> set[str]:
-    """The first parts of the names of all modules that a file imports, wherever in it."""
+    """Return the first parts of the names of all modules that a file imports anywhere."""
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
@@ -119,7 +119,7 @@ def _imported(path: Path) -> set[str]:
 
 
 def _module_files(home: Path, name: str) -> list[Path]:
-    """The file of a module beside the program, or all files of a package, its data among them."""
+    """Return the file of a module beside the program, or all files of a package, including data."""
     if (home / f"{name}.py").is_file():
         return [home / f"{name}.py"]
     folder = home / name
@@ -166,7 +166,7 @@ def _install(requirements: Path, folder: Path, made: Package) -> None:
 
 # --- the file ---
 def _write(made: Package, files: dict[Path, str], libraries: Path) -> None:
-    """The same files give the same bytes, whenever they are packed."""
+    """Write the package. The same files always give the same bytes."""
     passing = made.path.with_name(f".{made.path.name}.part")
     try:
         with zipfile.ZipFile(passing, "w", zipfile.ZIP_DEFLATED) as archive:

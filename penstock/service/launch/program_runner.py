@@ -1,4 +1,4 @@
-"""Runs a program as `python` would: a file, a zip, a wheel or a package, or a function that is named."""
+"""Runs a program as `python` would: a file, a zip, a wheel, a package or a named function."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from penstock.base.archives import PROGRAM, import_folders, manifest, unpack
 from penstock.errors import ConfigurationError
 
 SUFFIXES = (".py", ".zip", ".whl")
-"""How the name of a program's file ends."""
+"""Suffixes of the files that can be programs."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run: a file, or a module that can be imported; and in it a function, or the module as a whole."""
+    """A program to run: a file or an importable module, and a function in it or the module as a whole."""
 
     path: Path | None
     entry: str | None = None
-    """`module:function`, `module`, or for a single file also `:function`; None runs the file as a script."""
+    """`module:function`, `module`, or for a single file also `:function`. None means the file as a script."""
 
     def __post_init__(self) -> None:
         if self.path is None and self.entry is None:
@@ -42,7 +42,10 @@ class Program:
             raise ConfigurationError(f"a program is a file {', '.join(SUFFIXES)}, and not '{self.path}'")
 
     def run(self, arguments: Sequence[str] = (), pyflink: bool = False) -> None:
-        """Run it in this process, with these arguments in `sys.argv`; with `pyflink`, PyFlink's names are ours."""
+        """Run the program in this process, with these arguments in `sys.argv`.
+
+        With `pyflink`, modules of Penstock take the names of PyFlink's modules.
+        """
         if pyflink:
             compat.install()
         sys.argv = [str(self.path or self.entry), *arguments]
@@ -50,7 +53,7 @@ class Program:
             self._main()()
 
     def _shipped(self) -> AbstractContextManager[object]:
-        """Jobs of a program that is an archive take the archive with them to the machines of their slots."""
+        """Return a block within which jobs send the program's archive, if it is one, to the machines of their slots."""
         from penstock.service.launch.submission import with_defaults
 
         if self.path is None or self.path.suffix == ".py":
@@ -92,14 +95,14 @@ def _of_zip(folder: Path, program: Program) -> Callable[[], Any]:
 
 
 def _check_fit(found: dict[str, Any], program: Program) -> None:
-    """Compiled code runs on the kind of machine and Python only that it was made for."""
+    """Raise ConfigurationError if the package holds code that was compiled for another machine or Python."""
     made, here = found.get("compiled-for"), compiled_for()
     if made is not None and made != here:
         raise ConfigurationError(f"{program.path} holds code that was compiled for {made}, and here is {here}")
 
 
 def compiled_for() -> str:
-    """The kind of Python and machine that compiled packages are made for."""
+    """Return the kind of Python and machine that packages are compiled for here."""
     return f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.system()} {platform.machine()}"
 
 
@@ -112,7 +115,7 @@ def _of_wheel(folder: Path, program: Program) -> Callable[[], Any]:
 
 
 def console_scripts(folder: Path) -> list[str]:
-    """What the scripts of an unpacked wheel call, as module:function."""
+    """Return the functions that the console scripts of an unpacked wheel call, as module:function."""
     found: list[str] = []
     for file in folder.glob("*.dist-info/entry_points.txt"):
         parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
@@ -123,7 +126,7 @@ def console_scripts(folder: Path) -> list[str]:
 
 
 def _entry(entry: str) -> Callable[[], Any]:
-    """The function that `module:function` names, or running `module` as a script."""
+    """Return the function that `module:function` names, or a function that runs `module` as a script."""
     module, separator, function = entry.partition(":")
     if not separator:
         return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -141,7 +144,7 @@ def _entry(entry: str) -> Callable[[], Any]:
 
 
 def _unpacked(archive: Path) -> Path:
-    """A folder with what the archive holds, for as long as this process lives."""
+    """Unpack an archive, and return the folder. The folder is deleted when this process ends."""
     home = tempfile.mkdtemp(prefix="penstock-program-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     folder = Path(home, "unpacked")

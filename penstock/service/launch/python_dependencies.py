@@ -15,32 +15,36 @@ from penstock.service.launch.translated_options import Translation
 
 @dataclass
 class PythonDependencies:
-    """What the program asked for, and where it was put."""
+    """The dependencies that a program registers, and the folders into which they are unpacked or installed."""
 
     files: list[str] = field(default_factory=list)
     archives: list[tuple[str, str]] = field(default_factory=list)
     cached: dict[str, str] = field(default_factory=dict)
-    """Paths by the names under which functions ask for them."""
+    """Paths of cached files, by the names under which functions ask for them."""
     requirements: tuple[str, str | None] | None = None
     _packages: str | None = None
     _archive_root: str | None = None
 
     def add_file(self, path: str) -> None:
+        """Add a module, package or folder to import from."""
         self.files.append(_existing(path))
 
     def add_archive(self, path: str, target: str | None) -> None:
+        """Add an archive. It is unpacked into the folder `target`, by default one with the name of the archive."""
         self.archives.append((_existing(path), target or os.path.basename(path)))
 
     def cache(self, path: str, name: str) -> None:
+        """Register a file under a name by which functions find it in the slots."""
         if name in self.cached:
             raise ConfigurationError(f"a cached file '{name}' is registered already: {self.cached[name]}")
         self.cached[name] = _existing(path.removeprefix("file://"))
 
     def set_requirements(self, path: str, cache: str | None) -> None:
+        """Name a file of requirements, and a folder of packages from which pip installs without a network."""
         self.requirements = (_existing(path), cache if cache is None else _existing(cache))
 
     def add_configured(self, translation: Translation) -> None:
-        """Add what options name. Files and requirements of the program take precedence."""
+        """Add the dependencies that options name. Archives and requirements of the program take precedence."""
         files = [_existing(path) for path in translation.python_files]
         self.files[:0] = [path for path in files if path not in self.files]
         known = [path for path, _ in self.archives]
@@ -51,7 +55,7 @@ class PythonDependencies:
             self.set_requirements(*translation.python_requirements)
 
     def search_path(self) -> list[str]:
-        """Folders and archives to import from, in the slots; of two modules with one name the later file's wins."""
+        """Return the folders and archives from which slots import. Later files come first, so their modules win."""
         folders = [
             path if os.path.isdir(path) or path.endswith((".zip", ".egg", ".whl")) else os.path.dirname(path)
             for path in reversed(self.files)
@@ -61,7 +65,7 @@ class PythonDependencies:
         return folders
 
     def working_directory(self) -> str | None:
-        """The folder that holds the unpacked archives; slots run in it."""
+        """Return the folder of the unpacked archives, in which slots run; None if there are no archives."""
         if self.archives and self._archive_root is None:
             self._archive_root = tempfile.mkdtemp(prefix="penstock-archives-")
             for path, target in self.archives:

@@ -1,4 +1,4 @@
-"""Serves the queryable state of this process's jobs: jobs with the same options share a server."""
+"""Serves the queryable state of this process's jobs. Jobs with the same options share a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("penstock.queryable")
 
 @dataclass(unsafe_hash=True)
 class QueryableOptions:
-    """Whether and where clients can look up queryable state."""
+    """Options of the server at which clients look up queryable state."""
 
     enabled: bool = False
     ports: tuple[int, ...] = (9069,)
@@ -27,7 +27,7 @@ class QueryableOptions:
 
 
 class Serving:
-    """A job's place at the server that it shares with others; the last one to leave closes it."""
+    """A job's place at a server that several jobs share. The last job to leave closes the server."""
 
     def __init__(self, options: QueryableOptions) -> None:
         self._key = (options.ports, options.host, options.token, replace(options.tls))
@@ -40,17 +40,17 @@ class Serving:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where clients find the server."""
+        """Host and port of the server."""
         return self._server.address
 
     def add(self, job_id: str, job: Queryable) -> None:
-        """From now on clients can ask this job."""
+        """Let clients query this job from now on."""
         self._job_id = job_id
         self._server.jobs[job_id] = job
         log.info("queryable state of job %s is served at %s:%d", job_id, *self.address)
 
     def leave(self) -> None:
-        """The job has ended, or was not started after all."""
+        """Leave the server, because the job has ended or was not started."""
         self._server.jobs.pop(self._job_id, None)
         with _lock:
             _members[self._key] -= 1
@@ -65,7 +65,7 @@ _members: Counter[_Key] = Counter()
 
 
 def serving(options: QueryableOptions) -> Serving | None:
-    """A place at the server of these options, which is started if there is none; None if nothing is to be served."""
+    """Return a place at the server of these options, or None if they do not enable one. Start the server if needed."""
     if not options.enabled:
         return None
     if options.token is None and not _is_loopback(options.host):

@@ -1,4 +1,4 @@
-"""The settings of an environment as the record of its job shows them."""
+"""The settings of an environment, in the form that the record of its job shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.service.launch.execution_settings import EnvironmentSettings, chec
 
 
 def recorded(settings: EnvironmentSettings) -> Settings:
-    """What was asked for, with secrets masked."""
+    """Return the settings for the record of the job, with secrets masked."""
     config = settings.config
     return Settings(
         parallelism=settings.parallelism(),

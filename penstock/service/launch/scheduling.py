@@ -1,4 +1,4 @@
-"""Settings of slots: whether a job's parallelism follows the cores, and whether its timeouts fit together."""
+"""Checks the settings of slots: adaptive parallelism, and timeouts that fit together."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.service.launch.execution_settings import EnvironmentSettings, chec
 
 
 def is_adaptive(settings: EnvironmentSettings, plan: Plan) -> bool:
-    """Whether the parallelism follows the cores that there are. A BATCH job needs no cores at once."""
+    """Return True if the parallelism follows the available cores. A BATCH job does not need all its cores at once."""
     return not plan.batch and (settings.scheduler == "adaptive" or settings.scheduler_mode == "reactive")
 
 
 def check_scheduling(settings: EnvironmentSettings, plan: Plan) -> None:
-    """Raise ConfigurationError for settings that contradict each other, before anything is started."""
+    """Raise ConfigurationError for settings that contradict each other. Nothing has started by then."""
     patience = settings.patience
     if patience.heartbeat_interval > patience.heartbeat_timeout:
         raise ConfigurationError(

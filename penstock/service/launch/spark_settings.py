@@ -1,4 +1,4 @@
-"""Options of Penstock among the settings of Spark, as in `spark-submit --conf spark.penstock.parallelism.default=4`."""
+"""Options of Penstock among Spark's settings, such as `spark-submit --conf spark.penstock.parallelism.default=4`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ MASTER = "spark.master"
 
 
 def options_in_spark() -> dict[str, str]:
-    """The options of Penstock in the session of this process, or in what `spark-submit` was given."""
+    """Return the options of Penstock in the session of this process, or in the settings given to `spark-submit`."""
     return options_among(_spark_settings())
 
 
 def submitted_master() -> str | None:
-    """The master that `spark-submit` was given; None if it did not start this process."""
+    """Return the master given to `spark-submit`, or None if `spark-submit` did not start this process."""
     return _spark_settings().get(MASTER) if _is_submitted() else None
 
 
 def options_among(settings: Mapping[str, str]) -> dict[str, str]:
-    """Options by their own names. The names of some begin with `penstock.` already, which need not be said twice."""
+    """Return options by their own names. Options whose names begin with `penstock.` need no second `penstock.`."""
     found = {}
     for name, value in settings.items():
         if name.startswith(PREFIX):
@@ -42,7 +42,7 @@ def _is_submitted() -> bool:
 
 
 def _spark_settings() -> Mapping[str, str]:
-    """Every setting of Spark in this process. Without Spark there are none, and nothing is imported."""
+    """Return every setting of Spark in this process. Without Spark there are none, and nothing is imported."""
     if not _is_submitted() and "pyspark" not in sys.modules:
         return {}
     from penstock.spark.sessions.session import current_settings

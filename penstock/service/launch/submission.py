@@ -69,7 +69,7 @@ class ClusterFactory(Protocol):
 
 
 def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Cluster:
-    """Slots on the active Spark session, or on a new one; a BATCH job is an ordinary Spark job there."""
+    """Return slots on the active Spark session, or on a new one. A BATCH job runs as an ordinary Spark job."""
     from penstock.spark.batch.batch_cluster import SparkBatchCluster
     from penstock.spark.hosts.classic_host import ClassicHost
     from penstock.spark.hosts.connect_host import ConnectHost
@@ -109,39 +109,42 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
 
 @dataclass(frozen=True, eq=False)
 class Defaults:
-    """What new environments and jobs use where the program sets nothing."""
+    """Defaults of new environments and jobs, for everything that the program does not set."""
 
     configuration: Configuration | None = None
     cluster: ClusterFactory = spark_cluster
     clock: Callable[[], WallClock] = WallClock
     max_records: int | None = None
     on_start: Callable[[JobHandle], None] | None = None
-    """Called with every job that a program starts, so that others can look at it and give it orders."""
+    """Callback that gets every job that a program starts, so that others can watch and command it."""
     archive: str | None = None
-    """The file that the running program came in, if it is an archive: slots on other machines need it, too."""
+    """Path of the running program if it is an archive. Slots on other machines need the archive, too."""
     on_plan: Callable[[Plan], None] | None = None
-    """Is given the plan of every job before it starts, and may raise to prevent that."""
+    """Callback that gets the plan of every job before it starts. It may raise to prevent the start."""
     plans_only: bool = False
-    """Whether nothing is going to run: only the plans of jobs are wanted."""
+    """Whether only the plans of jobs are wanted, so that nothing runs."""
     before_start: Callable[[StreamExecutionEnvironment, str | None], bool] | None = None
-    """Called before every job with its environment, whose settings it may complete, and its name.
+    """Callback that gets the environment and the name of every job before it starts. It may complete the settings.
 
-    It tells whether the job came to its end in an earlier run of the program, so that there is nothing to do.
+    It returns True if the job ended in an earlier run of the program, so that there is nothing to do.
     """
 
 
 _in_force = [Defaults()]
-"""Innermost block last. A context variable would not do: programs make environments in threads, which inherit none."""
+"""Defaults in force, the innermost block last.
+
+A context variable would not do: programs make environments in threads, which inherit no context variables.
+"""
 
 
 def defaults() -> Defaults:
-    """The defaults that the innermost `with` block set, or those of the package."""
+    """Return the defaults that the innermost `with` block set, or those of the package."""
     return _in_force[-1]
 
 
 @contextmanager
 def with_defaults(**changes: Any) -> Iterator[Defaults]:
-    """Within this block, in every thread, what is named is another; for the command line and the testing kit."""
+    """Change the named defaults within this block, in every thread. The command line and the testing kit use it."""
     changed = replace(defaults(), **changes)
     _in_force.append(changed)
     try:
@@ -151,7 +154,7 @@ def with_defaults(**changes: Any) -> Iterator[Defaults]:
 
 
 def apply_defaults(settings: EnvironmentSettings) -> None:
-    """Give a new environment what was asked for outside the program."""
+    """Apply the settings from outside the program to a new environment."""
     given = defaults()
     settings.read(Configuration.from_dict(options_in_spark()))
     if given.configuration is not None:
@@ -161,7 +164,7 @@ def apply_defaults(settings: EnvironmentSettings) -> None:
 
 
 def plan_of(environment: StreamExecutionEnvironment, job_name: str | None) -> Plan:
-    """Compile what has been defined since the last execute()."""
+    """Compile the transformations that were defined since the last execute()."""
     return _plan_of(environment._settings, environment._sinks, job_name)
 
 
@@ -187,7 +190,7 @@ def start(
     job_name: str | None,
     collecting: dict[Transformation, CloseableIterator] | None = None,
 ) -> JobHandle:
-    """Submit the program. The environment is then empty, ready for the next one."""
+    """Submit the program, and empty the environment for the next one."""
     collecting = collecting or {}
     settings = environment._settings
     prepare = defaults().before_start
@@ -286,7 +289,7 @@ def _adaptive(
     cluster: Cluster,
     collecting: dict[Transformation, CloseableIterator],
 ) -> AdaptiveDriver:
-    """Let the parallelism of the job follow its cores. Each change makes another plan of the same program."""
+    """Return a driver whose parallelism follows the cores. Each change compiles the same program to another plan."""
     sinks, given = list(environment._sinks), environment._settings
     recovery = Recovery.NONE if checkpoint_directory(given) is None else Recovery.LATEST
     settings = replace(given, job_id=job_id.hex, recovery=recovery, takeover=False)
@@ -313,14 +316,14 @@ def _adaptive(
 
 
 def logs_of(configuration: Mapping[str, str]) -> LogSettings:
-    """What slots log: at the levels of this process, which get those of the configuration first."""
+    """Apply the configured log levels to this process, and return the log settings of slots with its levels."""
     settings = log_settings(configuration)
     apply(settings.levels)
     return replace(settings, levels=current())
 
 
 def started(handle: JobHandle) -> JobHandle:
-    """Let the job run, and show it to whoever wants to know of jobs."""
+    """Start the job, and pass it to the `on_start` callback."""
     suspend_on_sigterm()
     suspend_with_process(handle)
     handle.start()
@@ -333,7 +336,7 @@ def started(handle: JobHandle) -> JobHandle:
 def _ended(
     environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
 ) -> JobHandle:
-    """A job of which nothing is left to be done."""
+    """Return a job that has already ended."""
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
     environment.close()
     ended = EndedJob(job_id.hex, defaults().clock().now())
@@ -351,7 +354,7 @@ def _end(
 
 
 def _results(plan: Plan, collecting: dict[Transformation, CloseableIterator]) -> dict[str, Callable[[Any], None]]:
-    """Where each sink's payloads go in this process."""
+    """Return the handlers of the sinks' payloads in this process, by uid of the sink."""
     handlers: dict[str, Callable[[Any], None]] = {
         n.uid: _print for n in plan.nodes if isinstance(n.operator, PrintSink)
     }
@@ -388,7 +391,7 @@ def _is_batch(settings: EnvironmentSettings, roots: list[Transformation]) -> boo
 
 
 def data_frame_source(data_frame: Any) -> FedSource:
-    """Rows of a DataFrame, read by the driver partition by partition and distributed over the subtasks."""
+    """Return a source of a DataFrame's rows. The driver reads them by partition and distributes them over subtasks."""
 
     def enumerator() -> Enumerator:
         return IteratorEnumerator(_rows(data_frame))
@@ -397,7 +400,7 @@ def data_frame_source(data_frame: Any) -> FedSource:
 
 
 def streaming_frame_source(data_frame: Any, staging: str | None, trigger: dict[str, Any] | None) -> base.Source:
-    """What a streaming DataFrame gives, staged by Spark's own query."""
+    """Return a source of a streaming DataFrame's rows, which Spark's own query stages."""
     from penstock.spark.frames.streaming_source import SparkStreamSource
 
     return SparkStreamSource(data_frame, staging, trigger)

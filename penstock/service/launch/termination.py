@@ -1,7 +1,7 @@
-"""SIGTERM for a program with jobs: the jobs are suspended and the process ends, so that a successor can go on at once.
+"""Handles SIGTERM in a program with jobs: suspends the jobs and ends the process, so that a successor can continue.
 
-Without a handler, a process that is the first of a container ignores SIGTERM, and any other process ends without giving
-its jobs back. A job that is suspended keeps its checkpoints, and nobody has to find out whether its driver still lives.
+Without a handler, the first process of a container ignores SIGTERM, and any other process ends without giving its jobs
+back. A suspended job keeps its checkpoints, and nobody has to find out whether its driver still runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from penstock.engine.job.job_handle import JobHandle
 from penstock.errors import StorageError
 
 SUSPEND_SECONDS = 1.5
-"""Time that the jobs of a process have to stop. Slots whose driver ends before they have stopped end by themselves."""
+"""Time, in seconds, in which jobs must stop. Slots that have not stopped when the driver ends, end by themselves."""
 EPOCH_SECONDS = 0.5
-"""Time that the running epoch of a job has to end by itself."""
+"""Time, in seconds, in which the running epoch of a job may end by itself."""
 EXIT_CODE = 128 + signal.SIGTERM
-"""The exit code. It is not 0, because the jobs have not come to their ends: whoever started the process shall start
-another one."""
+"""Exit code after SIGTERM. It is not 0, because the jobs have not ended and another process should continue them."""
 log = logging.getLogger("penstock.job")
 _jobs: WeakSet[JobHandle] = WeakSet()
 _starting: list[NoOwnership] = []
@@ -54,14 +53,14 @@ def suspend_on_sigterm() -> None:
 
 
 def suspend_with_process(job: JobHandle) -> None:
-    """Suspend this job when the process gets SIGTERM; the program does not learn that it ended."""
+    """Suspend this job when the process gets SIGTERM. The program never sees the end of the job then."""
     _jobs.add(job)
     job.before_result = _hold
 
 
 @contextmanager
 def given_back_on_sigterm(owner: NoOwnership) -> Iterator[None]:
-    """Within this block a job is about to start: if the process gets SIGTERM, the job has no owner any more."""
+    """Give a job that is about to start back if the process gets SIGTERM within this block."""
     _starting.append(owner)
     try:
         yield
@@ -70,7 +69,7 @@ def given_back_on_sigterm(owner: NoOwnership) -> Iterator[None]:
 
 
 def _hold() -> None:
-    """Keep the program from going on as if its job were over, while the process ends."""
+    """Keep the program from going on as if its job were over while the process ends."""
     while _leaving.is_set():
         time.sleep(1)
 

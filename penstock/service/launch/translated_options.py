@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MEGABYTE = 1 << 20
 _LEAST_HEAP = 512
-"""Megabytes of an executor's JVM, which Spark does not start with less than 450."""
+"""Least heap of an executor's JVM, in megabytes. Spark refuses less than 450."""
 _LEAST_OVERHEAD = 384
 _DRIVER_JAVA, _EXECUTOR_JAVA = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _ALL_JAVA = ("env.java.default-opts.all", "env.java.opts.all")
@@ -27,12 +27,12 @@ _JAVA_PARTS = {
     _DRIVER_JAVA: (*_ALL_JAVA, "env.java.default-opts.jobmanager", "env.java.opts.jobmanager", "krb5.conf"),
     _EXECUTOR_JAVA: (*_ALL_JAVA, "env.java.default-opts.taskmanager", "env.java.opts.taskmanager", "krb5.conf"),
 }
-"""Options that make up a setting of Spark, in their order."""
+"""Options whose texts make up a setting of Spark, in their order, by that setting."""
 
 
 @dataclass(frozen=True)
 class TranslatedOption(Option):
-    """An option, and the setting that it becomes."""
+    """An option and the setting that it becomes."""
 
     target: str = ""
 
@@ -45,7 +45,7 @@ class Translation:
     process: dict[str, str] = field(default_factory=dict)
     """Environment variables of the driver."""
     java: dict[str, str] = field(default_factory=dict)
-    """Options for Java by the option that names them."""
+    """Command-line options for Java, by the option of Flink that holds them."""
     local_folders: tuple[str, ...] = ()
     """Folders for local copies of checkpoints."""
     python_files: list[str] = field(default_factory=list)
@@ -68,17 +68,17 @@ def _millis(text: str) -> str:
 
 
 def _names(text: str) -> str:
-    """A list with commas, which Flink separates with semicolons."""
+    """Return a list that is separated by semicolons, as in Flink, with commas instead."""
     return ",".join(part.strip() for part in some_text(text).split(";") if part.strip())
 
 
 def _folders(text: str) -> tuple[str, ...]:
-    """Paths, separated by commas, bars or colons."""
+    """Split paths at commas, bars or colons."""
     return tuple(path.strip() for path in re.split(r"[,|:]", some_text(text)) if path.strip())
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """The pairs of `name:value,name:value`."""
+    """Parse the pairs of `name:value,name:value`."""
     pairs = [pair.partition(":") for pair in text.split(",") if pair.strip()]
     if not pairs or not all(name.strip() and separator for name, separator, _ in pairs):
         raise ValueError("it must be name:value,name:value")
@@ -98,7 +98,7 @@ def _becomes(name: str, target: str, parse: Callable[[str], object] = some_text,
 
 
 def _labels(name: str, prefix: str) -> TranslatedOption:
-    """An option with pairs, each of which becomes a setting."""
+    """Return an option that holds pairs. Each pair becomes a setting."""
 
     def apply(settings: EnvironmentSettings, value: str) -> None:
         settings.translation.spark.update({f"{prefix}{key}": text for key, text in _pairs(value).items()})
@@ -121,7 +121,7 @@ def _variable(name: str, variable: str, *others: str) -> TranslatedOption:
 
 
 def _executor_memory(settings: EnvironmentSettings, value: str) -> None:
-    """Give a quarter to the JVM, which has little to do, and the rest to the Python processes of the slots."""
+    """Give a quarter of the memory to the JVM, which has little to do, and the rest to the slots' Python processes."""
     total = parse_memory_size(value) // _MEGABYTE
     heap = max(_LEAST_HEAP, total // 4)
     settings.translation.spark.setdefault("spark.executor.memory", f"{heap}m")
@@ -263,6 +263,6 @@ _KUBERNETES = [
 ]
 
 OPTIONS = [*_PROCESSES, *_JAVA, *_PYTHON, *_SECURITY, *_YARN, *_KUBERNETES]
-"""Every option that is translated."""
+"""Every translated option."""
 HADOOP = "flink.hadoop."
-"""Names that begin like this are settings of Hadoop, which Spark calls `spark.hadoop.*`."""
+"""Prefix of settings of Hadoop, which Spark calls `spark.hadoop.*`."""
