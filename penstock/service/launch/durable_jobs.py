@@ -68,14 +68,14 @@ def fit_to_start(settings: EnvironmentSettings, plan: Plan, job_id: str) -> None
     _start(settings, plan, job_id)
 
 
-def owned(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
+def take_ownership(settings: EnvironmentSettings, plan: Plan, job_id: str) -> NoOwnership:
     """Take the ownership of the job, and return it. From then on, other drivers can only take over the job."""
     directory = checkpoint_directory(settings)
     if directory is None or (settings.job_id is None and not is_checkpointed(settings, plan)):
         return NoOwnership()
     limit = settings.patience.heartbeat_timeout
     owner = Ownership(FolderStore(directory, job_id).url(), plan.job_name, limit, settings.job_id is not None)
-    with given_back_on_failure(owner):
+    with give_back_on_failure(owner):
         owner.take(settings.takeover)
         # The test is only advice: a job that could be taken starts even if the test fails.
         with suppress(StorageError):
@@ -101,7 +101,7 @@ def _warn_unless_exclusive(directory: str) -> None:
 
 
 @contextmanager
-def given_back_on_failure(owner: NoOwnership) -> Iterator[None]:
+def give_back_on_failure(owner: NoOwnership) -> Iterator[None]:
     """Give the job back if the block fails. The next driver then need not find out whether another one runs the job."""
     try:
         yield

@@ -50,7 +50,7 @@ class PackedEnvironment:
 
 def pack_environment(target: Path, requirements: Path | None = None) -> PackedEnvironment:
     """Write an archive with this Python, Penstock, the installed packages that a file names, and their requirements."""
-    named = _required(requirements) if requirements is not None else []
+    named = _read_requirements(requirements) if requirements is not None else []
     packed = _closure([Requirement("penstock"), *named])
     draft = target.with_name(f"{target.name}.part")
     try:
@@ -65,7 +65,7 @@ def pack_environment(target: Path, requirements: Path | None = None) -> PackedEn
     return PackedEnvironment(target, target.stat().st_size, {name: found.version for name, found in packed.items()})
 
 
-def _required(file: Path) -> list[Requirement]:
+def _read_requirements(file: Path) -> list[Requirement]:
     lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
     try:
         return [Requirement(line) for line in lines if line]
@@ -87,14 +87,14 @@ def _closure(wanted: list[Requirement]) -> dict[str, Distribution]:
             continue
         seen.add(str(requirement))
         name = canonicalize_name(requirement.name)
-        packages[name] = found = packages.get(name) or _installed(requirement)
+        packages[name] = found = packages.get(name) or _find_distribution(requirement)
         if found.version not in requirement.specifier and requirement.specifier:
             raise ConfigurationError(f"{requirement} is required, and {name} {found.version} is installed")
         wanted += _needs(found, requirement.extras)
     return packages
 
 
-def _installed(requirement: Requirement) -> Distribution:
+def _find_distribution(requirement: Requirement) -> Distribution:
     try:
         return distribution(requirement.name)
     except PackageNotFoundError:

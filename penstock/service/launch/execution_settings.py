@@ -35,7 +35,7 @@ from penstock.service.launch.options import (
     default_parallelism,
 )
 from penstock.service.launch.queryable_serving import QueryableOptions
-from penstock.service.launch.spark_settings import submitted_master
+from penstock.service.launch.spark_settings import spark_submit_master
 from penstock.service.launch.translated_options import HADOOP, Translation
 from penstock.service.launch.translated_options import OPTIONS as TRANSLATED_OPTIONS
 from penstock.spark.sessions.connect_session import remote_url
@@ -147,7 +147,7 @@ class EnvironmentSettings:
 
     def spark_master(self) -> str:
         """Return the master: the set one, else that of `spark-submit`, PENSTOCK_MASTER or Spark, else local[*]."""
-        named = self.master or submitted_master() or os.environ.get(MASTER_VARIABLE)
+        named = self.master or spark_submit_master() or os.environ.get(MASTER_VARIABLE)
         return named or remote_url(self.spark) or "local[*]"
 
     def spark_settings(self) -> dict[str, str]:

@@ -107,34 +107,34 @@ def whole(text: str) -> int:
 
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
-    return _checked(whole(text), lambda number: number > 0, "a whole number above 0")
+    return _check(whole(text), lambda number: number > 0, "a whole number above 0")
 
 
 def not_negative(text: str) -> int:
     """Parse a whole number of at least 0."""
-    return _checked(whole(text), lambda number: number >= 0, "a whole number of at least 0")
+    return _check(whole(text), lambda number: number >= 0, "a whole number of at least 0")
 
 
 def _some_time(text: str) -> int:
-    return _checked(parse_duration(text), lambda millis: millis > 0, "at least 1 ms")
+    return _check(parse_duration(text), lambda millis: millis > 0, "at least 1 ms")
 
 
 def _number(text: str) -> float:
     try:
-        return _checked(float(text), math.isfinite, "a number")
+        return _check(float(text), math.isfinite, "a number")
     except ValueError:
         raise ValueError("it must be a number") from None
 
 
 def _multiplier(text: str) -> float:
-    return _checked(_number(text), lambda number: number >= 1, "a number of at least 1")
+    return _check(_number(text), lambda number: number >= 1, "a number of at least 1")
 
 
 def _fraction(text: str) -> float:
-    return _checked(_number(text), lambda number: 0 <= number <= 1, "a number from 0 to 1")
+    return _check(_number(text), lambda number: 0 <= number <= 1, "a number from 0 to 1")
 
 
-def _checked(value: T, fits: Callable[[T], bool], allowed: str) -> T:
+def _check(value: T, fits: Callable[[T], bool], allowed: str) -> T:
     if not fits(value):
         raise ValueError(f"it must be {allowed}")
     return value
@@ -142,7 +142,7 @@ def _checked(value: T, fits: Callable[[T], bool], allowed: str) -> T:
 
 def some_text(text: str) -> str:
     """Return the text without surrounding blanks. Raise ValueError if nothing is left."""
-    return _checked(text.strip(), bool, "a text that is not empty")
+    return _check(text.strip(), bool, "a text that is not empty")
 
 
 _MEMORY_UNITS = {
@@ -171,12 +171,12 @@ def parse_memory_size(text: str) -> int:
 
 
 def _some_memory(text: str) -> int:
-    return _checked(parse_memory_size(text), lambda size: size > 0, "at least 1 byte")
+    return _check(parse_memory_size(text), lambda size: size > 0, "at least 1 byte")
 
 
 def _inline_threshold(text: str) -> int:
     most = FileSystemCheckpointStorage.MAX_FILE_STATE_THRESHOLD
-    return _checked(parse_memory_size(text), lambda size: size <= most, f"at most {most >> 10} kb")
+    return _check(parse_memory_size(text), lambda size: size <= most, f"at most {most >> 10} kb")
 
 
 def _local_directories(text: str) -> list[str]:

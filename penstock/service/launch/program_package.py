@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock import __version__
 from penstock.base.archives import LIBRARIES, MANIFEST, PROGRAM
 from penstock.errors import ConfigurationError
-from penstock.service.launch.program_runner import compiled_for
+from penstock.service.launch.program_runner import compiled_kind
 
 FORMAT = 1
 ON_THE_CLUSTER = {"penstock", "pyspark", "py4j"}
@@ -100,10 +100,10 @@ def _own_files(program: Path, home: Path) -> Iterator[Path]:
         seen.add(path)
         yield path
         if path.suffix == ".py":
-            waiting.extend(found for name in _imported(path) for found in _module_files(home, name))
+            waiting.extend(found for name in _imports(path) for found in _module_files(home, name))
 
 
-def _imported(path: Path) -> set[str]:
+def _imports(path: Path) -> set[str]:
     """Return the first parts of the names of all modules that a file imports anywhere."""
     try:
         tree = ast.parse(path.read_bytes(), str(path))
@@ -161,7 +161,7 @@ def _install(requirements: Path, folder: Path, made: Package) -> None:
             made.libraries[name] = found.version
     made.libraries = dict(sorted(made.libraries.items()))
     if any(path.suffix in _COMPILED for path in folder.rglob("*")):
-        made.compiled_for = compiled_for()
+        made.compiled_for = compiled_kind()
 
 
 # --- the file ---

@@ -49,10 +49,10 @@ class Program:
         if pyflink:
             compat.install()
         sys.argv = [str(self.path or self.entry), *arguments]
-        with self._shipped():
+        with self._ship_archive():
             self._main()()
 
-    def _shipped(self) -> AbstractContextManager[object]:
+    def _ship_archive(self) -> AbstractContextManager[object]:
         """Return a block within which jobs send the program's archive, if it is one, to the machines of their slots."""
         from penstock.service.launch.submission import with_defaults
 
@@ -66,7 +66,7 @@ class Program:
             return _entry(str(self.entry))
         if self.path.suffix == ".py":
             return _of_file(self.path, self.entry)
-        folder = _unpacked(self.path)
+        folder = _unpack_program(self.path)
         sys.path[:0] = import_folders(folder)
         return _of_wheel(folder, self) if self.path.suffix == ".whl" else _of_zip(folder, self)
 
@@ -96,12 +96,12 @@ def _of_zip(folder: Path, program: Program) -> Callable[[], Any]:
 
 def _check_fit(found: dict[str, Any], program: Program) -> None:
     """Raise ConfigurationError if the package holds code that was compiled for another machine or Python."""
-    made, here = found.get("compiled-for"), compiled_for()
+    made, here = found.get("compiled-for"), compiled_kind()
     if made is not None and made != here:
         raise ConfigurationError(f"{program.path} holds code that was compiled for {made}, and here is {here}")
 
 
-def compiled_for() -> str:
+def compiled_kind() -> str:
     """Return the kind of Python and machine that packages are compiled for here."""
     return f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.system()} {platform.machine()}"
 
@@ -143,7 +143,7 @@ def _entry(entry: str) -> Callable[[], Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _unpacked(archive: Path) -> Path:
+def _unpack_program(archive: Path) -> Path:
     """Unpack an archive, and return the folder. The folder is deleted when this process ends."""
     home = tempfile.mkdtemp(prefix="penstock-program-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)

@@ -61,7 +61,7 @@ class PythonDependencies:
             for path in reversed(self.files)
         ]
         if self.requirements is not None:
-            folders.append(self._installed())
+            folders.append(self._install_requirements())
         return folders
 
     def working_directory(self) -> str | None:
@@ -72,7 +72,7 @@ class PythonDependencies:
                 shutil.unpack_archive(path, os.path.join(self._archive_root, target))
         return self._archive_root
 
-    def _installed(self) -> str:
+    def _install_requirements(self) -> str:
         assert self.requirements is not None
         if self._packages is None:
             self._packages = tempfile.mkdtemp(prefix="penstock-packages-")

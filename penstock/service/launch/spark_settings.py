@@ -18,7 +18,7 @@ def options_in_spark() -> dict[str, str]:
     return options_among(_spark_settings())
 
 
-def submitted_master() -> str | None:
+def spark_submit_master() -> str | None:
     """Return the master given to `spark-submit`, or None if `spark-submit` did not start this process."""
     return _spark_settings().get(MASTER) if _is_submitted() else None
 

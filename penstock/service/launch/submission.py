@@ -35,9 +35,9 @@ from penstock.service.launch.durable_jobs import (
     checkpoint_settings,
     durability,
     fit_to_start,
-    given_back_on_failure,
+    give_back_on_failure,
     has_ended,
-    owned,
+    take_ownership,
 )
 from penstock.service.launch.execution_settings import (
     EnvironmentSettings,
@@ -51,7 +51,7 @@ from penstock.service.launch.queryable_serving import Serving, serving
 from penstock.service.launch.recorded_settings import recorded
 from penstock.service.launch.scheduling import check_scheduling, is_adaptive
 from penstock.service.launch.spark_settings import options_in_spark
-from penstock.service.launch.termination import given_back_on_sigterm, suspend_on_sigterm, suspend_with_process
+from penstock.service.launch.termination import give_back_on_sigterm, suspend_on_sigterm, suspend_with_process
 from penstock.service.reporters.reporter_threads import Place, place_for
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
     from penstock.spark.sessions.spark_applications import Application
     from penstock.spark.slots.spark_cluster import SparkCluster
 
-    def made() -> SparkSession:
+    def make_session() -> SparkSession:
         return session(
             settings.spark_master(),
             deployment.plan.job_name,
@@ -89,7 +89,7 @@ def spark_cluster(settings: EnvironmentSettings, deployment: Deployment) -> Clus
             seconds=settings.patience.slot_request_timeout / 1000,
         )
 
-    application = Application(made)
+    application = Application(make_session)
     spark = application.session
     deployment.cached_files = shipped(spark, deployment.cached_files)
     if deployment.archive is not None:
@@ -200,20 +200,20 @@ def start(
         look(plan)
     job_id = JobID(settings.job_id) if settings.job_id is not None else JobID()
     if over or has_ended(settings):
-        return _ended(environment, job_id, collecting)
+        return _job_already_over(environment, job_id, collecting)
     fit_to_start(settings, plan, job_id.hex)
     check_scheduling(settings, plan)
     reported = place_for(settings.given.to_dict())
     settings.prepare_process()
     environment._dependencies.add_configured(settings.translation)
     deployment = _deployment(environment, plan, job_id)
-    owner = owned(settings, plan, job_id.hex)
+    owner = take_ownership(settings, plan, job_id.hex)
     suspend_on_sigterm()
-    with given_back_on_failure(owner), given_back_on_sigterm(owner):
+    with give_back_on_failure(owner), give_back_on_sigterm(owner):
         if has_ended(settings):
             owner.end(finished=False)
             owner.let_go()
-            return _ended(environment, job_id, collecting)
+            return _job_already_over(environment, job_id, collecting)
         durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
         cluster = defaults().cluster(settings, deployment)
         served = None if plan.batch else serving(settings.queryable)
@@ -236,7 +236,7 @@ def start(
         handle.queryable_address = served.address
     if reported is not None:
         reported.add(job_id.hex, handle.record)
-    return started(handle)
+    return start_job(handle)
 
 
 def _deployment(environment: StreamExecutionEnvironment, plan: Plan, job_id: JobID) -> Deployment:
@@ -297,8 +297,8 @@ def _adaptive(
     def remake(slots: int) -> JobDriver:
         plan = _plan_of(settings, sinks, job_name, slots)
         fit_to_start(settings, plan, job_id.hex)
-        owner = owned(settings, plan, job_id.hex)
-        with given_back_on_failure(owner):
+        owner = take_ownership(settings, plan, job_id.hex)
+        with give_back_on_failure(owner):
             durable = durability(settings, plan, job_id.hex, _collecting_uids(plan, collecting), owner)
             made = deployment_of(plan, job_id.hex)
             deployment = replace(
@@ -322,7 +322,7 @@ def logs_of(configuration: Mapping[str, str]) -> LogSettings:
     return replace(settings, levels=current())
 
 
-def started(handle: JobHandle) -> JobHandle:
+def start_job(handle: JobHandle) -> JobHandle:
     """Start the job, and pass it to the `on_start` callback."""
     suspend_on_sigterm()
     suspend_with_process(handle)
@@ -333,14 +333,14 @@ def started(handle: JobHandle) -> JobHandle:
     return handle
 
 
-def _ended(
+def _job_already_over(
     environment: StreamExecutionEnvironment, job_id: JobID, collecting: dict[Transformation, CloseableIterator]
 ) -> JobHandle:
     """Return a job that has already ended."""
     log.warning("job %s has come to its end in an earlier run: there is nothing to recover", job_id)
     environment.close()
     ended = EndedJob(job_id.hex, defaults().clock().now())
-    return started(JobHandle(job_id, ended, None, lambda: _end(collecting)))
+    return start_job(JobHandle(job_id, ended, None, lambda: _end(collecting)))
 
 
 def _end(

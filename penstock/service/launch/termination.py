@@ -59,7 +59,7 @@ def suspend_with_process(job: JobHandle) -> None:
 
 
 @contextmanager
-def given_back_on_sigterm(owner: NoOwnership) -> Iterator[None]:
+def give_back_on_sigterm(owner: NoOwnership) -> Iterator[None]:
     """Give a job that is about to start back if the process gets SIGTERM within this block."""
     _starting.append(owner)
     try:

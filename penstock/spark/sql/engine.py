@@ -134,7 +134,7 @@ class SparkEngine:
         """Run a query as a job. Its rows are there when it has ended."""
         job_id = JobID()
         job = FrameJob(job_id.hex, name, query.frame.data, _explained)
-        return SparkRows(submission.started(JobHandle(job_id, job, None)), job, query.relation.columns)
+        return SparkRows(submission.start_job(JobHandle(job_id, job, None)), job, query.relation.columns)
 
     # --- for sinks ---
     def shared(self, queries: Sequence[Translated]) -> SharedFrames:
