@@ -1,8 +1,8 @@
-"""How batches travel through DataFrames: the types that Spark has for ours, and the way there and back.
+"""Conversion of batches to DataFrames and back, and Spark's types for ours.
 
-Spark has no time of day and no NULL type, and its intervals count in other units: a TIME travels as microseconds, an
-interval of days as milliseconds, both BIGINT, and a column that is always NULL as BOOLEAN. Rows without any column have
-one that means nothing.
+Spark has no time of day and no NULL type, and its intervals count in other units. A TIME is carried as microseconds and
+an interval of days as milliseconds, both BIGINT. A column that is always NULL is carried as BOOLEAN. Rows without any
+column get one column, whose values mean nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _NAMES: dict[pa.DataType, str] = {
 
 
 def carried(kind: pa.DataType) -> pa.DataType:
-    """The type in which a column travels."""
+    """Return the type in which a DataFrame carries a column of this type."""
     if pa.types.is_time64(kind) or pa.types.is_duration(kind):
         return pa.int64()
     return pa.bool_() if pa.types.is_null(kind) else kind
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """The name that Spark has for the type of a column that travels."""
+    """Return Spark's name for the type of a carried column."""
     name = _NAMES.get(kind)
     if name is not None:
         return name
@@ -54,18 +54,18 @@ def spark_type(kind: pa.DataType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as a word of Spark's SQL."""
+    """Return a name as a quoted identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def declared(names: Sequence[str], schema: pa.Schema) -> str:
-    """The columns of a DataFrame that carries batches of a schema, under other names."""
+    """Return the declaration of a DataFrame that carries batches of a schema under these column names."""
     kinds = [spark_type(carried(field.type)) for field in schema] or ["BOOLEAN"]
     return ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
 
 
 def to_carry(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """One of our batches as it travels."""
+    """Return one of our batches in the form in which a DataFrame carries it."""
     arrays = [_packed(column) for column in batch.columns] or [pa.nulls(batch.num_rows, pa.bool_())]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
@@ -76,7 +76,7 @@ def _packed(column: pa.Array) -> pa.Array:
 
 
 def arrived(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """What has travelled, in its own form again."""
+    """Return carried columns as a batch of their original schema."""
     return made([_unpacked(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count)
 
 

@@ -1,4 +1,4 @@
-"""Makes DataFrames of the optimised plans of queries, jobs of DataFrames, and sources for INSERTs."""
+"""Turns optimised plans of queries into DataFrames, and DataFrames into jobs or into sources for INSERTs."""
 
 from __future__ import annotations
 
@@ -56,30 +56,30 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_SAID = 2000
-"""Spark tells of an error with the stacks of two languages; so much of it is passed on."""
+"""Longest text of a Spark error, in characters, that is passed on. Spark adds the stacks of two languages."""
 log = logging.getLogger("penstock.table")
 
 
 @dataclass(frozen=True)
 class Translated:
-    """A query as a DataFrame."""
+    """A query that was translated to a DataFrame."""
 
     engine: SparkEngine
     relation: Relation
     frame: Frame
 
     def explained(self) -> str:
-        """How Spark runs it."""
+        """Return Spark's physical plan of the query."""
         return physical_plan(self.frame.data)
 
     def named(self) -> DataFrame:
-        """The DataFrame under the names of the query."""
+        """Return the DataFrame with the column names of the query."""
         pairs = zip(self.frame.names, self.relation.names(), strict=False)
         return self.frame.data.selectExpr(*(f"{own} AS {quoted(name)}" for own, name in pairs))
 
 
 class SparkEngine:
-    """Runs BATCH queries of an environment on Spark SQL: one, or those of a statement set."""
+    """Runs BATCH queries of an environment on Spark SQL: one query, or those of a statement set."""
 
     def __init__(self, env: StreamExecutionEnvironment, config: Options) -> None:
         self._env = env
@@ -88,7 +88,7 @@ class SparkEngine:
     # --- translation ---
     @cached_property
     def _builder(self) -> FrameBuilder:
-        """Relations that several queries share become one DataFrame."""
+        """Builder of all queries of this engine. Relations that several queries share become one DataFrame."""
         settings = self._env._settings
         settings.prepare_process()
         spark = session(settings.spark_master(), settings.job_name or "Penstock", settings.spark_settings())
@@ -97,9 +97,9 @@ class SparkEngine:
         return FrameBuilder(self._env, self._config, queries, kinds, self._surroundings(queries))
 
     def translated(self, relation: Relation, staged: bool) -> Translated:
-        """An optimised plan as a DataFrame. Raises Untranslatable if a part of it has no form in Spark SQL.
+        """Translate an optimised plan to a DataFrame. Raise Untranslatable if Spark cannot run a part of it.
 
-        `staged`: whether its rows go through files, on their way into a sink.
+        `staged`: whether the rows go through files on their way to a sink.
         """
         if staged:
             self._check_files(relation, self._builder.session)
@@ -131,20 +131,20 @@ class SparkEngine:
 
     # --- results ---
     def collected(self, query: Translated, name: str) -> SparkRows:
-        """Run a query as a job. Its rows are there when it has ended."""
+        """Run a query as a job, and return its rows, which are available when the job has ended."""
         job_id = JobID()
         job = FrameJob(job_id.hex, name, query.frame.data, _explained)
         return SparkRows(submission.start_job(JobHandle(job_id, job, None)), job, query.relation.columns)
 
     # --- for sinks ---
     def shared(self, queries: Sequence[Translated]) -> SharedFrames:
-        """What several queries are made of, so that it is computed once."""
+        """Return the DataFrames that several queries share, so that each is computed once."""
         parts = common([query.relation for query in queries])
         frames = [frame_of(self._builder.build(part).stream) for part in parts]
         return SharedFrames([frame.data for frame in frames if not frame.of_files], len(queries))
 
     def source(self, query: Translated, shared: SharedFrames) -> Physical:
-        """A stream of the rows of a query, for the sinks of a BATCH job: Spark puts them into files, exactly once."""
+        """Return a stream of a query's rows for sinks of a BATCH job. Spark writes the rows to files exactly once."""
         columns = query.relation.columns
         frame = query.frame.data.toDF(*(f"c{index}" for index in range(len(columns))))
         folder = self._config.get(STAGING, "") or None
@@ -153,7 +153,7 @@ class SparkEngine:
         return Physical(DataStream(self._env, [StreamRef(node)]), columns, False, "SparkSQL()")
 
     def _check_files(self, relation: Relation, spark: SparkSession) -> None:
-        """Refuse rows that cannot be put into files, or files that cannot be reached."""
+        """Raise Untranslatable for rows that Spark cannot write to files, or files that not all machines reach."""
         schema = arrow_schema(relation.columns)
         if not relation.columns or any(carried(field.type) != field.type for field in schema):
             raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
@@ -162,18 +162,18 @@ class SparkEngine:
 
 
 def _is_ordered(relation: Relation) -> bool:
-    """Whether the rows of a query have an order."""
+    """Return True if the rows of a query have an order."""
     return isinstance(relation, Sort) or (isinstance(relation, Calc) and _is_ordered(relation.input))
 
 
 def _explained(error: Exception) -> BaseException:
-    """What an error of Spark means: the failure of one of our operators, or what Spark says itself."""
+    """Return the meaning of a Spark error: the failure of one of our operators, else Spark's own text."""
     failure = failure_in(str(error))
     return job_failed(failure) if failure is not None else JobFailed(f"Spark failed: {str(error).strip()[:MOST_SAID]}")
 
 
 class SparkRows:
-    """The rows of a query that runs as a job."""
+    """Rows of a query that runs as a job. Iterating waits for the end of the job."""
 
     def __init__(self, handle: JobHandle, job: FrameJob, columns: Columns) -> None:
         self.handle = handle

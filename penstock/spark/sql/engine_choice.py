@@ -1,4 +1,4 @@
-"""Whether the BATCH queries of an environment run on Spark SQL."""
+"""The choice of Spark SQL for the BATCH queries of an environment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from penstock.table.options.job_options import ENGINE
 
 
 def reason_against(config: Options, collects: bool) -> str | None:
-    """Why no query runs on Spark SQL; None if those do that can be translated.
+    """Return the reason why no query runs on Spark SQL, or None if queries do if they can be translated.
 
-    `collects`: whether its rows come to this process. Such a query is a job without a plan of operators.
+    `collects`: whether the rows of the query come to this process. Such a query is a job without a plan of operators.
     """
     if config.get(ENGINE, "spark") == "penstock":
         return f"'{ENGINE}' is 'penstock'"

@@ -1,4 +1,4 @@
-"""Where rows come from: values of the program, files that Spark reads itself, and every other bounded source."""
+"""DataFrames of the program's values, of files that Spark reads itself, and of every other bounded source."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ from penstock.table.types.arrow_forms import arrow_schema
 
 PARQUET_OPTIONS = {"connector", "path", "format"}
 MOST_FOOTERS = 64
-"""Of so many files the schema is looked at before Spark reads them."""
+"""Most files whose schemas are checked before Spark reads a table."""
 _NAMEABLE = re.compile(r"(/[A-Za-z0-9@=,+-][A-Za-z0-9_.@=,+-]*)+")
-"""Paths that Spark takes as they are: no pattern, nothing hidden."""
+"""Paths that Spark takes literally: they contain no pattern and name nothing hidden."""
 _MOST_ASSIGNED = 1 << 30
 _SPLITS_A_CORE = 4
 
 
 def values(builder: FrameBuilder, relation: Values) -> Physical:
+    """Translate literal rows."""
     rows = [tuple(one.value if isinstance(one, Literal) else one for one in row) for row in relation.rows]
     frame = builder.of_batch(values_batch(relation.columns, rows))
     return builder.made(relation, frame, label_of(relation, "Values"))
@@ -49,7 +50,7 @@ def values(builder: FrameBuilder, relation: Values) -> Physical:
 
 # --- streams of the program ---
 def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Physical:
-    """A stream that is nothing but a collection; others need our own operators."""
+    """Translate a DataStream that is only a collection. Other streams need our own operators."""
     if relation.changelog:
         raise Untranslatable("a stream of changes")
     held = _collection(relation.stream)
@@ -75,6 +76,7 @@ def _collection(stream: DataStream) -> list[Any] | None:
 
 # --- tables ---
 def scan(builder: FrameBuilder, relation: Scan) -> Physical:
+    """Translate a scan of a table."""
     if relation.changelog:
         raise Untranslatable("a table of changes")
     warn_of_nanoseconds(".".join(relation.path), relation.columns)
@@ -83,7 +85,7 @@ def scan(builder: FrameBuilder, relation: Scan) -> Physical:
 
 
 def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:
-    """Files of Parquet on this machine's disks, whose columns have just the declared types."""
+    """Return a DataFrame of Parquet files on this machine's disks, or None if their columns have other types."""
     options = dict(relation.table.options)
     kinds = options.get("connector"), options.get("format")
     if kinds != ("filesystem", "parquet") or not set(options) <= PARQUET_OPTIONS or relation.metadata:
@@ -105,7 +107,7 @@ def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:
 
 
 def _has(found: pa.Schema, schema: pa.Schema) -> bool:
-    """Whether a file has all columns, in the same types; of nested ones that is not looked at."""
+    """Return True if a file has all columns, in the same types, and none of them is nested."""
     return all(
         found.get_field_index(field.name) >= 0
         and not pa.types.is_nested(field.type)
@@ -121,7 +123,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _read(builder: FrameBuilder, relation: Scan) -> Frame:
-    """Any bounded source: what its enumerator hands out is read by Spark's tasks."""
+    """Return a DataFrame of any bounded source. Spark's tasks read the splits that its enumerator assigns."""
     name, entry = ".".join(relation.path), relation.table
     keys, parts = entry.schema.primary_key, entry.partition_keys
     table = connectors.declared(name, entry.options, relation.columns, relation.metadata, keys, parts, True)
@@ -148,7 +150,7 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
 
 
 def _chain(stream: DataStream, name: str) -> list[Operator]:
-    """The source of a stream and what lies behind it, one after the other."""
+    """Return the operators of a stream, from its source on, in order."""
     found: list[Operator] = []
     refs = stream._refs
     while True:
@@ -162,7 +164,7 @@ def _chain(stream: DataStream, name: str) -> list[Operator]:
 
 
 def _assigned(source: SourceOperator, count: int) -> list[list[Any]]:
-    """By number of a reader: what the enumerator has for it."""
+    """Return the payloads that the enumerator assigns to each reader, by number of the reader."""
     enumerator = source.source.enumerator()
     payloads: list[list[Any]] = [[] for _ in range(count)]
     if enumerator is None:

@@ -1,4 +1,4 @@
-"""What Spark's Python workers do for a query: our own operators and sources over the batches of a partition."""
+"""Tasks of a query in Spark's Python workers: our own operators and sources over the batches of a partition."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from penstock.spark.slots.worker import move_in
 from penstock.spark.sql.batch_transport import arrived, to_carry
 
 NOBODY = -1
-"""Marks a row that is there only so that the partition is not empty."""
+"""Number of the input of an additional row, which only keeps the partition from being empty."""
 MAX_PARALLELISM = 128
 _BUDGET_RECORDS = 1 << 16
 _REST_SECONDS = 0.01
-"""How long a source is left alone that has nothing to read yet."""
+"""Pause, in seconds, before a source that has nothing to read yet is asked again."""
 _TOLD = re.compile(r"penstock-failure:([A-Za-z0-9+/=]+);")
 
 
 @dataclass
 class Gathered:
-    """Keeps the batches that an operator sends, until they are taken."""
+    """Receiver that keeps the batches that an operator sends until they are taken."""
 
     chunks: list[Chunk] = field(default_factory=list)
 
@@ -44,19 +44,19 @@ class Gathered:
         self.chunks.append(chunk)
 
     def watermark(self, timestamp: int) -> None:
-        """Nobody behind it waits for event time."""
+        """Ignore the watermark: no operator behind this one waits for event time."""
 
     def status(self, idle: bool) -> None:
-        """Nobody behind it waits for event time."""
+        """Ignore the status: no operator behind this one waits for event time."""
 
     def end(self) -> None:
-        """The end of the partition is known without it."""
+        """Ignore the end: the end of the partition is known without it."""
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Nothing is measured here."""
+        """Ignore the marker: nothing is measured here."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What has been sent since the last time."""
+        """Yield the batches that were sent since the last call."""
         chunks, self.chunks = self.chunks, []
         for chunk in chunks:
             assert chunk.columns is not None
@@ -65,17 +65,17 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Input:
-    """Where an input of an operator is found in the batches of a DataFrame."""
+    """Position and schema of an operator's input in the batches of a DataFrame."""
 
     first: int
-    """The number of its first column."""
+    """Index of its first column."""
     schema: bytes
-    """The form in which the operator gets it, serialised."""
+    """Serialised Arrow schema in which the operator gets the input."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What tasks need to run a part of a program: its modules and files, its parameters, and the time."""
+    """Data that tasks need to run a part of a program: its modules and files, its parameters, and the time."""
 
     deployment: bytes
     now: int
@@ -102,7 +102,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class OperatorTask:
-    """Runs an operator over a partition. With several inputs the last column says which of them a row belongs to."""
+    """Runs an operator over a partition. With several inputs, the last column holds the number of a row's input."""
 
     operator: bytes
     name: str
@@ -110,7 +110,7 @@ class OperatorTask:
     inputs: tuple[Input, ...]
     tagged: bool
     names: tuple[str, ...]
-    """Of the columns that come out."""
+    """Names of the output columns."""
     surroundings: Surroundings
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -148,7 +148,7 @@ class OperatorTask:
 
 
 def _ended(operator: Operator, output: Gathered) -> Iterator[pa.RecordBatch]:
-    """What an operator says when all input has come."""
+    """Tell the operator that all input has come, and yield its last batches."""
     operator.end_epoch()
     operator.watermark(MAX_TIMESTAMP)
     yield from output.batches()
@@ -159,14 +159,14 @@ def _ended(operator: Operator, output: Gathered) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class SourceTask:
-    """Reads the share of a source that belongs to a number, for each number that comes; then the operators behind it.
+    """Reads the share of a source for each reader number in its input, and runs the operators behind the source.
 
-    `chain` is the source and what makes batches of its records, one after the other.
+    `chain` holds the source and the operators that turn its records into batches, in order.
     """
 
     chain: tuple[bytes, ...]
     payloads: bytes
-    """By number: what the source's enumerator has assigned, pickled together."""
+    """Pickled list of the payloads that the source's enumerator has assigned, by number of the reader."""
     name: str
     parallelism: int
     names: tuple[str, ...]
@@ -212,7 +212,7 @@ class SourceTask:
 
 
 class _Into(Gathered):
-    """Hands what an operator sends to the next one."""
+    """Receiver that passes chunks of one operator on to the next."""
 
     def __init__(self, operator: Operator) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class _Into(Gathered):
 # --- failures ---
 @contextmanager
 def _told_as_of(name: str, uid: str) -> Iterator[None]:
-    """An error inside is put into words that the driver finds again in what Spark says of the task."""
+    """Raise errors of the block with an encoded Failure, which the driver finds again in Spark's error text."""
     try:
         yield
     except USER_ERRORS as error:
@@ -235,7 +235,7 @@ def _told_as_of(name: str, uid: str) -> Iterator[None]:
 
 
 def failure_in(text: str) -> Failure | None:
-    """The failure of an operator that an error of Spark tells of."""
+    """Return the failure of an operator that the text of a Spark error holds, or None."""
     found = _TOLD.search(text)
     if found is None:
         return None
@@ -247,12 +247,12 @@ MapInArrow = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def schema_bytes(schema: pa.Schema) -> bytes:
-    """A schema as a task gets it."""
+    """Return a schema in serialised form."""
     return bytes(schema.serialize())
 
 
 def inputs_of(schemas: Sequence[pa.Schema]) -> tuple[Input, ...]:
-    """Inputs whose columns lie one behind the other."""
+    """Return inputs whose columns follow each other in one batch."""
     made, first = [], 0
     for schema in schemas:
         made.append(Input(first, schema_bytes(schema)))

@@ -1,7 +1,7 @@
-"""Why a query cannot run on Spark SQL."""
+"""The error for queries that cannot run on Spark SQL."""
 
 from __future__ import annotations
 
 
 class Untranslatable(Exception):
-    """A part of a plan has no form in Spark SQL; the message says which."""
+    """Raised if a part of a plan has no form in Spark SQL. The message names the part."""

@@ -1,6 +1,6 @@
-"""A relation as a DataFrame, and the builder that makes DataFrames of relations instead of streams.
+"""DataFrames of relations, and the builder that makes DataFrames instead of streams.
 
-The columns of a DataFrame have names of their own, since those of a query may repeat: they are found by position.
+The columns of a DataFrame have generated names, since those of a query may repeat. They are found by position.
 """
 
 from __future__ import annotations
@@ -33,33 +33,36 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Frame:
-    """A DataFrame and the names of its columns: one for each column of the relation, and one that means nothing if
-    there are none."""
+    """A DataFrame and the names of its columns, one for each column of the relation.
+
+    A relation without columns has one column here, whose values mean nothing.
+    """
 
     data: DataFrame
     names: tuple[str, ...]
     of_files: bool = False
-    """Whether Spark does nothing for it but read files, which it does best for each use anew."""
+    """Whether Spark only reads files for this DataFrame. Reading them again for each use is then best."""
 
     def select(self, texts: Sequence[str]) -> Frame:
-        """What expressions over its columns come to."""
+        """Return a DataFrame with the values of these expressions over the columns."""
         names = new_names(len(texts))
         written = list(texts) or ["CAST(NULL AS BOOLEAN)"]
         named = [f"{text} AS {name}" for text, name in zip(written, names, strict=True)]
         return Frame(self.data.selectExpr(*named), names)
 
     def where(self, text: str) -> Frame:
+        """Return a DataFrame with the rows that fulfil a condition."""
         return Frame(self.data.filter(text), self.names)
 
 
 def new_names(width: int) -> tuple[str, ...]:
-    """Names that no other DataFrame has, so that two can be joined."""
+    """Return column names that no other DataFrame has, so that two DataFrames can be joined."""
     number = next(_numbers)
     return tuple(f"c{number}_{index}" for index in range(max(1, width)))
 
 
 class FrameStream(DataStream):
-    """Stands where a builder expects the stream of a relation."""
+    """A DataFrame in the place where a builder expects the stream of a relation."""
 
     def __init__(self, environment: StreamExecutionEnvironment, frame: Frame, schema: pa.Schema) -> None:
         super().__init__(environment, [])
@@ -74,20 +77,21 @@ class FrameStream(DataStream):
 
 
 def frame_of(stream: DataStream) -> Frame:
+    """Return the DataFrame that a FrameStream holds."""
     assert isinstance(stream, FrameStream)
     return stream.frame
 
 
 Native = Callable[["FrameBuilder", Any], "Physical | None"]
-"""Makes a DataFrame of a relation in Spark's own words; None if it has none."""
+"""Function that translates a relation to Spark SQL. It returns None if Spark cannot express the relation."""
 
 
 class FrameBuilder(Builder):
-    """Builds DataFrames: in Spark's words where there are some, otherwise with our own operators."""
+    """Builds DataFrames: in Spark SQL where possible, otherwise with our own operators."""
 
     @property
     def is_parallel(self) -> bool:
-        """Spark decides over how many tasks rows are spread."""
+        """True: Spark decides over how many tasks it spreads rows."""
         return True
 
     def __init__(
@@ -103,13 +107,13 @@ class FrameBuilder(Builder):
         self.surroundings = surroundings
 
     def made(self, relation: Relation, frame: Frame, label: str, *inputs: Physical) -> Physical:
-        """A relation as a DataFrame."""
+        """Return a relation that a DataFrame computes."""
         physical = Physical(DataStream(self.env, []), relation.columns, False, label, inputs)
         physical.stream = FrameStream(self.env, frame, physical.schema)
         return physical
 
     def frame(self, relation: Relation) -> tuple[Physical, Frame]:
-        """A relation that others are built upon."""
+        """Build a relation that is the input of another, and return it and its DataFrame."""
         physical = self.build(relation)
         return physical, frame_of(physical.stream)
 
@@ -141,10 +145,10 @@ class FrameBuilder(Builder):
         return self.mapped(inputs, self._tagged([left, apart], keys), relation, name, operator, True)
 
     def _tagged(self, streams: Sequence[DataStream], keys: Sequence[Sequence[int]]) -> DataFrame:
-        """The rows of several DataFrames below each other, by key: the columns of each, and which one it was.
+        """Return the rows of several DataFrames in one, partitioned by key, each with the number of its input.
 
-        Without keys they are in one partition, with one row more: Spark runs no task for a DataFrame without rows, and
-        some operators have something to say even then.
+        Without keys, the rows are in one partition and get one additional row. Spark runs no task for a DataFrame
+        without rows, but some operators emit rows even without input.
         """
         columns = [(at, *typed) for at, stream in enumerate(streams) for typed in _typed(stream)]
         parts = []
@@ -167,7 +171,7 @@ class FrameBuilder(Builder):
         operator: Operator,
         tagged: bool = False,
     ) -> DataStream:
-        """What an operator makes of the rows of each partition."""
+        """Run an operator over the rows of each partition, and return a stream of its results."""
         schema = getattr(operator, "schema", None)
         if not isinstance(schema, pa.Schema) or operator.batch_keys():
             raise Untranslatable(f"{name} needs its input sorted by key")
@@ -180,7 +184,7 @@ class FrameBuilder(Builder):
         return FrameStream(self.env, Frame(made, names), schema)
 
     def of_batch(self, batch: pa.RecordBatch) -> Frame:
-        """A batch that the program holds."""
+        """Return a DataFrame of a batch in the program's memory."""
         names = new_names(batch.num_columns)
         table = pa.Table.from_batches([to_carry(batch, names)])
         data = sql_session.frame_of_table(self.session, table, declared(names, batch.schema))
@@ -188,14 +192,14 @@ class FrameBuilder(Builder):
 
 
 def _typed(stream: DataStream) -> list[tuple[str, str]]:
-    """The columns of a DataFrame with Spark's names for their types."""
+    """Return the columns of a DataFrame, each with Spark's name for its type."""
     assert isinstance(stream, FrameStream)
     kinds = [spark_type(carried(field.type)) for field in stream.schema] or ["BOOLEAN"]
     return list(zip(stream.frame.names, kinds, strict=True))
 
 
 def _padded(columns: Sequence[tuple[int, str, str]], number: int) -> list[str]:
-    """The columns of all inputs, NULL for those of others, and the number of this one behind them."""
+    """Return the columns of all inputs and the number of this one. The columns of other inputs are NULL."""
     own = [name if at == number else f"CAST(NULL AS {kind}) AS {name}" for at, name, kind in columns]
     return [*own, f"CAST({number} AS INT) AS {TAG}"]
 
@@ -208,11 +212,11 @@ def _stacked(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 MOST_TOGETHER = 10_000
-"""So many rows of a program stay together, in their order; more are spread over the cluster."""
+"""Batches of the program with at most this many rows stay in one partition, in their order. Larger ones are spread."""
 
 
 def with_natives(natives: dict[type, Native], kinds: dict[type, Build]) -> dict[type, Build]:
-    """Builders that try Spark's words first."""
+    """Return builders that try Spark SQL first."""
 
     def first(native: Native, otherwise: Build | None) -> Build:
         def build(builder: Any, relation: Any) -> Physical:

@@ -1,4 +1,4 @@
-"""Relations in Spark's own words, where they mean the same."""
+"""Translation of relations to Spark SQL, if Spark gives them the same meaning."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ JOINS = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full", "SE
 
 # --- filters and projections ---
 def calc(builder: FrameBuilder, relation: Calc) -> Physical | None:
-    """Conditions that Spark knows come first, so that files need not be read as a whole; the rest are our kernels."""
+    """Translate conditions and projections.
+
+    Conditions in Spark SQL come first, so that Spark need not read files as a whole. Our own kernels do the rest.
+    """
     input, frame = builder.frame(relation.input)
     rest = []
     for part in conjuncts(relation.condition):
@@ -45,7 +48,7 @@ def calc(builder: FrameBuilder, relation: Calc) -> Physical | None:
 
 
 def _by_kernels(builder: FrameBuilder, relation: Calc, frame: Frame, condition: Rex | None) -> Physical:
-    """A calc in our own operator, which gets only the columns that it reads."""
+    """Build a calc with our own operator, which gets only the columns that it reads."""
     input = builder.build(relation.input)
     needed = [*relation.exprs, *([] if condition is None else [condition])]
     read = sorted({index for expr in needed for index in refs(expr)})
@@ -66,20 +69,21 @@ def _moved(rex: Rex, places: dict[int, int]) -> Rex:
 
 
 def texts_of(exprs: Sequence[Rex], names: Sequence[str]) -> list[str] | None:
-    """Expressions in Spark's words; None if it has none for one of them."""
+    """Return expressions in Spark SQL, or None if Spark cannot express one of them."""
     found = [text_of(expr, names) for expr in exprs]
     known = [text for text in found if text is not None]
     return known if len(known) == len(found) else None
 
 
 def watermark(builder: FrameBuilder, relation: Watermark) -> Physical:
-    """In BATCH mode nothing is late."""
+    """Return the input unchanged: nothing is late in BATCH mode."""
     input, frame = builder.frame(relation.input)
     return builder.made(relation, frame, label_of(relation, "WatermarkAssigner"), input)
 
 
 # --- groups ---
 def aggregate(builder: FrameBuilder, relation: Aggregate) -> Physical | None:
+    """Translate GROUP BY and its aggregates."""
     input, frame = builder.frame(relation.input)
     types = relation.input.types()
     texts = [aggregate_text(call, frame.names, types) for call in relation.calls]
@@ -102,7 +106,7 @@ def _grouped(frame: Frame, keys: list[str], texts: list[str]) -> Frame:
 
 
 def expand(builder: FrameBuilder, relation: Expand) -> Physical | None:
-    """Grouping sets: every row once for each set."""
+    """Translate grouping sets, where every row appears once for each set."""
     input, frame = builder.frame(relation.input)
     types = relation.input.types()
     if not all(is_same(types[key]) for key in relation.keys):
@@ -127,6 +131,7 @@ def _set_row(relation: Expand, chosen: Sequence[int], names: Sequence[str], made
 
 # --- joins ---
 def join(builder: FrameBuilder, relation: Join) -> Physical | None:
+    """Translate a join. Our own kernels check the conditions of an inner join that Spark cannot express."""
     if relation.temporal is not None:
         raise Untranslatable("a join with the version that a row had at a time")
     left, frame = builder.frame(relation.left)
@@ -149,13 +154,13 @@ def join(builder: FrameBuilder, relation: Join) -> Physical | None:
 
 
 def _conditions(relation: Join) -> list[Rex]:
-    """What is checked for a pair of rows."""
+    """Return the conditions that a pair of rows has to fulfil."""
     keys = join_keys(relation)
     return keys.rest if relation.null_aware and not keys.left else conjuncts(relation.condition)
 
 
 def _filtered(builder: FrameBuilder, relation: Join, made: Physical, rest: list[Rex]) -> Physical:
-    """The pairs of an inner join that hold what only our kernels can tell."""
+    """Keep the pairs of an inner join that fulfil the conditions that only our kernels can check."""
     operator = CalcOperator(identity(relation), conjunction(rest), arrow_schema(relation.columns), False)
     operator.zone = builder.zone
     stream = builder.then(made, relation, "Join Condition", operator)
@@ -164,6 +169,7 @@ def _filtered(builder: FrameBuilder, relation: Join, made: Physical, rest: list[
 
 # --- sets ---
 def set_operation(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
+    """Translate UNION, INTERSECT and EXCEPT."""
     if relation.kind == "UNION":
         return _union(builder, relation)
     if not all(is_same(kind) for part in relation.parts for kind in part.types()):
@@ -180,7 +186,7 @@ def set_operation(builder: FrameBuilder, relation: SetOperation) -> Physical | N
 
 
 def _union(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
-    """All rows, by the positions of their columns."""
+    """Append all rows, whose columns are matched by position."""
     kinds = arrow_schema(relation.columns).types
     if any(arrow_schema(part.columns).types != kinds for part in relation.parts):
         return None
@@ -194,6 +200,7 @@ def _union(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
 
 # --- order ---
 def sort(builder: FrameBuilder, relation: Sort) -> Physical | None:
+    """Translate ORDER BY, OFFSET and LIMIT."""
     types = relation.input.types()
     if not all(is_same(types[key.index]) or isinstance(types[key.index], FLOATS) for key in relation.keys):
         return None
@@ -214,6 +221,7 @@ def _sort_key(column: Any, key: SortKey) -> Any:
 
 
 def over(builder: FrameBuilder, relation: Over) -> Physical | None:
+    """Translate OVER windows."""
     types = relation.input.types()
     input, frame = builder.frame(relation.input)
     own = frame.names[: len(types)]

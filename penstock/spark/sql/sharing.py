@@ -1,4 +1,4 @@
-"""What the queries of a statement set have in common."""
+"""The relations that the queries of a statement set share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock.table.logical.nodes import Relation, Values, walk_plan
 
 
 def common(queries: Sequence[Relation]) -> list[Relation]:
-    """The relations that several queries are made of and that would be computed more than once, inner ones first.
+    """Return the relations that several queries use and that would be computed more than once, inner ones first.
 
-    What lies below one of them, and nowhere else, is not among them: it is computed once with it.
+    A relation that only a shared relation uses is left out: it is computed once together with that relation.
     """
     found = _Uses()
     for number, query in enumerate(queries):
@@ -21,7 +21,7 @@ def common(queries: Sequence[Relation]) -> list[Relation]:
 
 
 class _Uses:
-    """Which relation is used where. Relations that are equal are one."""
+    """The users of each relation. Equal relations count as one."""
 
     def __init__(self) -> None:
         self.relations: dict[Any, Relation] = {}
@@ -29,7 +29,7 @@ class _Uses:
         self._queries: dict[Any, set[int]] = {}
 
     def follow(self, relation: Relation, user: Any, query: int) -> None:
-        """Note that something uses a relation, and what that is made of."""
+        """Note that `user` uses a relation, and that the relation uses its inputs."""
         key = shared_key(relation)
         self._used_by.setdefault(key, set()).add(user)
         queries = self._queries.setdefault(key, set())
@@ -40,13 +40,13 @@ class _Uses:
         self.relations.setdefault(key, relation)
 
     def is_common(self, key: Any) -> bool:
-        """Rows that a statement contains cost nothing."""
+        """Return True if several queries and several users need a relation. Literal rows are never worth sharing."""
         several = len(self._queries[key]) > 1 and len(self._used_by[key]) > 1
         return several and not isinstance(self.relations[key], Values)
 
 
 def sharing(queries: Sequence[Relation], one: int) -> set[int]:
-    """The numbers of the queries that have something in common with one of them, at first or second hand."""
+    """Return the numbers of the queries that share relations with query `one`, directly or through other queries."""
     parts = [{shared_key(part) for part in walk_plan(query) if not isinstance(part, Values)} for query in queries]
     found, grown = {one}, True
     while grown:

@@ -1,4 +1,4 @@
-"""Aggregates and OVER windows in Spark's words, as far as Spark means the same by them."""
+"""Translation of aggregates and OVER windows to Spark SQL, if Spark gives them the same meaning."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from penstock.table.operators.base.sorting import nulls_first
 from penstock.table.types import data_types as t
 
 ADDED_DIGITS = 10
-"""So many more digits than its argument has Spark's sum of a DECIMAL; with them it cannot overflow unnoticed."""
+"""Number of digits that Spark's SUM adds to a DECIMAL argument. The extra digits prevent a silent overflow."""
 RANKS = {"ROW_NUMBER": "row_number()", "RANK": "rank()", "DENSE_RANK": "dense_rank()"}
 
 Around = Callable[[str], str]
-"""Completes the call of an aggregate, with what it ranges over."""
+"""Function that completes the call of an aggregate with its FILTER or OVER clause."""
 
 
 def aggregate_text(call: AggregateCall, names: Sequence[str], types: Sequence[t.DataType]) -> str | None:
-    """An aggregate of groups over columns of these names and types; None if Spark's is another."""
+    """Return an aggregate of groups in Spark SQL, or None if Spark's aggregate differs.
+
+    `names` and `types` are those of the input's columns.
+    """
     if call.udf is not None or call.order or call.ignore_nulls is not None or call.literals:
         return None
     if call.distinct and not all(is_same(types[index]) for index in call.args):
@@ -79,7 +82,7 @@ _OF_ONE: dict[str, Callable[[AggregateCall, str, t.DataType, Around], str | None
 
 # --- OVER ---
 def over_texts(window: OverSpec, names: Sequence[str], types: Sequence[t.DataType]) -> list[str] | None:
-    """The calls of an OVER window; None if Spark has no words for one of them."""
+    """Return the calls of an OVER window in Spark SQL, or None if Spark cannot express one of them."""
     sorts = [types[key.index] for key in window.order]
     if not all(is_same(types[index]) for index in window.partition) or not all(map(is_same, sorts)):
         return None
@@ -103,7 +106,7 @@ def _over_text(window: OverSpec, call: AggregateCall, names: Sequence[str], type
 
 
 def sorted_by(key: SortKey, names: Sequence[str]) -> str:
-    """A column to sort by."""
+    """Return an ORDER BY item for a sort key."""
     nulls = "FIRST" if nulls_first(key) else "LAST"
     return f"{names[key.index]} {'DESC' if key.descending else 'ASC'} NULLS {nulls}"
 

@@ -1,6 +1,6 @@
-"""Expressions in Spark's words, as far as Spark means the same by them; any other has none.
+"""Translation of expressions to Spark SQL, if Spark gives them the same meaning.
 
-Sessions for our queries have ANSI mode off: whole numbers wrap around, as they do in Flink.
+The sessions of our queries turn ANSI mode off, so that integers wrap around, as they do in Flink.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from penstock.table.types.arrow_forms import arrow_type
 
 FLOATS = (t.FloatType, t.DoubleType)
 SAME = (*INTEGERS, *TEXTS, *BYTES, t.BooleanType, t.DateType, t.TimeType, t.TimestampType, t.LocalZonedTimestampType)
-"""Types whose values both compare, hash and sort alike; DECIMAL is another, and intervals as they travel."""
+"""Types that Flink and Spark compare, hash and sort alike. DECIMAL and intervals are further such types."""
 _WRAPPING = (t.IntType, t.BigIntType)
 _SAFE = re.compile(r"[A-Za-z0-9 _.,:;+-]*")
 
 
 def is_same(kind: t.DataType) -> bool:
-    """Whether equality and order of a type are Spark's own."""
+    """Return True if Spark compares and sorts values of this type as Flink does."""
     return isinstance(kind, (*SAME, t.DecimalType, t.DayTimeIntervalType, t.YearMonthIntervalType))
 
 
 def type_name(kind: t.DataType) -> str:
-    """Spark's name for a type."""
+    """Return Spark's name for a type."""
     return spark_type(carried(arrow_type(kind)))
 
 
 def text_of(rex: Rex, names: Sequence[str]) -> str | None:
-    """An expression over columns of these names; None if Spark has no words that mean the same."""
+    """Return an expression over columns of these names in Spark SQL, or None if Spark's meaning differs."""
     match rex:
         case InputRef():
             return names[rex.index]
@@ -52,7 +52,7 @@ def text_of(rex: Rex, names: Sequence[str]) -> str | None:
 
 # --- literals ---
 def literal(rex: Literal) -> str | None:
-    """A constant; None for types that have no short form."""
+    """Return a constant in Spark SQL, or None if its type has no short form."""
     kind, value = rex.type, rex.value
     if not (is_same(kind) or isinstance(kind, FLOATS)):
         return None
@@ -109,7 +109,7 @@ def _after(words: str) -> Make:
 
 
 def _alike(call: Call) -> bool:
-    """Whether the arguments have one type, whose values are compared alike."""
+    """Return True if the arguments have one type whose values Flink and Spark compare alike."""
     first = call.args[0].type
     for group in (INTEGERS, TEXTS, BYTES):
         if isinstance(first, group):
@@ -128,7 +128,10 @@ def _compared(call: Call, args: list[str]) -> str | None:
 
 
 def _compared_floats(call: Call, args: list[str], plain: str) -> str:
-    """For Spark NaN equals itself and is the largest number; for Flink, as for Java, every comparison with it fails."""
+    """Return a comparison of floats that treats NaN as Flink does.
+
+    In Flink, as in Java, every comparison with NaN fails. In Spark, NaN equals itself and is the largest number.
+    """
     one, other = args
     left, right = call.args
     if _is_number(right):
@@ -158,7 +161,10 @@ def _in(call: Call, args: list[str]) -> str | None:
 
 
 def _arithmetic(call: Call, args: list[str]) -> str | None:
-    """Sums and products that wrap around, or are those of IEEE. Spark divides by 0 in another way."""
+    """Return a sum, difference or product of integers that wrap around, or of doubles.
+
+    Divisions are not translated, because Spark divides by 0 in another way.
+    """
     kinds = {type(arg.type) for arg in call.args}
     if len(args) != 2 or type(call.type) not in (*_WRAPPING, t.DoubleType) or kinds != {type(call.type)}:
         return None
@@ -171,7 +177,7 @@ def _negated(call: Call, args: list[str]) -> str | None:
 
 
 def _cast(call: Call, args: list[str]) -> str | None:
-    """Casts that keep every value as it is."""
+    """Return a cast that keeps every value, or None for any other cast."""
     kind, aim = call.args[0].type, call.type
     if kind.not_null() == aim.not_null() and (is_same(kind) or isinstance(kind, FLOATS)):
         return args[0]
@@ -201,7 +207,7 @@ def _first(call: Call, args: list[str]) -> str | None:
 
 
 def _one_form(call: Call, args: Sequence[Rex]) -> bool:
-    """Whether values that one of them becomes have the same form as the result, so that Spark casts nothing."""
+    """Return True if all arguments have the Arrow type of the result, so that Spark casts none of them."""
     return all(arrow_type(arg.type) == arrow_type(call.type) for arg in args)
 
 

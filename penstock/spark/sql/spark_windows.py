@@ -1,4 +1,4 @@
-"""TUMBLE, HOP and CUMULATE in Spark's words: a row comes once for each of its windows."""
+"""Translation of TUMBLE, HOP and CUMULATE to Spark SQL, where a row appears once for each of its windows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from penstock.table.logical.nodes import PROCTIME, WindowTable
 from penstock.table.types import data_types as t
 
 MOST_WINDOWS = 64
-"""A row with more windows than these is left to our own operator: the text would be long."""
+"""Most windows of one row in Spark SQL. With more, the text would be long, and our own operator is used."""
 
 
 def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | None:
+    """Translate a window table function."""
     column = relation.input.columns[relation.time]
     bounds = bounds_texts(relation, "at_ms")
     made_types = [made.type for made in relation.columns[len(relation.input.columns) :]]
@@ -31,9 +32,9 @@ def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | Non
 
 
 def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:
-    """Start and end of the windows that a time may belong to; one whose end is not after the time is none of them.
+    """Return start and end of the windows that may contain a time. A window that ends at or before it does not.
 
-    Empty for windows that have no such form.
+    Return an empty list for windows that have no such form.
     """
     size, slide = relation.size, relation.slide
     if relation.kind == "TUMBLE":
