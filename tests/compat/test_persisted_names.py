@@ -151,9 +151,9 @@ SAME_JOB = {
     "_entries",
     # Operators and sources of a BATCH query in the tasks of Spark SQL, and their failures
     "OperatorTask.__call__",
-    "SourceTask._opened",
+    "SourceTask._open_operators",
     "SourceTask._read",
-    "Surroundings.moved_in",
+    "Surroundings.prepare_process",
     "failure_in",
 }
 """Functions that read pickles that no other version of Penstock has written."""

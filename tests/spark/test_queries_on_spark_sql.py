@@ -21,7 +21,7 @@ from penstock.errors import JobFailed, TableException
 from penstock.spark.sessions.session import session
 from penstock.spark.sessions.sql_session import frame_of_table, query_session
 from penstock.spark.sessions.versions import arrow_table_of
-from penstock.spark.sql.batch_transport import declared, to_carry
+from penstock.spark.sql.batch_transport import declare_columns, pack_batch
 from penstock.spark.sql.spark_expressions import text_of
 from penstock.table import DataTypes, EnvironmentSettings, TableEnvironment
 from penstock.table.expression.function_declarations import udf
@@ -153,13 +153,13 @@ def test_spark_means_the_same_by_the_words_it_is_given(spark: SparkSession) -> N
     batch = pa.RecordBatch.from_arrays([array_of(values, kind) for kind, values in EDGES.values()], schema=schema)
     names = [column.name for column in COLUMNS]
     frame = frame_of_table(
-        query_session(spark), pa.Table.from_batches([to_carry(batch, names)]), declared(names, schema)
+        query_session(spark), pa.Table.from_batches([pack_batch(batch, names)]), declare_columns(names, schema)
     ).coalesce(1)
     said = [(rex, text) for rex in expressions() if (text := text_of(rex, names)) is not None]
     assert len(said) > 150
     table = arrow_table_of(frame.selectExpr(*(f"{text} AS x{index}" for index, (_, text) in enumerate(said))))
     for index, (rex, text) in enumerate(said):
-        wanted = to_carry(pa.record_batch([compiled(rex)(batch, Moment())], names=["x"]), ["x"]).column(0)
+        wanted = pack_batch(pa.record_batch([compiled(rex)(batch, Moment())], names=["x"]), ["x"]).column(0)
         found = table.column(index).combine_chunks()
         assert list(map(repr, found.to_pylist())) == list(map(repr, wanted.to_pylist())), text
 

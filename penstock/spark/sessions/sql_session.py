@@ -80,7 +80,7 @@ def column(text: str) -> Column:
     return expr(text)
 
 
-def mapped(frame: DataFrame, task: Callable[[Any], Any], schema: str) -> DataFrame:
+def map_partitions(frame: DataFrame, task: Callable[[Any], Any], schema: str) -> DataFrame:
     """What a task makes of the batches of each partition."""
 
     def run(batches: Any) -> Any:

@@ -30,7 +30,7 @@ _NAMES: dict[pa.DataType, str] = {
 }
 
 
-def carried(kind: pa.DataType) -> pa.DataType:
+def transport_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which a DataFrame carries a column of this type."""
     if pa.types.is_time64(kind) or pa.types.is_duration(kind):
         return pa.int64()
@@ -49,38 +49,38 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"ARRAY<{spark_type(kind.value_type)}>"
     if pa.types.is_struct(kind) and kind.num_fields and len({field.name for field in kind}) == kind.num_fields:
-        return f"STRUCT<{','.join(f'{quoted(field.name)}:{spark_type(field.type)}' for field in kind)}>"
+        return f"STRUCT<{','.join(f'{quote(field.name)}:{spark_type(field.type)}' for field in kind)}>"
     raise Untranslatable(f"Spark has no type for a column of Arrow's {kind}")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name as a quoted identifier of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def declared(names: Sequence[str], schema: pa.Schema) -> str:
+def declare_columns(names: Sequence[str], schema: pa.Schema) -> str:
     """Return the declaration of a DataFrame that carries batches of a schema under these column names."""
-    kinds = [spark_type(carried(field.type)) for field in schema] or ["BOOLEAN"]
+    kinds = [spark_type(transport_type(field.type)) for field in schema] or ["BOOLEAN"]
     return ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
 
 
-def to_carry(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def pack_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """Return one of our batches in the form in which a DataFrame carries it."""
-    arrays = [_packed(column) for column in batch.columns] or [pa.nulls(batch.num_rows, pa.bool_())]
+    arrays = [_pack(column) for column in batch.columns] or [pa.nulls(batch.num_rows, pa.bool_())]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-def _packed(column: pa.Array) -> pa.Array:
-    aim = carried(column.type)
+def _pack(column: pa.Array) -> pa.Array:
+    aim = transport_type(column.type)
     return column if aim == column.type else column.cast(aim)
 
 
-def arrived(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+def unpack_batch(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
     """Return carried columns as a batch of their original schema."""
-    return made([_unpacked(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count)
+    return made([_unpack(column, field.type) for column, field in zip(columns, schema, strict=True)], schema, count)
 
 
-def _unpacked(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _unpack(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
     return column if column.type == kind else column.cast(kind)

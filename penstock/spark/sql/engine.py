@@ -37,7 +37,7 @@ from penstock.spark.sessions.sql_session import (
     physical_plan,
     query_session,
 )
-from penstock.spark.sql.batch_transport import arrived, carried, quoted
+from penstock.spark.sql.batch_transport import quote, transport_type, unpack_batch
 from penstock.spark.sql.leaves import LEAVES
 from penstock.spark.sql.query_tasks import Surroundings, failure_in
 from penstock.spark.sql.refusal import Untranslatable
@@ -75,7 +75,7 @@ class Translated:
     def named(self) -> DataFrame:
         """Return the DataFrame with the column names of the query."""
         pairs = zip(self.frame.names, self.relation.names(), strict=False)
-        return self.frame.data.selectExpr(*(f"{own} AS {quoted(name)}" for own, name in pairs))
+        return self.frame.data.selectExpr(*(f"{own} AS {quote(name)}" for own, name in pairs))
 
 
 class SparkEngine:
@@ -133,7 +133,7 @@ class SparkEngine:
     def collected(self, query: Translated, name: str) -> SparkRows:
         """Run a query as a job, and return its rows, which are available when the job has ended."""
         job_id = JobID()
-        job = FrameJob(job_id.hex, name, query.frame.data, _explained)
+        job = FrameJob(job_id.hex, name, query.frame.data, _explain_error)
         return SparkRows(submission.start_job(JobHandle(job_id, job, None)), job, query.relation.columns)
 
     # --- for sinks ---
@@ -155,7 +155,7 @@ class SparkEngine:
     def _check_files(self, relation: Relation, spark: SparkSession) -> None:
         """Raise Untranslatable for rows that Spark cannot write to files, or files that not all machines reach."""
         schema = arrow_schema(relation.columns)
-        if not relation.columns or any(carried(field.type) != field.type for field in schema):
+        if not relation.columns or any(transport_type(field.type) != field.type for field in schema):
             raise Untranslatable("rows on their way to a sink have a type that Spark's files do not hold")
         if not self._config.get(STAGING, "") and not is_on_one_machine(spark):
             raise Untranslatable(f"an INSERT on a cluster needs '{STAGING}', a folder that all machines reach")
@@ -166,7 +166,7 @@ def _is_ordered(relation: Relation) -> bool:
     return isinstance(relation, Sort) or (isinstance(relation, Calc) and _is_ordered(relation.input))
 
 
-def _explained(error: Exception) -> BaseException:
+def _explain_error(error: Exception) -> BaseException:
     """Return the meaning of a Spark error: the failure of one of our operators, else Spark's own text."""
     failure = failure_in(str(error))
     return job_failed(failure) if failure is not None else JobFailed(f"Spark failed: {str(error).strip()[:MOST_SAID]}")
@@ -186,7 +186,7 @@ class SparkRows:
         assert table is not None
         names = tuple(column.name for column in self._columns)
         for batch in table.to_batches():
-            whole = arrived(batch.columns[: len(schema)], schema, batch.num_rows)
+            whole = unpack_batch(batch.columns[: len(schema)], schema, batch.num_rows)
             columns = [
                 values_of(array, column.type) for array, column in zip(whole.columns, self._columns, strict=True)
             ]

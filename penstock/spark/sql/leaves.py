@@ -18,7 +18,7 @@ from penstock.engine.operators.sources.readers import CollectionSource
 from penstock.engine.operators.sources.source_operator import SourceOperator
 from penstock.engine.operators.sources.split_source import SplitSource
 from penstock.spark.sessions import sql_session
-from penstock.spark.sql.batch_transport import declared, quoted, spark_type
+from penstock.spark.sql.batch_transport import declare_columns, quote, spark_type
 from penstock.spark.sql.query_tasks import Gathered, SourceTask
 from penstock.spark.sql.refusal import Untranslatable
 from penstock.spark.sql.relation_frames import Frame, FrameBuilder, Native, new_names
@@ -45,7 +45,7 @@ def values(builder: FrameBuilder, relation: Values) -> Physical:
     """Translate literal rows."""
     rows = [tuple(one.value if isinstance(one, Literal) else one for one in row) for row in relation.rows]
     frame = builder.of_batch(values_batch(relation.columns, rows))
-    return builder.made(relation, frame, label_of(relation, "Values"))
+    return builder.make_physical(relation, frame, label_of(relation, "Values"))
 
 
 # --- streams of the program ---
@@ -63,7 +63,7 @@ def stream_scan(builder: FrameBuilder, relation: StreamScan) -> Physical:
     schema = arrow_schema(relation.columns)
     whole = pa.Table.from_batches(list(output.batches()), schema).combine_chunks()
     batch = next(iter(whole.to_batches()), pa.RecordBatch.from_pylist([], schema))
-    return builder.made(relation, builder.of_batch(batch), label_of(relation, "DataStreamScan"))
+    return builder.make_physical(relation, builder.of_batch(batch), label_of(relation, "DataStreamScan"))
 
 
 def _collection(stream: DataStream) -> list[Any] | None:
@@ -81,7 +81,7 @@ def scan(builder: FrameBuilder, relation: Scan) -> Physical:
         raise Untranslatable("a table of changes")
     warn_of_nanoseconds(".".join(relation.path), relation.columns)
     frame = _parquet(builder, relation) or _read(builder, relation)
-    return builder.made(relation, frame, label_of(relation, "TableSourceScan"))
+    return builder.make_physical(relation, frame, label_of(relation, "TableSourceScan"))
 
 
 def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:
@@ -101,9 +101,9 @@ def _parquet(builder: FrameBuilder, relation: Scan) -> Frame | None:
     schema = arrow_schema(relation.columns)
     if not all(_has(pq.read_schema(path), schema) for path in paths[:MOST_FOOTERS]):
         return None
-    wanted = ", ".join(f"{quoted(field.name)} {spark_type(field.type)}" for field in schema)
+    wanted = ", ".join(f"{quote(field.name)} {spark_type(field.type)}" for field in schema)
     data = builder.session.read.schema(wanted).parquet(*(f"file://{path}" for path in paths))
-    return replace(Frame(data, ()).select([quoted(field.name) for field in schema]), of_files=True)
+    return replace(Frame(data, ()).select([quote(field.name) for field in schema]), of_files=True)
 
 
 def _has(found: pa.Schema, schema: pa.Schema) -> bool:
@@ -139,14 +139,14 @@ def _read(builder: FrameBuilder, relation: Scan) -> Frame:
     names = new_names(len(schema))
     task = SourceTask(
         tuple(pickled(one, name, "-") for one in (*chain, FromRecords(relation.columns, (), False))),
-        pickle.dumps(_assigned(source, count)),
+        pickle.dumps(_assign_splits(source, count)),
         name,
         count,
         names,
         builder.surroundings,
     )
     numbers = builder.session.range(0, count, 1, count)
-    return Frame(sql_session.mapped(numbers, task, declared(names, schema)), names)
+    return Frame(sql_session.map_partitions(numbers, task, declare_columns(names, schema)), names)
 
 
 def _chain(stream: DataStream, name: str) -> list[Operator]:
@@ -163,7 +163,7 @@ def _chain(stream: DataStream, name: str) -> list[Operator]:
         refs = tuple(node.inputs[0]) if len(node.inputs) == 1 else ()
 
 
-def _assigned(source: SourceOperator, count: int) -> list[list[Any]]:
+def _assign_splits(source: SourceOperator, count: int) -> list[list[Any]]:
     """Return the payloads that the enumerator assigns to each reader, by number of the reader."""
     enumerator = source.source.enumerator()
     payloads: list[list[Any]] = [[] for _ in range(count)]

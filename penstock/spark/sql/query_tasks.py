@@ -23,7 +23,7 @@ from penstock.engine.records.elements import MAX_TIMESTAMP, Chunk, Receiver
 from penstock.engine.records.failures import USER_ERRORS, Failure, OperatorFailed, failure_of
 from penstock.spark.slots.guests import as_guest
 from penstock.spark.slots.worker import move_in
-from penstock.spark.sql.batch_transport import arrived, to_carry
+from penstock.spark.sql.batch_transport import pack_batch, unpack_batch
 
 NOBODY = -1
 """Number of the input of an additional row, which only keeps the partition from being empty."""
@@ -81,7 +81,7 @@ class Surroundings:
     now: int
     parameters: dict[str, str]
 
-    def moved_in(self) -> None:
+    def prepare_process(self) -> None:
         deployment: Deployment = pickle.loads(self.deployment)
         move_in(deployment)
 
@@ -114,11 +114,11 @@ class OperatorTask:
     surroundings: Surroundings
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with as_guest(), _told_as_of(self.name, self.uid):
-            self.surroundings.moved_in()
+        with as_guest(), _encode_failures(self.name, self.uid):
+            self.surroundings.prepare_process()
             operator: Operator = pickle.loads(self.operator)
             for batch in self._results(operator, batches):
-                yield to_carry(batch, self.names)
+                yield pack_batch(batch, self.names)
 
     def _results(self, operator: Operator, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         output = Gathered()
@@ -130,9 +130,9 @@ class OperatorTask:
                 for number, part in self._parts(batch):
                     first = self.inputs[number].first
                     columns = part.columns[first : first + len(schemas[number])]
-                    take[number](Chunk.of(Columns(arrived(columns, schemas[number], part.num_rows))))
+                    take[number](Chunk.of(Columns(unpack_batch(columns, schemas[number], part.num_rows))))
                     yield from output.batches()
-            yield from _ended(operator, output)
+            yield from _finish_operator(operator, output)
         finally:
             operator.close()
 
@@ -147,7 +147,7 @@ class OperatorTask:
                 yield number, part
 
 
-def _ended(operator: Operator, output: Gathered) -> Iterator[pa.RecordBatch]:
+def _finish_operator(operator: Operator, output: Gathered) -> Iterator[pa.RecordBatch]:
     """Tell the operator that all input has come, and yield its last batches."""
     operator.end_epoch()
     operator.watermark(MAX_TIMESTAMP)
@@ -173,16 +173,16 @@ class SourceTask:
     surroundings: Surroundings
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with as_guest(), _told_as_of(self.name, "-"):
-            self.surroundings.moved_in()
+        with as_guest(), _encode_failures(self.name, "-"):
+            self.surroundings.prepare_process()
             for batch in batches:
                 for number in batch.column(0).to_pylist():
                     for found in self._read(number):
-                        yield to_carry(found, self.names)
+                        yield pack_batch(found, self.names)
 
     def _read(self, number: int) -> Iterator[pa.RecordBatch]:
         output, clock = Gathered(), Clock()
-        operators = self._opened(number, output, clock)
+        operators = self._open_operators(number, output, clock)
         source = operators[0]
         assert isinstance(source, SourceOperator)
         waiting = list(pickle.loads(self.payloads)[number])
@@ -198,7 +198,7 @@ class SourceTask:
             for operator in operators:
                 operator.close()
 
-    def _opened(self, number: int, output: Gathered, clock: Clock) -> list[Operator]:
+    def _open_operators(self, number: int, output: Gathered, clock: Clock) -> list[Operator]:
         operators: list[Operator] = [pickle.loads(one) for one in self.chain]
         receiver: Receiver = output
         for operator, behind in zip(reversed(operators), [None, *reversed(operators)], strict=False):
@@ -224,7 +224,7 @@ class _Into(Gathered):
 
 # --- failures ---
 @contextmanager
-def _told_as_of(name: str, uid: str) -> Iterator[None]:
+def _encode_failures(name: str, uid: str) -> Iterator[None]:
     """Raise errors of the block with an encoded Failure, which the driver finds again in Spark's error text."""
     try:
         yield

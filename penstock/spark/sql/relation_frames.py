@@ -17,7 +17,7 @@ from penstock.datastream.stream_execution_environment import StreamExecutionEnvi
 from penstock.engine.job.deploying import pickled
 from penstock.engine.operators.operator import Operator
 from penstock.spark.sessions import sql_session
-from penstock.spark.sql.batch_transport import carried, declared, spark_type, to_carry
+from penstock.spark.sql.batch_transport import declare_columns, pack_batch, spark_type, transport_type
 from penstock.spark.sql.query_tasks import NOBODY, OperatorTask, Surroundings, inputs_of
 from penstock.spark.sql.refusal import Untranslatable
 from penstock.table.builders.builder import Build, Builder, Options
@@ -106,7 +106,7 @@ class FrameBuilder(Builder):
         self.session = session
         self.surroundings = surroundings
 
-    def made(self, relation: Relation, frame: Frame, label: str, *inputs: Physical) -> Physical:
+    def make_physical(self, relation: Relation, frame: Frame, label: str, *inputs: Physical) -> Physical:
         """Return a relation that a DataFrame computes."""
         physical = Physical(DataStream(self.env, []), relation.columns, False, label, inputs)
         physical.stream = FrameStream(self.env, frame, physical.schema)
@@ -119,7 +119,7 @@ class FrameBuilder(Builder):
 
     # --- our operators ---
     def then(self, input: Physical, relation: Relation, name: str, operator: Operator) -> DataStream:
-        return self.mapped([input], frame_of(input.stream).data, relation, name, operator)
+        return self.run_operator([input], frame_of(input.stream).data, relation, name, operator)
 
     def keyed(
         self, input: Physical, keys: Sequence[int], relation: Relation, name: str, operator: Operator
@@ -127,9 +127,9 @@ class FrameBuilder(Builder):
         frame = frame_of(input.stream)
         if keys:
             data = frame.data.repartition(*(frame.names[key] for key in keys))
-            return self.mapped([input], data, relation, name, operator)
-        data = self._tagged([input.stream], [()])
-        return self.mapped([input], data, relation, name, operator, True)
+            return self.run_operator([input], data, relation, name, operator)
+        data = self._tag_inputs([input.stream], [()])
+        return self.run_operator([input], data, relation, name, operator, True)
 
     def two_inputs(
         self,
@@ -142,27 +142,27 @@ class FrameBuilder(Builder):
         left, right = inputs[0].stream, inputs[1].stream
         assert isinstance(right, FrameStream)
         apart = FrameStream(self.env, right.frame.select(right.frame.names), right.schema)
-        return self.mapped(inputs, self._tagged([left, apart], keys), relation, name, operator, True)
+        return self.run_operator(inputs, self._tag_inputs([left, apart], keys), relation, name, operator, True)
 
-    def _tagged(self, streams: Sequence[DataStream], keys: Sequence[Sequence[int]]) -> DataFrame:
+    def _tag_inputs(self, streams: Sequence[DataStream], keys: Sequence[Sequence[int]]) -> DataFrame:
         """Return the rows of several DataFrames in one, partitioned by key, each with the number of its input.
 
         Without keys, the rows are in one partition and get one additional row. Spark runs no task for a DataFrame
         without rows, but some operators emit rows even without input.
         """
-        columns = [(at, *typed) for at, stream in enumerate(streams) for typed in _typed(stream)]
+        columns = [(at, *typed) for at, stream in enumerate(streams) for typed in _column_types(stream)]
         parts = []
         for number, stream in enumerate(streams):
             frame = frame_of(stream)
             at = [f"{frame.names[key]} AS key_{place}" for place, key in enumerate(keys[number])]
-            parts.append(frame.data.selectExpr(*_padded(columns, number), *at))
+            parts.append(frame.data.selectExpr(*_pad(columns, number), *at))
         if keys[0]:
             names = [f"key_{place}" for place in range(len(keys[0]))]
-            return _stacked(parts).repartition(*names).drop(*names)
-        parts.append(self.session.range(1).selectExpr(*_padded(columns, NOBODY)))
-        return _stacked(parts).repartition(1)
+            return _union_all(parts).repartition(*names).drop(*names)
+        parts.append(self.session.range(1).selectExpr(*_pad(columns, NOBODY)))
+        return _union_all(parts).repartition(1)
 
-    def mapped(
+    def run_operator(
         self,
         inputs: Sequence[Physical],
         data: DataFrame,
@@ -180,31 +180,31 @@ class FrameBuilder(Builder):
         task = OperatorTask(
             pickled(operator, name, uid), name, uid, inputs_of(schemas), tagged, names, self.surroundings
         )
-        made = sql_session.mapped(data, task, declared(names, schema))
+        made = sql_session.map_partitions(data, task, declare_columns(names, schema))
         return FrameStream(self.env, Frame(made, names), schema)
 
     def of_batch(self, batch: pa.RecordBatch) -> Frame:
         """Return a DataFrame of a batch in the program's memory."""
         names = new_names(batch.num_columns)
-        table = pa.Table.from_batches([to_carry(batch, names)])
-        data = sql_session.frame_of_table(self.session, table, declared(names, batch.schema))
+        table = pa.Table.from_batches([pack_batch(batch, names)])
+        data = sql_session.frame_of_table(self.session, table, declare_columns(names, batch.schema))
         return Frame(data if batch.num_rows > MOST_TOGETHER else data.coalesce(1), names)
 
 
-def _typed(stream: DataStream) -> list[tuple[str, str]]:
+def _column_types(stream: DataStream) -> list[tuple[str, str]]:
     """Return the columns of a DataFrame, each with Spark's name for its type."""
     assert isinstance(stream, FrameStream)
-    kinds = [spark_type(carried(field.type)) for field in stream.schema] or ["BOOLEAN"]
+    kinds = [spark_type(transport_type(field.type)) for field in stream.schema] or ["BOOLEAN"]
     return list(zip(stream.frame.names, kinds, strict=True))
 
 
-def _padded(columns: Sequence[tuple[int, str, str]], number: int) -> list[str]:
+def _pad(columns: Sequence[tuple[int, str, str]], number: int) -> list[str]:
     """Return the columns of all inputs and the number of this one. The columns of other inputs are NULL."""
     own = [name if at == number else f"CAST(NULL AS {kind}) AS {name}" for at, name, kind in columns]
     return [*own, f"CAST({number} AS INT) AS {TAG}"]
 
 
-def _stacked(parts: Sequence[DataFrame]) -> DataFrame:
+def _union_all(parts: Sequence[DataFrame]) -> DataFrame:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.union(part)

@@ -43,7 +43,7 @@ def calc(builder: FrameBuilder, relation: Calc) -> Physical | None:
             frame = frame.where(text)
     texts = texts_of(relation.exprs, frame.names)
     if texts is not None and not rest:
-        return builder.made(relation, frame.select(texts), label_of(relation, "Calc"), input)
+        return builder.make_physical(relation, frame.select(texts), label_of(relation, "Calc"), input)
     return _by_kernels(builder, relation, frame, conjunction(rest))
 
 
@@ -53,18 +53,18 @@ def _by_kernels(builder: FrameBuilder, relation: Calc, frame: Frame, condition: 
     needed = [*relation.exprs, *([] if condition is None else [condition])]
     read = sorted({index for expr in needed for index in refs(expr)})
     places = {index: place for place, index in enumerate(read)}
-    exprs = [_moved(expr, places) for expr in relation.exprs]
+    exprs = [_move_inputs(expr, places) for expr in relation.exprs]
     narrow = Calc(tuple(relation.input.columns[index] for index in read), relation.input, (), None)
-    below = builder.made(narrow, frame.select([frame.names[index] for index in read]), "")
+    below = builder.make_physical(narrow, frame.select([frame.names[index] for index in read]), "")
     operator = CalcOperator(
-        exprs, None if condition is None else _moved(condition, places), arrow_schema(relation.columns), False
+        exprs, None if condition is None else _move_inputs(condition, places), arrow_schema(relation.columns), False
     )
     operator.zone = builder.zone
     stream = builder.then(below, relation, "Calc", operator)
     return Physical(stream, relation.columns, False, label_of(relation, "Calc"), (input,))
 
 
-def _moved(rex: Rex, places: dict[int, int]) -> Rex:
+def _move_inputs(rex: Rex, places: dict[int, int]) -> Rex:
     return rewritten(rex, lambda one: replace(one, index=places[one.index]) if isinstance(one, InputRef) else None)
 
 
@@ -78,7 +78,7 @@ def texts_of(exprs: Sequence[Rex], names: Sequence[str]) -> list[str] | None:
 def watermark(builder: FrameBuilder, relation: Watermark) -> Physical:
     """Return the input unchanged: nothing is late in BATCH mode."""
     input, frame = builder.frame(relation.input)
-    return builder.made(relation, frame, label_of(relation, "WatermarkAssigner"), input)
+    return builder.make_physical(relation, frame, label_of(relation, "WatermarkAssigner"), input)
 
 
 # --- groups ---
@@ -92,10 +92,10 @@ def aggregate(builder: FrameBuilder, relation: Aggregate) -> Physical | None:
     if nothing or len(known) < len(texts) or not all(is_same(types[key]) for key in relation.keys):
         return None
     keys = [frame.names[key] for key in relation.keys]
-    return builder.made(relation, _grouped(frame, keys, known), label_of(relation, "GroupAggregate"), input)
+    return builder.make_physical(relation, _group(frame, keys, known), label_of(relation, "GroupAggregate"), input)
 
 
-def _grouped(frame: Frame, keys: list[str], texts: list[str]) -> Frame:
+def _group(frame: Frame, keys: list[str], texts: list[str]) -> Frame:
     if not texts:
         distinct = frame.select(keys)
         return Frame(distinct.data.distinct(), distinct.names)
@@ -116,7 +116,9 @@ def expand(builder: FrameBuilder, relation: Expand) -> Physical | None:
     data = frame.data.selectExpr(*frame.names, f"inline(array({rows}))")
     at = dict(zip(relation.keys, made, strict=True))
     columns = [at.get(index, name) for index, name in enumerate(frame.names[: len(types)])]
-    return builder.made(relation, Frame(data, ()).select([*columns, "set_id"]), label_of(relation, "Expand"), input)
+    return builder.make_physical(
+        relation, Frame(data, ()).select([*columns, "set_id"]), label_of(relation, "Expand"), input
+    )
 
 
 def _set_row(relation: Expand, chosen: Sequence[int], names: Sequence[str], made: Sequence[str]) -> str:
@@ -149,8 +151,8 @@ def join(builder: FrameBuilder, relation: Join) -> Physical | None:
     on = sql_session.column(" AND ".join(texts.values()) or "TRUE")
     whole = Frame(frame.data.join(other.data, on, JOINS[relation.kind]), ())
     kept = whole.select(own if relation.kind in {"SEMI", "ANTI"} else names)
-    made = builder.made(relation, kept, label_of(relation, "Join"), left, right)
-    return made if not rest else _filtered(builder, relation, made, rest)
+    made = builder.make_physical(relation, kept, label_of(relation, "Join"), left, right)
+    return made if not rest else _filter(builder, relation, made, rest)
 
 
 def _conditions(relation: Join) -> list[Rex]:
@@ -159,7 +161,7 @@ def _conditions(relation: Join) -> list[Rex]:
     return keys.rest if relation.null_aware and not keys.left else conjuncts(relation.condition)
 
 
-def _filtered(builder: FrameBuilder, relation: Join, made: Physical, rest: list[Rex]) -> Physical:
+def _filter(builder: FrameBuilder, relation: Join, made: Physical, rest: list[Rex]) -> Physical:
     """Keep the pairs of an inner join that fulfil the conditions that only our kernels can check."""
     operator = CalcOperator(identity(relation), conjunction(rest), arrow_schema(relation.columns), False)
     operator.zone = builder.zone
@@ -182,7 +184,7 @@ def set_operation(builder: FrameBuilder, relation: SetOperation) -> Physical | N
         else:
             whole = whole.exceptAll(frame.data) if relation.all else whole.subtract(frame.data)
     made = Frame(whole, built[0][1].names)
-    return builder.made(relation, made, label_of(relation, "SetOperation"), *(input for input, _ in built))
+    return builder.make_physical(relation, made, label_of(relation, "SetOperation"), *(input for input, _ in built))
 
 
 def _union(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
@@ -195,7 +197,7 @@ def _union(builder: FrameBuilder, relation: SetOperation) -> Physical | None:
     for _, frame in built[1:]:
         whole = whole.union(frame.data)
     made = Frame(whole, built[0][1].names)
-    return builder.made(relation, made, label_of(relation, "Union"), *(input for input, _ in built))
+    return builder.make_physical(relation, made, label_of(relation, "Union"), *(input for input, _ in built))
 
 
 # --- order ---
@@ -212,7 +214,7 @@ def sort(builder: FrameBuilder, relation: Sort) -> Physical | None:
         data = data.offset(relation.offset)
     if relation.limit is not None:
         data = data.limit(relation.limit)
-    return builder.made(relation, Frame(data, frame.names), label_of(relation, "Sort"), input)
+    return builder.make_physical(relation, Frame(data, frame.names), label_of(relation, "Sort"), input)
 
 
 def _sort_key(column: Any, key: SortKey) -> Any:
@@ -231,7 +233,7 @@ def over(builder: FrameBuilder, relation: Over) -> Physical | None:
         if found is None:
             return None
         texts += found
-    return builder.made(relation, frame.select([*own, *texts]), label_of(relation, "OverAggregate"), input)
+    return builder.make_physical(relation, frame.select([*own, *texts]), label_of(relation, "OverAggregate"), input)
 
 
 NATIVES: dict[type, Native] = {

@@ -95,7 +95,7 @@ def _over_text(window: OverSpec, call: AggregateCall, names: Sequence[str], type
     if call.udf is not None or call.distinct or call.filter is not None or call.literals or call.order:
         return None
     by = f"PARTITION BY {', '.join(names[index] for index in window.partition)} " if window.partition else ""
-    order = f"ORDER BY {', '.join(sorted_by(key, names) for key in window.order)}" if window.order else ""
+    order = f"ORDER BY {', '.join(order_item(key, names) for key in window.order)}" if window.order else ""
     if call.function in RANKS:
         return f"CAST({RANKS[call.function]} OVER ({by}{order}) AS BIGINT)" if order else None
     frame = _frame(window)
@@ -105,7 +105,7 @@ def _over_text(window: OverSpec, call: AggregateCall, names: Sequence[str], type
     return _text(call, [names[index] for index in call.args], types, lambda made: made + over)
 
 
-def sorted_by(key: SortKey, names: Sequence[str]) -> str:
+def order_item(key: SortKey, names: Sequence[str]) -> str:
     """Return an ORDER BY item for a sort key."""
     nulls = "FIRST" if nulls_first(key) else "LAST"
     return f"{names[key.index]} {'DESC' if key.descending else 'ASC'} NULLS {nulls}"
@@ -118,11 +118,11 @@ def _frame(window: OverSpec) -> str | None:
         return "" if whole else None
     if not frame.rows and any(bound for bound in (frame.start, frame.end)):
         return None  # a distance in values, which depends on the type of what is sorted by
-    start, end = _bound(frame.start, "PRECEDING"), _bound(frame.end, "FOLLOWING")
+    start, end = _bound_text(frame.start, "PRECEDING"), _bound_text(frame.end, "FOLLOWING")
     return f" {'ROWS' if frame.rows else 'RANGE'} BETWEEN {start} AND {end}"
 
 
-def _bound(bound: int | None, open_end: str) -> str:
+def _bound_text(bound: int | None, open_end: str) -> str:
     if bound is None:
         return f"UNBOUNDED {open_end}"
     if bound == 0:

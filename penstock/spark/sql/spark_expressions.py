@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from penstock.spark.sql.batch_transport import carried, spark_type
+from penstock.spark.sql.batch_transport import spark_type, transport_type
 from penstock.table.functions.typing.coercion import BYTES, INTEGERS, TEXTS
 from penstock.table.logical.rex import Call, InputRef, Literal, Rex
 from penstock.table.types import data_types as t
@@ -32,7 +32,7 @@ def is_same(kind: t.DataType) -> bool:
 
 def type_name(kind: t.DataType) -> str:
     """Return Spark's name for a type."""
-    return spark_type(carried(arrow_type(kind)))
+    return spark_type(transport_type(arrow_type(kind)))
 
 
 def text_of(rex: Rex, names: Sequence[str]) -> str | None:
@@ -58,11 +58,11 @@ def literal(rex: Literal) -> str | None:
         return None
     if value is None:
         return f"CAST(NULL AS {type_name(kind)})"
-    written = _written(kind, value)
+    written = _literal_text(kind, value)
     return None if written is None else f"CAST({written} AS {type_name(kind)})"
 
 
-def _written(kind: t.DataType, value: Any) -> str | None:
+def _literal_text(kind: t.DataType, value: Any) -> str | None:
     match kind, value:
         case t.BooleanType(), bool():
             return str(value).upper()
@@ -100,7 +100,7 @@ def _number(value: float) -> str:
 Make = Callable[[Call, list[str]], "str | None"]
 
 
-def _joined(word: str) -> Make:
+def _join_with(word: str) -> Make:
     return lambda call, args: f"({f' {word} '.join(args)})"
 
 
@@ -117,17 +117,17 @@ def _alike(call: Call) -> bool:
     return is_same(first) and all(arg.type.not_null() == first.not_null() for arg in call.args)
 
 
-def _compared(call: Call, args: list[str]) -> str | None:
+def _compare(call: Call, args: list[str]) -> str | None:
     plain = f"({args[0]} {call.function} {args[1]})"
     if _alike(call):
         return plain
     kinds = {type(arg.type) for arg in call.args}
     if len(kinds) > 1 or not kinds <= set(FLOATS):
         return None
-    return _compared_floats(call, args, plain)
+    return _compare_floats(call, args, plain)
 
 
-def _compared_floats(call: Call, args: list[str], plain: str) -> str:
+def _compare_floats(call: Call, args: list[str], plain: str) -> str:
     """Return a comparison of floats that treats NaN as Flink does.
 
     In Flink, as in Java, every comparison with NaN fails. In Spark, NaN equals itself and is the largest number.
@@ -171,7 +171,7 @@ def _arithmetic(call: Call, args: list[str]) -> str | None:
     return f"({args[0]} {call.function} {args[1]})"
 
 
-def _negated(call: Call, args: list[str]) -> str | None:
+def _negate(call: Call, args: list[str]) -> str | None:
     same = type(call.type) is type(call.args[0].type) and isinstance(call.type, (*_WRAPPING, t.DoubleType))
     return f"(- {args[0]})" if same else None
 
@@ -195,7 +195,7 @@ def _width(kind: t.DataType) -> int:
     return INTEGERS.index(type(kind))
 
 
-def _chosen(call: Call, args: list[str]) -> str | None:
+def _choose(call: Call, args: list[str]) -> str | None:
     if not _one_form(call, call.args[1::2] + call.args[-1:]):
         return None
     cases = " ".join(f"WHEN {when} THEN {then}" for when, then in zip(args[:-1:2], args[1::2], strict=True))
@@ -212,8 +212,8 @@ def _one_form(call: Call, args: Sequence[Rex]) -> bool:
 
 
 _CALLS: dict[str, Make] = {
-    "AND": _joined("AND"),
-    "OR": _joined("OR"),
+    "AND": _join_with("AND"),
+    "OR": _join_with("OR"),
     "NOT": lambda call, args: f"(NOT {args[0]})",
     "IS NULL": _after("IS NULL"),
     "IS NOT NULL": _after("IS NOT NULL"),
@@ -223,13 +223,13 @@ _CALLS: dict[str, Make] = {
     "IS NOT FALSE": _after("IS NOT FALSE"),
     "IS UNKNOWN": _after("IS NULL"),
     "IS NOT UNKNOWN": _after("IS NOT NULL"),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compare),
     "IS DISTINCT FROM": _distinct,
     "IS NOT DISTINCT FROM": _distinct,
     "IN": _in,
     **dict.fromkeys(("+", "-", "*"), _arithmetic),
-    "NEGATE": _negated,
+    "NEGATE": _negate,
     "CAST": _cast,
-    "CASE": _chosen,
+    "CASE": _choose,
     "COALESCE": _first,
 }

@@ -28,7 +28,7 @@ def window_table(builder: FrameBuilder, relation: WindowTable) -> Physical | Non
     data = data.selectExpr(*own, "at_ms", f"inline(array({windows}))").filter("last_ms > at_ms")
     moments = [f"CAST(timestamp_millis({text}) AS TIMESTAMP_NTZ)" for text in ("first_ms", "last_ms", "last_ms - 1L")]
     made = Frame(data, ()).select([*own, *moments])
-    return builder.made(relation, made, label_of(relation, "WindowTableFunction"), input)
+    return builder.make_physical(relation, made, label_of(relation, "WindowTableFunction"), input)
 
 
 def bounds_texts(relation: WindowTable, time: str) -> list[tuple[str, str]]:

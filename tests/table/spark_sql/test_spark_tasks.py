@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.messages.commands_and_reports import Deployment
 from penstock.graph.plan import Node, Plan
-from penstock.spark.sql.batch_transport import arrived, carried, declared, spark_type, to_carry
+from penstock.spark.sql.batch_transport import declare_columns, pack_batch, spark_type, transport_type, unpack_batch
 from penstock.spark.sql.query_tasks import NOBODY, OperatorTask, Surroundings, failure_in, inputs_of
 from penstock.spark.sql.refusal import Untranslatable
 from penstock.table.functions import resolve
@@ -44,16 +44,16 @@ def test_batches_come_back_as_they_were(rows: list[tuple[Any, Any]]) -> None:
     schema = pa.schema([("at", pa.time64("us")), ("span", pa.duration("ms")), ("nothing", pa.null())])
     arrays = [pa.array([row[0] for row in rows], schema.types[0]), pa.array([row[1] for row in rows], schema.types[1])]
     batch = pa.RecordBatch.from_arrays([*arrays, pa.nulls(len(rows))], schema=schema)
-    travelling = to_carry(batch, ["a", "b", "c"])
-    assert travelling.schema.types == [pa.int64(), pa.int64(), pa.bool_()] == list(map(carried, schema.types))
-    assert arrived(travelling.columns, schema, batch.num_rows).equals(batch)
+    travelling = pack_batch(batch, ["a", "b", "c"])
+    assert travelling.schema.types == [pa.int64(), pa.int64(), pa.bool_()] == list(map(transport_type, schema.types))
+    assert unpack_batch(travelling.columns, schema, batch.num_rows).equals(batch)
 
 
 def test_rows_without_columns_keep_their_number() -> None:
     schema = pa.schema([])
-    empty = arrived([], schema, 3)
-    travelling = to_carry(empty, ["nothing"])
-    assert (travelling.num_rows, declared(["nothing"], schema)) == (3, "nothing BOOLEAN")
+    empty = unpack_batch([], schema, 3)
+    travelling = pack_batch(empty, ["nothing"])
+    assert (travelling.num_rows, declare_columns(["nothing"], schema)) == (3, "nothing BOOLEAN")
 
 
 def test_what_cannot_travel_is_refused() -> None:
