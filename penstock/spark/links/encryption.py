@@ -1,7 +1,7 @@
-"""Encrypted links between machines: each attempt has a certificate of its own, and talks only to who has it too.
+"""Encrypted links between machines. Each attempt has its own certificate, and its processes accept no other.
 
-The engine reads and writes plain sockets in many ways. An encrypted link therefore is a pair of connected sockets: the
-engine has one end, and a thread carries what passes between the other end and the network, through TLS.
+The engine reads and writes plain sockets in many ways. An encrypted link is therefore a pair of connected sockets: the
+engine has one end, and a thread carries bytes between the other end and the network through TLS.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from penstock.base.libraries import optional_library
 
 _AT_ONCE = 1 << 18
 _VALID_DAYS = 3650
-"""An attempt may run for years; its certificate is known to nobody else and is gone with it."""
+"""Validity of a certificate, in days. An attempt may run for years; only it knows its certificate."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A certificate and its key in PEM, by which the processes of one attempt know each other."""
+    """A certificate and its key in PEM, by which the processes of one attempt recognise each other."""
 
     certificate: bytes
     key: bytes
 
     def context(self, server: bool) -> ssl.SSLContext:
-        """Both sides show the certificate, and accept only the very same one."""
+        """Return a TLS context with which both sides show the certificate and accept only the same one."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
@@ -46,7 +46,7 @@ class Identity:
 
 
 def new_identity(address: str | None = None) -> Identity:
-    """A new self-signed certificate; with an address, it is also one for clients that look at where they connect."""
+    """Create a self-signed certificate. With an address, clients that verify the host's address accept it, too."""
     optional_library("cryptography", "encrypted links (security.ssl.internal.enabled) need cryptography", "tls")
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -77,8 +77,10 @@ def new_identity(address: str | None = None) -> Identity:
 
 
 def encrypted(sock: socket.socket, identity: Identity, server: bool, seconds: float) -> socket.socket:
-    """A plain socket whose other side is the peer, beyond a TLS connection. Raises OSError, and closes the connection,
-    if the peer does not come to terms within this time."""
+    """Return a plain socket to the peer that is carried over a new TLS connection.
+
+    Raise OSError and close the connection if the TLS handshake fails or takes longer than this time.
+    """
     sock.settimeout(seconds)
     try:
         tls = wrap(sock, identity, server)
@@ -90,7 +92,7 @@ def encrypted(sock: socket.socket, identity: Identity, server: bool, seconds: fl
 
 
 def wrap(sock: socket.socket, identity: Identity, server: bool) -> ssl.SSLSocket:
-    """Take over a socket for TLS, whose handshake is still to come."""
+    """Wrap a socket in TLS, without the handshake."""
     return identity.context(server).wrap_socket(sock, server_side=server, do_handshake_on_connect=False)
 
 
@@ -110,22 +112,22 @@ class Encrypted(socket.socket):
 
     @property
     def network(self) -> socket.socket:
-        """The connection to the other host."""
+        """Connection to the other host."""
         return self._tunnel.network
 
     @property
     def error(self) -> OSError | None:
-        """The error that ended the connection to the other host, if one did."""
+        """Error that ended the connection to the other host, or None."""
         return self._tunnel.error
 
     def close_when_sent(self, seconds: float) -> None:
-        """Close it, and wait until what was said is on its way: this process may be about to end."""
+        """Close the connection, and wait until its last bytes are sent, since this process may be about to end."""
         self.close()
         self._tunnel.join(seconds)
 
 
 class Tunnel(threading.Thread):
-    """Carries bytes both ways until one side ends."""
+    """Thread that carries bytes both ways until one side ends."""
 
     def __init__(self, tls: ssl.SSLSocket, plain: socket.socket) -> None:
         super().__init__(name="penstock tunnel", daemon=True)
@@ -137,7 +139,7 @@ class Tunnel(threading.Thread):
 
     @property
     def network(self) -> socket.socket:
-        """The end of the tunnel that is connected to the other host."""
+        """End of the tunnel that is connected to the other host."""
         return self._tls
 
     def run(self) -> None:
@@ -152,7 +154,7 @@ class Tunnel(threading.Thread):
             sock.close()
 
     def _carry(self) -> bool:
-        """One round: whatever moves without waiting, and if nothing does, a wait. False at the end."""
+        """Carry the bytes that move without waiting, or wait if no bytes move. Return False at the end."""
         moved = False
         with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not self._inward:
@@ -179,7 +181,7 @@ class Tunnel(threading.Thread):
         return True
 
     def _wait(self) -> None:
-        """Until a side can do what it could not."""
+        """Wait until one side can be read or written again."""
         poll = select.poll()
         if self._inward or not self._outward:
             poll.register(self._plain, _events(not self._outward, bool(self._inward)))

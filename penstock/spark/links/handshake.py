@@ -1,8 +1,8 @@
-"""The handshake of a link: both sides prove that they know the secret of the attempt, without telling it.
+"""The handshake of a link: both sides prove that they know the secret of the attempt, without revealing it.
 
-The side that was connected to sends a challenge. The other side answers with a challenge of its own and a proof, and
-gets a proof back. A proof is an HMAC over both challenges and the role of its sender. All parts have fixed sizes, so
-that neither side has to parse what a stranger says.
+The host is the side that listens. It sends a challenge. The guest, which has connected, answers with a challenge of its
+own and a proof, and gets a proof back. A proof is an HMAC over both challenges and the role of its sender. All parts
+have fixed sizes, so that neither side has to parse data of an unknown peer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _HOST, _GUEST = b"penstock host", b"penstock guest"
 
 
 class Host:
-    """The side that was connected to."""
+    """The side that listens."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self.challenge = secrets.token_bytes(CHALLENGE_BYTES)
 
     def answer(self, reply: bytes) -> bytes | None:
-        """Return the proof for a guest that knows the secret; None for a stranger."""
+        """Return the proof for a guest that knows the secret, or None for any other."""
         challenge, proof = reply[:CHALLENGE_BYTES], reply[CHALLENGE_BYTES:]
         expected = _proof(self._secret, _GUEST, self.challenge, challenge)
         if not hmac.compare_digest(proof, expected):
@@ -36,13 +36,13 @@ class Guest:
     """The side that connects."""
 
     def __init__(self, secret: bytes, challenge: bytes) -> None:
-        """`challenge` is what the host has sent."""
+        """Prepare the reply to the challenge that the host has sent."""
         own = secrets.token_bytes(CHALLENGE_BYTES)
         self.reply = own + _proof(secret, _GUEST, challenge, own)
         self._expected = _proof(secret, _HOST, challenge, own)
 
     def trusts(self, proof: bytes) -> bool:
-        """Whether the host knows the secret, too."""
+        """Return True if the proof shows that the host knows the secret."""
         return hmac.compare_digest(proof, self._expected)
 
 

@@ -1,7 +1,7 @@
-"""Both ends of a slot's lifeline: a second link next to the one for commands, served by its own thread on either side.
+"""Both ends of a slot's lifeline: a second link beside the one for commands, with its own thread on either side.
 
-Over it a slot answers heartbeats, wakes the driver, and shows where it is when it hangs. Messages are single bytes that
-are not text; all text is the stack of a slot's threads, as `faulthandler` writes it.
+Over it, a slot answers heartbeats, wakes the driver, and shows its stacks when it hangs. Messages are single bytes that
+are not text. All text is the stacks of a slot's threads, as `faulthandler` writes them.
 """
 
 from __future__ import annotations
@@ -24,38 +24,40 @@ from penstock.engine.job.cluster_protocol import Patience
 from penstock.spark.links.links import UNREACHABLE, closed, loss_of, silence_of, this_machine
 
 PING, WAKE, ASK, TOLD, UNHEARD = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"
-"""PING asks "are you alive?" and answers "yes"; WAKE says that there is input; ASK asks for the stack; TOLD ends it.
+"""Messages of a lifeline.
 
-UNHEARD says that the slot is alive and has heard no PING for some time."""
+PING asks for a sign of life and is also its answer. WAKE says that there is input. ASK asks for the stacks, and TOLD
+ends them. UNHEARD says that the slot is alive and has received no PING for some time.
+"""
 _WORDS = PING + WAKE + ASK + TOLD + UNHEARD
 MOST_FRAMES = 20
 _OUTERMOST = 'penstock/spark/slots/worker.py"'
-"""The frames outside this file only show that the process is a slot."""
+"""File below whose frames a stack only shows that the process is a slot."""
 log = logging.getLogger("penstock.job")
 
 
 class Lifeline:
-    """The slot's end: answers heartbeats, wakes the driver, and ends the process when the driver is gone.
+    """The slot's end of a lifeline: answers heartbeats, wakes the driver, and ends the process when the driver is gone.
 
-    If its thread cannot run because a library holds the interpreter lock, `faulthandler`, which does not need the lock,
-    sends the stacks after `silence` seconds: before the driver gives up the slot. A thread that can run, and hears
-    nothing, says so instead: then the driver's messages are lost on their way.
+    If a library holds the interpreter lock, the thread of the lifeline cannot run. `faulthandler`, which does not need
+    the lock, then sends the stacks after `silence` seconds, before the driver gives up the slot. A thread that runs but
+    receives nothing sends UNHEARD instead, because the driver's messages get lost on their way.
     """
 
     def __init__(self, sock: socket.socket, task: int, silence: float) -> None:
-        """`task` is a pipe that closes when the slot's task ends."""
+        """Start the thread of the lifeline. `task` is a pipe that closes when the slot's task ends."""
         self._sock = sock
         self._task = task
         self._silence = silence
         threading.Thread(target=self._watch, name="penstock lifeline", daemon=True).start()
 
     def wake(self) -> None:
-        """Tell the driver that an epoch is wanted."""
+        """Ask the driver for an epoch."""
         with suppress(OSError):
             self._sock.send(WAKE)
 
     def _watch(self) -> None:
-        """Once the driver or the task of this slot is gone, there is nothing left to report to."""
+        """Serve the lifeline. End the process once the driver or the task of this slot is gone."""
         watched: list[Any] = [self._sock, self._task]
         while True:
             ready, _, _ = select.select(watched, [], [], self._silence / 2)
@@ -72,7 +74,7 @@ class Lifeline:
         os._exit(1)
 
     def _complain(self) -> None:
-        """Tell the driver that none of its messages has come for long, and that this process does not hang."""
+        """Tell the driver that this process does not hang, but has received no message for a long time."""
         faulthandler.dump_traceback_later(self._silence, file=self._sock.fileno())
         with suppress(BlockingIOError):
             self._sock.send(UNHEARD, socket.MSG_DONTWAIT)
@@ -88,20 +90,20 @@ class Lifeline:
 
 @dataclass
 class _Line:
-    """What the driver knows of one slot."""
+    """The driver's knowledge of one slot."""
 
     sock: socket.socket
     process: int
     machine: str
     asked: float | None = None
-    """Since when it owes an answer."""
+    """Time of the first PING that the slot has not answered, by the monotonic clock; None if it owes no answer."""
     said: bytes = b""
-    """The text that came since its last answer."""
+    """Text that came since the slot's last answer."""
     is_deaf: bool = False
-    """Whether it has said, since its last answer, that it hears nothing."""
+    """Whether the slot has sent UNHEARD since its last answer."""
 
     def hear(self, said: bytes, tell: Callable[[str], None]) -> None:
-        """Take what came. An answer makes the text before it worthless, unless it is the text that was asked for."""
+        """Take received bytes, and pass stacks that were asked for to `tell`. A PING discards the text before it."""
         for number, part in enumerate(said.split(PING)):
             if number:
                 self.asked, self.said, self.is_deaf = None, b"", False
@@ -113,7 +115,7 @@ class _Line:
 
     @property
     def host(self) -> str:
-        """The name of its host; `machine` begins with it."""
+        """Name of the slot's host, with which `machine` begins."""
         return self.machine.partition(" ")[0]
 
     def text(self) -> str:
@@ -121,13 +123,13 @@ class _Line:
 
 
 class Lifelines:
-    """The driver's ends: learns which slots wake it, which are dead, and where those that hang are."""
+    """The driver's ends of all lifelines: notices slots that wake it, are dead or hang."""
 
     def __init__(self, patience: Patience, on_wake: Callable[[bool], None], on_silent: Callable[[int], None]) -> None:
         self.cause: str | None = None
-        """Why the first slot that was lost was lost."""
+        """Cause of the loss of the first lost slot."""
         self.unreachable: set[int] = set()
-        """The slots that were lost because their hosts cannot be reached."""
+        """Slots that were lost because their hosts cannot be reached."""
         self._lines: dict[int, _Line] = {}
         self._interval = patience.heartbeat_interval / 1000
         self._timeout = patience.heartbeat_timeout / 1000
@@ -138,15 +140,15 @@ class Lifelines:
         self._one_asks = threading.Lock()
         self._heard = threading.Condition()
         self._stacks: dict[int, str] | None = None
-        """What slots said since somebody asked for their stacks; None if nobody does."""
+        """Stacks that have come since a caller asked for them, by slot; None if no caller waits."""
         self._asked: set[int] = set()
-        """The slots that have been asked where they are."""
+        """Slots that were asked for their stacks."""
         self._waiting: set[int] = set()
-        """Those of them that have answered that they wait for others."""
+        """Slots of `_asked` whose stacks show that they wait for other slots."""
         self._selector = selectors.DefaultSelector()
 
     def add(self, slot: int, sock: socket.socket, process: int, machine: str) -> None:
-        """Before the start: a slot, its link, and where its process is."""
+        """Add a slot, its link, and the id and machine of its process. Called before `start`."""
         self._lines[slot] = _Line(sock, process, machine)
         self._selector.register(sock, selectors.EVENT_READ, slot)
 
@@ -159,7 +161,7 @@ class Lifelines:
             while not self._closing and self._lines:
                 self._hear_all(max(0.0, next_ping - time.monotonic()))
                 if time.monotonic() >= next_ping:
-                    # A driver that was stopped itself finds the answers to what it asked before.
+                    # If the driver itself was stopped, the answers to its earlier PINGs are here already.
                     self._hear_all(0.0)
                     self._ping_all()
                     next_ping = time.monotonic() + self._interval
@@ -205,7 +207,7 @@ class Lifelines:
         self._on_silent(slot)
 
     def ask(self, slots: Iterable[int]) -> None:
-        """Let slots that have been busy for long tell the log where they are; from any thread."""
+        """Make slots that have been busy for long write their stacks to the log. Any thread may call this."""
         asked = [(slot, line) for slot in slots if (line := self._lines.get(slot)) is not None]
         self._asked, self._waiting = {slot for slot, _ in asked}, set()
         for _, line in asked:
@@ -213,7 +215,7 @@ class Lifelines:
                 line.sock.send(ASK, socket.MSG_DONTWAIT)
 
     def stacks(self, seconds: float) -> dict[int, str]:
-        """Where the threads of all slots are, of those that answer in time; from any thread."""
+        """Return the stacks of the slots that answer in time, by slot. Any thread may call this."""
         with self._one_asks:
             with self._heard:
                 self._stacks = {}
@@ -225,7 +227,7 @@ class Lifelines:
         return found
 
     def _told(self, slot: int, text: str) -> None:
-        """A slot says where it is: to whoever asked, and otherwise to the log."""
+        """Pass the stacks of a slot to a waiting caller, otherwise to the log."""
         with self._heard:
             if self._stacks is not None:
                 self._stacks[slot] = text
@@ -242,7 +244,7 @@ class Lifelines:
             self._warn_of_network()
 
     def _warn_of_network(self) -> None:
-        """Nobody works, and all wait: messages between slots are lost or very slow."""
+        """Warn that all slots wait and none works: messages between slots are lost or very slow."""
         places = ", ".join(f"{slot} on {line.host}" for slot, line in sorted(self._lines.items()))
         log.warning(
             "all slots have waited for messages of each other for %g s, and none is busy: look whether their hosts can "
@@ -261,7 +263,10 @@ class Lifelines:
             self._on_wake(True)
 
     def cause_within(self, seconds: float) -> str | None:
-        """Why the first slot was lost, for a caller that may have noticed it sooner."""
+        """Wait at most this long for the first loss of a slot, and return its cause.
+
+        The caller may have noticed the loss before this object.
+        """
         self._lost.wait(seconds)
         return self.cause
 
@@ -273,7 +278,7 @@ class Lifelines:
 
 
 def where(line: _Line, is_unreachable: bool = False) -> str:
-    """Describe the state of a silent slot, as far as it is known. A kernel also acknowledges for a slot that hangs."""
+    """Describe the state of a silent slot, as far as it is known. The kernel of a hanging slot still acknowledges."""
     if line.is_deaf:
         return f". It is alive, and receives nothing from the driver: the network loses what goes to {line.host}"
     if is_unreachable:
@@ -287,14 +292,14 @@ def where(line: _Line, is_unreachable: bool = False) -> str:
 
 
 def _state_of(process: int) -> str:
-    """A letter, as `ps` shows it; empty where the system does not tell."""
+    """Return the state of a process as the letter that `ps` shows; empty if the system does not tell."""
     with suppress(OSError), open(f"/proc/{process}/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0]
     return ""
 
 
 def main_stack(said: str) -> str:
-    """The stack of the main thread, the latest call first, out of those of all threads: it is the oldest, and last."""
+    """Return the main thread's stack, latest call first. It is the last stack, since the thread is the oldest."""
     _, header, stack = said.rpartition(" (most recent call first):\n")
     frames = takewhile(lambda frame: _OUTERMOST not in frame, stack.rstrip().splitlines() if header else ())
     return "\n".join(islice(frames, MOST_FRAMES))

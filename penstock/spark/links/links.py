@@ -1,7 +1,7 @@
 """Sockets that carry whole messages between the driver and the slots of one attempt, and among the slots.
 
-Every connection begins with a handshake by which both sides show that they know the attempt's secret. A message is its
-length, three numbers that say what it belongs to (attempt, epoch, stage), and its body.
+Every connection begins with a handshake by which both sides show that they know the attempt's secret. A message
+consists of its length, its tag (attempt, epoch and stage), and its body.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from penstock.spark.links.encryption import Encrypted, Identity, encrypted, tunn
 from penstock.spark.links.handshake import CHALLENGE_BYTES, PROOF_BYTES, REPLY_BYTES, Guest, Host
 
 HANDSHAKE_SECONDS = 10
-"""Seconds that a peer has, in all, to show that it knows the secret and to say who it is."""
+"""Time, in seconds, in which a peer must show that it knows the secret and introduce itself."""
 MOST_STRANGERS = 256
-"""Greatest number of open connections whose peers have not shown that yet."""
+"""Greatest number of open connections whose peers have not introduced themselves yet."""
 _LOOK_SECONDS = 0.5
-"""Seconds between two looks of a door for strangers whose time is over, and for its own end."""
+"""Time, in seconds, between two checks of a door for expired connections and for its own end."""
 LONGEST_BODY = 1 << 40
 _HEADER = struct.Struct("!Qqqq")
 _AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
 _READ_AHEAD = 1 << 16
 _PROBES = 3
-"""Probes that an idle connection sends within the time after which a silent peer counts as lost."""
+"""Number of probes that an idle connection sends before a silent peer counts as lost."""
 _TCP_INFO = struct.Struct("=24xI28xI")
-"""Two figures of the kernel about a connection: unacknowledged segments, and milliseconds since the last answer."""
+"""Layout of two figures of the kernel: unacknowledged segments, and milliseconds since the last answer."""
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
 class LinkLost(Exception):
-    """The other side of a link is gone, or violates the protocol."""
+    """Raised if the other side of a link is gone or violates the protocol."""
 
     def __init__(self, why: str, is_unreachable: bool = False, slot: int | None = None) -> None:
-        """`is_unreachable` tells whether the other host acknowledges nothing, and `slot` which slot is there."""
+        """Create the error. `is_unreachable`: the other host acknowledges nothing. `slot`: the slot over there."""
         super().__init__(why)
         self.is_unreachable = is_unreachable
         self.slot = slot
 
 
 class Tag(NamedTuple):
-    """What a message belongs to."""
+    """The attempt, epoch and stage to which a message belongs."""
 
     attempt: int
     epoch: int
@@ -63,7 +63,7 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a process listens: a path for peers on the same machine, and a host and port, if any, for the others."""
+    """The address of a listening process: a path for its own machine, and a host and port, if any, for others."""
 
     machine: str
     path: str
@@ -72,7 +72,7 @@ class Address:
 
 
 def this_machine() -> str:
-    """A name that only processes with the same file system and kernel share."""
+    """Return a name that only processes with the same file system and kernel share."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as boot:
         return f"{socket.gethostname()} {boot.read().strip()}"
     return socket.gethostname()
@@ -84,7 +84,7 @@ class Listener:
     def __init__(
         self, secret: bytes, host: str | None = None, bind: str = "", identity: Identity | None = None
     ) -> None:
-        """`host` is this machine's name on the network; None if no other machine will connect.
+        """Start to listen. `host` is this machine's name on the network, or None if no other machine will connect.
 
         With an identity, connections over the network are encrypted.
         """
@@ -108,11 +108,11 @@ class Listener:
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
-        """The sockets on which connections arrive."""
+        """Sockets on which connections arrive."""
         return tuple(self._sockets)
 
     def applicant(self, accepted: socket.socket) -> Applicant:
-        """Begin the handshake with whoever has connected."""
+        """Begin the handshake with a peer that has connected."""
         on_network = accepted.family != socket.AF_UNIX
         return Applicant(accepted, self._secret, self._identity if on_network else None)
 
@@ -125,13 +125,13 @@ class Listener:
 
 
 def _short_folder() -> str:
-    """Where sockets can lie: the system allows paths of about a hundred characters."""
+    """Return a folder for sockets, whose paths may have only about a hundred characters."""
     usual = tempfile.gettempdir()
     return usual if len(usual) < 60 or not os.access("/tmp", os.W_OK) else "/tmp"
 
 
 def connect(address: Address, secret: bytes, identity: Identity | None = None) -> socket.socket:
-    """A trusted connection, by path on the same machine and over the network otherwise. Raises LinkLost."""
+    """Return a trusted connection: by path on the same machine, otherwise over the network. Raise LinkLost."""
     made = _by_path(address) or _by_network(address, identity)
     if not _shake_hands(made, secret):
         raise LinkLost("the other side does not know the secret of this attempt")
@@ -139,7 +139,7 @@ def connect(address: Address, secret: bytes, identity: Identity | None = None) -
 
 
 def host_towards(address: Address) -> str:
-    """Return the address that this machine has on the network over which it reaches another one. Raises LinkLost."""
+    """Return this machine's address on the network over which it reaches another address. Raise LinkLost."""
     try:
         [(family, kind, _, _, target), *_] = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)
         with socket.socket(family, kind) as unused:
@@ -176,7 +176,7 @@ def _by_path(address: Address) -> socket.socket | None:
 
 
 def _shake_hands(sock: socket.socket, secret: bytes) -> bool:
-    """Show the host that this process knows the secret. Return whether the host does; if not, close the connection."""
+    """Prove knowledge of the secret to the host. Return True if the host knows it, else close the connection."""
     _tune(sock)
     sock.settimeout(HANDSHAKE_SECONDS)
     try:
@@ -192,7 +192,7 @@ def _shake_hands(sock: socket.socket, secret: bytes) -> bool:
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:
-    """Return this many bytes of a blocking socket."""
+    """Read this many bytes from a blocking socket."""
     got = b""
     while len(got) < count:
         said = sock.recv(count - len(got))
@@ -210,10 +210,10 @@ def _tune(sock: socket.socket) -> None:
 
 
 def limit_silence(sock: socket.socket, seconds: float) -> None:
-    """Let the system end a connection whose other host acknowledges nothing for this long.
+    """Make the system end a connection whose other host acknowledges nothing for this long.
 
-    Without this, a host that disappears or cannot be reached is noticed only after the kernel's retransmissions, which
-    take about a quarter of an hour. A peer whose process is busy or stopped is not affected: its kernel acknowledges.
+    Without this, the loss of a host is noticed only after the kernel's retransmissions, which take about a quarter of
+    an hour. A peer whose process is busy or stopped is not affected, because its kernel acknowledges.
     """
     network = sock.network if isinstance(sock, Encrypted) else sock
     if network.family == socket.AF_UNIX:
@@ -228,9 +228,9 @@ def limit_silence(sock: socket.socket, seconds: float) -> None:
 
 
 def silence_of(sock: socket.socket) -> float:
-    """Return for how many seconds the other host has acknowledged nothing of what it was sent.
+    """Return the seconds for which the other host has acknowledged no data.
 
-    It is 0 if everything is acknowledged, or if the system does not tell.
+    It is 0 if all data are acknowledged, or if the system does not tell.
     """
     network = sock.network if isinstance(sock, Encrypted) else sock
     try:
@@ -242,7 +242,7 @@ def silence_of(sock: socket.socket) -> float:
 
 
 def loss_of(error: OSError) -> LinkLost:
-    """Describe an error of a connection for people."""
+    """Return a LinkLost that describes an error of a connection in plain words."""
     if error.errno in UNREACHABLE:
         return LinkLost(f"its host acknowledges nothing ({error.strerror})", is_unreachable=True)
     return LinkLost(str(error))
@@ -250,7 +250,7 @@ def loss_of(error: OSError) -> LinkLost:
 
 # --- whole messages ---
 def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
-    """Send a message on a blocking socket. Raises LinkLost."""
+    """Send a message on a blocking socket. Raise LinkLost."""
     try:
         sock.sendall(_HEADER.pack(len(body), *tag) + body if len(body) < _AT_ONCE else _HEADER.pack(len(body), *tag))
         if len(body) >= _AT_ONCE:
@@ -260,22 +260,22 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
 
 
 def framed(tag: Tag, body: bytes) -> bytes:
-    """A message as it travels."""
+    """Return a message with its header."""
     return _HEADER.pack(len(body), *tag) + body
 
 
 def receive(sock: socket.socket) -> tuple[Tag, bytearray]:
-    """The next message of a blocking socket, and not a byte of the following one. Raises LinkLost."""
+    """Read the next message of a blocking socket, and no byte of the following one. Raise LinkLost."""
     inlet = Inlet(sock, ahead=False)
     inlet.read()
     return inlet.message()
 
 
 class Inlet:
-    """Reads one message after the other from a socket: a small one with a single call, even if it arrived early."""
+    """Reads one message after the other from a socket. A small message takes a single call of the system."""
 
     def __init__(self, sock: socket.socket, ahead: bool = True) -> None:
-        """With `ahead` it may read, and keep, the beginning of what follows a message."""
+        """Create a reader. With `ahead`, it may read and keep bytes that follow a message."""
         self.sock = sock
         self._at_once = _READ_AHEAD if ahead else _HEADER.size
         self._unparsed = b""
@@ -284,9 +284,9 @@ class Inlet:
         self._got = 0
 
     def read(self, flags: int = 0) -> bool:
-        """Take what comes until a message is complete, and return whether it is.
+        """Read until a message is complete, and return True if it is.
 
-        It is not if the socket does not block, or the flags say so. Raises LinkLost at the end of the connection.
+        Return False if the rest has not arrived and reading would block. Raise LinkLost at the end of the connection.
         """
         while not self.is_complete():
             try:
@@ -312,7 +312,7 @@ class Inlet:
         return len(said)
 
     def is_complete(self) -> bool:
-        """Whether a whole message is here already, so that nothing needs to come for it."""
+        """Return True if a whole message has been read already."""
         if self._tag is None and len(self._unparsed) >= _HEADER.size:
             self._begin_body()
         return self._tag is not None and self._got == len(self._body)
@@ -329,7 +329,7 @@ class Inlet:
         self._unparsed = self._unparsed[_HEADER.size + length :]
 
     def message(self) -> tuple[Tag, bytearray]:
-        """The complete message; the next one begins."""
+        """Return the complete message, and begin the next one."""
         assert self._tag is not None
         tag, body = self._tag, self._body
         self._tag, self._body, self._got = None, bytearray(), 0
@@ -337,7 +337,7 @@ class Inlet:
 
 
 class Outlet:
-    """The unsent rest of some messages; sends without waiting for the other side."""
+    """The unsent rest of some messages. It is sent without waiting for the other side."""
 
     def __init__(self, sock: socket.socket, tag: Tag, bodies: Iterable[bytes]) -> None:
         self.sock = sock
@@ -348,7 +348,7 @@ class Outlet:
             self._parts += map(memoryview, parts)
 
     def write(self) -> bool:
-        """Send what the other side takes; whether that was all. Raises LinkLost."""
+        """Send as much as the other side takes. Return True if everything is sent. Raise LinkLost."""
         while self._parts:
             try:
                 count = self.sock.sendmsg(self._parts, (), socket.MSG_DONTWAIT)
@@ -372,14 +372,14 @@ def closed(sockets: Iterable[socket.socket]) -> None:
 
 
 def has_news(sock: socket.socket) -> bool:
-    """Whether something has come from the other side that nobody has read: a message, or the end of the connection."""
+    """Return True if an unread message, or the end of the connection, has come from the other side."""
     news = select.poll()  # unlike select(), it takes descriptors of any number
     news.register(sock, select.POLLIN)
     return bool(news.poll(0))
 
 
 def say_farewell(sock: socket.socket) -> None:
-    """Close a connection at the end of this process, which must not keep back what was said last."""
+    """Close a connection at the end of this process, after its last messages are on their way."""
     if isinstance(sock, Encrypted):
         sock.close_when_sent(HANDSHAKE_SECONDS)
     else:
@@ -387,26 +387,26 @@ def say_farewell(sock: socket.socket) -> None:
 
 
 class Applicant:
-    """A connection that has not shown yet that it may be here. It is read without waiting, and has a time limit."""
+    """A connection whose peer has not proved yet that it knows the secret. It is read without waiting, and expires."""
 
     def __init__(self, sock: socket.socket, secret: bytes, identity: Identity | None) -> None:
-        """With an identity, the connection is encrypted first. Raises OSError."""
+        """Begin the handshake. With an identity, the connection is encrypted first. Raise OSError."""
         _tune(sock)
         sock.setblocking(False)
         self.deadline = time.monotonic() + HANDSHAKE_SECONDS
         self.sock = sock if identity is None else wrap(sock, identity, server=True)
         self.hello = b""
-        """The first message, once it is there."""
+        """First message of the peer, empty until it has come."""
         self._host = Host(secret)
         self._reply = b""
         self._inlet: Inlet | None = None
         self.advance: Callable[[], bool] = self._encrypt if identity is not None else self._prove
-        """Go on with what has arrived, and return whether `hello` is complete. Raises OSError or LinkLost."""
+        """Next step of the handshake. It returns True if `hello` is complete, and raises OSError or LinkLost."""
         if identity is None:
             sock.sendall(self._host.challenge)
 
     def _encrypt(self) -> bool:
-        """A peer that has the certificate of the attempt is known: from here on it may cost a thread."""
+        """Continue the TLS handshake. A peer with the attempt's certificate may use a thread from then on."""
         assert isinstance(self.sock, ssl.SSLSocket)
         try:
             self.sock.do_handshake()
@@ -444,14 +444,14 @@ class Applicant:
 
 
 class Door:
-    """Accepts peers that know the secret and identify themselves. One thread serves all that have not done so yet."""
+    """Accepts peers that know the secret and introduce themselves. One thread handles all that have not done so yet."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._guests: queue.SimpleQueue[tuple[bytes, socket.socket]] = queue.SimpleQueue()
         self._open = True
         self._applicants: dict[socket.socket, Applicant] = {}
-        """Those that have not identified themselves, the oldest first."""
+        """Connections whose peers have not introduced themselves, the oldest first."""
         self._selector = selectors.DefaultSelector()
         for listening in listener.sockets:
             self._selector.register(listening, selectors.EVENT_READ)
@@ -479,7 +479,7 @@ class Door:
         self._selector.close()
 
     def _accept(self, listening: socket.socket) -> None:
-        """Begin with a stranger. If there are very many, the one that has been here longest has to go."""
+        """Accept a connection. If there are too many unknown peers, close the oldest connection."""
         try:
             accepted, _ = listening.accept()
         except OSError as error:
@@ -530,14 +530,14 @@ class Door:
         applicant.sock.close()
 
     def guest(self, seconds: float) -> tuple[bytes, socket.socket] | None:
-        """What the next peer said, and its connection; None if none came in time."""
+        """Return the first message of the next peer, and its connection; None if no peer came in time."""
         try:
             return self._guests.get(timeout=seconds)
         except queue.Empty:
             return None
 
     def close(self) -> None:
-        """Accept no more peers; those that wait are turned away."""
+        """Accept no more peers, and close the connections of waiting ones."""
         self._open = False
         self._listener.close()
         while (guest := self.guest(0)) is not None:

@@ -1,8 +1,8 @@
 """The links among the slots of an attempt, over which the output of a stage goes from every slot to every slot.
 
 With few slots, each sends to the others directly. With many, one slot is the hub: every other slot sends it one letter,
-which contains its small blobs, and gets one letter back. Large blobs are sent directly, and the letter announces them.
-So a quiet epoch, in which hardly any slot has something to send, takes two messages per slot instead of two per pair of
+which contains its small messages, and gets one letter back. Large messages are sent directly, and the letter announces
+them. A quiet epoch, in which hardly any slot sends data, then takes two messages per slot instead of two per pair of
 slots.
 """
 
@@ -16,17 +16,17 @@ from collections.abc import Mapping, Sequence
 from penstock.spark.links.links import Inlet, LinkLost, Outlet, Tag
 
 FEW_SLOTS = 4
-"""Up to this many slots, every slot sends to every other directly."""
+"""Greatest number of slots with which every slot sends directly to every other."""
 MOST_RIDING = 1 << 12
-"""The bytes of a message that rides along in letters; a larger one is not worth a second way."""
+"""Greatest size, in bytes, of a message that letters contain. Sending a larger one twice would cost too much."""
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 Body = bytes | bytearray
 Letter = dict[int, Body | None]
-"""By slot, what it gets or what it sent, if anything; None stands for what goes directly."""
+"""Messages by the slot that gets or sent them. None stands for a message that is sent directly."""
 
 
 def mesh_of(own: int, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> Mesh:
-    """The links of slot `own` to all others. The hosts of all slots, if there are several, are named in errors."""
+    """Return the links of slot `own` to all others. Errors name the hosts of slots if `hosts` has them."""
     if len(peers) < FEW_SLOTS:
         return Mesh(peers, hosts)
     return Hub(peers, hosts) if own == len(peers) else Spoke(peers, hosts)
@@ -35,20 +35,22 @@ def mesh_of(own: int, peers: dict[int, socket.socket], hosts: Sequence[str] = ()
 class Mesh:
     """The links of a slot to the other slots, over which a stage's messages go out and come in at the same time.
 
-    So two slots that send to each other do not block each other, and no slot can be more than one message ahead of a
+    Two slots that send to each other therefore do not block each other. No slot can be more than one message ahead of a
     slow one: at most one stage's output waits on each link. Once everything is sent, messages are awaited one after the
-    other: a slot that waits for all at once would be woken by each.
+    other, because a slot that waits for all at once would be woken by each.
     """
 
     def __init__(self, peers: dict[int, socket.socket], hosts: Sequence[str] = ()) -> None:
         self._hosts = hosts
         self._inlets = {peer: Inlet(sock) for peer, sock in sorted(peers.items())}
         self._at = -1
-        """The slot that is being talked to."""
+        """Slot that is being sent to or read from."""
 
     def exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
-        """Send every slot its message of a stage, and return the messages of the others by slot number. Raises
-        LinkLost."""
+        """Send every slot its message of a stage, and return the messages of the others by slot number.
+
+        Raise LinkLost if a slot is gone or sends a message of another stage.
+        """
         try:
             return self._exchanged(tag, outgoing)
         except LinkLost as error:
@@ -70,7 +72,7 @@ class Mesh:
             self._send_and_read(unsent)
 
     def _send_and_read(self, unsent: dict[int, Outlet]) -> None:
-        """Until everything is sent, also read whatever arrives: the others may wait for that."""
+        """Send the rest, and read arriving messages meanwhile, because the other slots may wait for that."""
         with selectors.DefaultSelector() as selector:
             for peer, inlet in self._inlets.items():
                 selector.register(inlet.sock, _READ | _WRITE if peer in unsent else _READ, peer)
@@ -85,7 +87,7 @@ class Mesh:
                     _watch(selector, inlet.sock, peer, (_READ if reads else 0) | (_WRITE if peer in unsent else 0))
 
     def _next(self, peer: int, tag: Tag) -> bytearray:
-        """The next message of a slot, which must be one of this stage."""
+        """Read the next message of a slot, which must be one of this stage."""
         self._at = peer
         inlet = self._inlets[peer]
         inlet.read()
@@ -100,7 +102,7 @@ class Mesh:
 
 
 def _watch(selector: selectors.BaseSelector, sock: socket.socket, peer: int, events: int) -> None:
-    """Wait for these events on a socket, or for none any more."""
+    """Change the events of a socket that the selector waits for, or stop waiting for the socket if there are none."""
     if events:
         selector.modify(sock, events, peer)
     else:
@@ -119,12 +121,12 @@ class _WithHub(Mesh):
         self._hub = len(peers)
 
     def _letter(self, outgoing: Sequence[bytes]) -> Letter:
-        """What this slot has for the others."""
+        """Return the letter with this slot's messages for the others."""
         has = {peer: body for peer in self._inlets if (body := outgoing[peer])}
         return {peer: body if len(body) <= MOST_RIDING else None for peer, body in has.items()}
 
     def _complete(self, letter: Letter, tag: Tag) -> list[Body]:
-        """The messages of all others, from a letter and from slots that send directly."""
+        """Return the messages of all others, from a letter and from slots that send directly."""
         given = ((peer, letter.get(peer, b"")) for peer in self._inlets)
         return [self._next(peer, tag) if body is None else body for peer, body in given]
 
@@ -143,8 +145,10 @@ class Spoke(_WithHub):
 
 
 class Hub(_WithHub):
-    """The links of the hub. It sends nothing before it has the letters of all slots, so it never blocks their
-    sending."""
+    """The links of the hub.
+
+    It sends nothing before it has the letters of all slots, so it never blocks their sending.
+    """
 
     def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
         letters = self._sorted(tag, outgoing)
@@ -156,7 +160,7 @@ class Hub(_WithHub):
         return self._complete(letters[self._hub], tag)
 
     def _sorted(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Letter]:
-        """The letters to all slots, out of those from all."""
+        """Read the letters of all slots, and return the letters to all slots."""
         letters: list[Letter] = [{} for _ in outgoing]
         for peer, body in self._letter(outgoing).items():
             letters[peer][self._hub] = body

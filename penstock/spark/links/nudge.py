@@ -1,4 +1,4 @@
-"""Wakes a thread that waits for sockets."""
+"""A way to wake a thread that waits for sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from contextlib import suppress
 
 
 class Nudge:
-    """A socket to wait for beside others. After the first nudge, further ones cost nothing until the next `reset`."""
+    """A socket that wakes a thread which waits for several sockets.
+
+    After the first nudge, further ones cost nothing until the next `reset`.
+    """
 
     def __init__(self) -> None:
         self.sock, self._other = socket.socketpair()
@@ -16,16 +19,17 @@ class Nudge:
         self._given = False
 
     def give(self) -> None:
-        """Wake who waits; from any thread."""
+        """Wake the waiting thread. Any thread may call this."""
         if not self._given:
             self._given = True
             with suppress(OSError):  # there are nudges enough, or nobody waits any more
                 self._other.send(b"!")
 
     def reset(self) -> None:
-        """The next nudge wakes again. What it is about is to be looked for after this call."""
+        """Let the next nudge wake again. Look for the reason of earlier nudges after this call, not before."""
         self._given = False
 
     def drain(self) -> None:
+        """Read the byte of the last nudge, so that the socket is quiet again."""
         with suppress(OSError):
             self.sock.recv(64)

@@ -1,7 +1,7 @@
-"""Both ends of a slot's third link, over which it is watched: its log goes out, questions about it come in.
+"""Both ends of a slot's third link, over which the driver watches it: log lines go out, questions come in.
 
-It is served by threads of its own, so that it works while a function runs, and does not hold the slot up: lines are
-handed to the system without waiting. So those before a sudden death of the process arrive, too.
+Its own threads serve it, so that it works while a function runs and does not hold the slot up. Lines are handed to the
+system without waiting. The lines before a sudden death of the process therefore arrive, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.engine.observe.slot_questions import Question, answer
 from penstock.spark.links.links import Inlet, LinkLost, Tag, closed, framed, say_farewell
 
 MOST_WAITING = 1 << 20
-"""Bytes of lines that wait because the driver does not read; what is above is left out."""
+"""Greatest size, in bytes, of lines that wait because the driver does not read. Further lines are dropped."""
 LAST_SECONDS = 1.0
 _LINE, _ANSWER = b"L", b"A"
 _TAG = Tag(0, -1, -1)
@@ -33,7 +33,7 @@ log = logging.getLogger("penstock.job")
 
 
 class SideLink:
-    """The slot's end."""
+    """The slot's end of a side link."""
 
     def __init__(self, sock: socket.socket, slot: int) -> None:
         self._sock = sock
@@ -49,7 +49,7 @@ class SideLink:
 
     # --- lines ---
     def line(self, line: Line) -> bool:
-        """Send a line without waiting; whether there was room for it."""
+        """Send a line without waiting. Return True if there was room for it."""
         said = framed(_TAG, _LINE + pickle.dumps(line, pickle.HIGHEST_PROTOCOL))
         with self._lock:
             if self._ended or len(self._waiting) + len(said) > MOST_WAITING:
@@ -59,7 +59,7 @@ class SideLink:
         return True
 
     def _flush_soon(self) -> None:
-        """Now if that is possible, else as soon as the driver reads. With the lock."""
+        """Send waiting bytes now if possible, else as soon as the driver reads. The caller holds the lock."""
         if not self._flush():
             self._wake_up()
 
@@ -68,7 +68,7 @@ class SideLink:
             os.write(self._wake, b"1")
 
     def _flush(self) -> bool:
-        """Hand over what the system takes; whether that was all. With the lock."""
+        """Hand over as many bytes as the system takes. Return True if that was all. The caller holds the lock."""
         try:
             while self._waiting:
                 del self._waiting[: self._sock.send(self._waiting, socket.MSG_DONTWAIT)]
@@ -116,7 +116,7 @@ class SideLink:
 
     # --- the end ---
     def finish(self) -> None:
-        """The process is about to end: wait a moment until everything was said."""
+        """Wait a moment until everything is sent, and close the link. The process is about to end."""
         until = time.monotonic() + LAST_SECONDS
         while time.monotonic() < until:
             with self._lock:
@@ -133,16 +133,16 @@ class SideLink:
 
 @dataclass(frozen=True)
 class Talking:
-    """What a task of a BATCH job says first if it has lines for the driver."""
+    """The first message of a BATCH job's task that has lines for the driver."""
 
     slot: int
 
 
 class LateSideLink:
-    """A side link that is made when there is a first line."""
+    """A side link that connects when there is a first line."""
 
     def __init__(self, slot: int, connected: Callable[[bytes], socket.socket]) -> None:
-        """`connected` makes a link that begins with this message."""
+        """Create a link that is not connected. `connected` makes a connection that begins with a given message."""
         self._slot = slot
         self._connected = connected
         self._link: SideLink | None = None
@@ -162,7 +162,7 @@ class LateSideLink:
 
 
 class SideLinks:
-    """The driver's ends: shows the lines of all slots, and asks them."""
+    """The driver's ends of all side links: shows the lines of the slots, and asks them questions."""
 
     def __init__(self, links: Mapping[int, socket.socket], show_line: Callable[[Line], None] = show) -> None:
         self._inlets = {slot: Inlet(sock) for slot, sock in links.items()}
@@ -174,7 +174,7 @@ class SideLinks:
         self._thread.start()
 
     def ask(self, question: Question) -> dict[int, Future[Any]]:
-        """By slot: the answer to come. A slot that is gone answers with LinkLost."""
+        """Ask all slots, and return the future answers by slot. The answer of a lost slot raises LinkLost."""
         return {slot: self._ask(slot, question) for slot in self._inlets}
 
     def _ask(self, slot: int, question: Question) -> Future[Any]:
@@ -199,7 +199,7 @@ class SideLinks:
                         selector.unregister(key.fileobj)
 
     def _hear(self, slot: int) -> bool:
-        """Take what has come from a slot; whether more may come."""
+        """Take the messages that have come from a slot. Return True if more may come."""
         inlet = self._inlets[slot]
         try:
             while inlet.read(socket.MSG_DONTWAIT):
@@ -219,7 +219,7 @@ class SideLinks:
                 _, waiting = self._asked.pop(number, (0, Future()))
             waiting.set_result(answer)
         except Exception as error:
-            # A handler of the program's may fail, and the others want to be heard nevertheless.
+            # A log handler of the program may fail, and later messages must be taken nevertheless.
             log.debug("what a slot has said could not be shown: %s", error)
 
     def _lose(self, slot: int) -> None:
@@ -230,7 +230,7 @@ class SideLinks:
             waiting.set_exception(LinkLost(f"slot {slot} is gone"))
 
     def close(self) -> None:
-        """The slots end: show what they have said before, and close."""
+        """Show the last lines of the slots, which are ending, and close the links."""
         if threading.current_thread() is not self._thread:
             self._thread.join(LAST_SECONDS)
         closed(inlet.sock for inlet in self._inlets.values())

@@ -1,9 +1,9 @@
-"""The slots that come to the driver at the start of an attempt: one process for each, whatever Spark starts.
+"""Slots that connect to the driver at the start of an attempt: exactly one process for each slot.
 
-Spark may start several tasks for one slot: again when a task or its executor was lost, and twice with speculation. Task
-ids grow, so until the attempt has all of its slots, the newest task of a slot serves it, and an older one is turned
-away. Processes that come later are left unanswered at the door: they hold a core, do nothing, and end with the attempt.
-Turning them away earlier would let Spark start the next one at once.
+Spark may start several tasks for one slot: again when it lost a task or its executor, and twice with speculation. Task
+ids grow. Until the attempt has all of its slots, the newest task of a slot serves the slot, and the links of older
+tasks are closed. Processes that come later get no answer: they hold a core, do nothing, and end with the attempt. If
+they were turned away earlier, Spark would start the next task at once.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ class Arrivals:
     """The links that the slots of one attempt have made."""
 
     def __init__(self, door: Door, slots: int, silence: float) -> None:
-        """Links on which nothing is acknowledged for `silence` seconds are lost."""
+        """Create the record of an attempt's links. A link without acknowledgement for `silence` seconds is lost."""
         self._door = door
         self._silence = silence
         self._slots = slots
         self.hellos: dict[int, Hello] = {}
-        """By slot: what the process that serves it has said over its control link."""
+        """First messages over the control links, by slot."""
         self.links: dict[str, dict[int, socket.socket]] = {CONTROL: {}, LIFELINE: {}, SIDE: {}}
-        """By kind and slot."""
+        """Links, by kind and slot."""
         self._tasks: dict[int, int] = {}
-        """By slot: the id of the task that serves it."""
+        """Ids of the tasks that serve the slots, by slot."""
 
     @property
     def are_complete(self) -> bool:
-        """Whether every slot has made all of its links."""
+        """True if every slot has made all of its links."""
         return all(len(of_kind) == self._slots for of_kind in self.links.values())
 
     @property
     def count(self) -> int:
-        """The number of slots that have come."""
+        """Number of slots that have connected."""
         return len(self.links[CONTROL])
 
     def take(self, seconds: float) -> bool:
-        """Take the next link, if one comes within this time; return whether one came."""
+        """Take the next link if one comes within this time. Return True if one came."""
         guest = self._door.guest(seconds)
         if guest is None:
             return False
@@ -67,10 +67,10 @@ class Arrivals:
             self.hellos[hello.slot] = hello
 
     def _forget(self, slot: int) -> None:
-        """Turn a process away that has come too early. It ends, since it has no orders yet."""
+        """Close the links of a process that a newer task replaces. The process ends, since it has no orders yet."""
         self.hellos.pop(slot, None)
         closed([links.pop(slot) for links in self.links.values() if slot in links])
 
     def of_kinds(self, *kinds: str) -> list[socket.socket]:
-        """All links of these kinds. From any thread."""
+        """Return all links of these kinds. Any thread may call this."""
         return [link for kind in kinds for link in list(self.links[kind].values())]

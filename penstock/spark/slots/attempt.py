@@ -46,16 +46,16 @@ from penstock.spark.slots.worker import (
 )
 
 ENDING_SECONDS = 3.0
-"""How long Spark's job may take to end by itself once its slots have ended."""
+"""Time, in seconds, in which Spark's job may end by itself once its slots have ended."""
 CAUSE_SECONDS = 0.5
-"""How long the cause of a lost link may take to be known."""
+"""Time, in seconds, to wait for the cause of a lost link."""
 QUIET_SECONDS = 10.0
-"""How long slots may take to start before the log says what the job waits for."""
+"""Time, in seconds, after which the log says what starting slots wait for."""
 log = logging.getLogger("penstock.job")
 
 
 class Attempt:
-    """The slots of one attempt, from their start to their end."""
+    """The slots of one attempt and the driver's links to them, from their start to their end."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Attempt:
         is_cancelled: Callable[[], bool] = lambda: False,
         encrypt: bool = False,
     ) -> None:
-        """Returns when every slot has started. Until then `is_cancelled` is asked whether to stop waiting."""
+        """Start the slots, and return when every slot has started. Stop waiting if `is_cancelled` returns True."""
         self._host = host
         self._number = deployment.attempt
         self._slots = deployment.plan.slots
@@ -74,7 +74,7 @@ class Attempt:
         self._epoch = -1
         self._ended = False
         self._missed: set[int] = set()
-        """The slots that others could not reach."""
+        """Slots that other slots could not reach."""
         self._nudge = Nudge()
         secret = secrets.token_bytes(32)
         identity = new_identity() if encrypt and host.on_network else None
@@ -118,13 +118,13 @@ class Attempt:
 
     # --- the start ---
     def _await_cores(self, waiting: Waiting) -> None:
-        """Spark itself may look only every 15 s whether there are cores enough for a job that it could not start."""
+        """Wait until Spark has enough cores. Spark itself may check only every 15 s whether a waiting job can start."""
         while self._cores() < self._slots:
             waiting.step(0)
             time.sleep(0.1)
 
     def _cores(self) -> int:
-        """How many tasks Spark can run at once, as far as it says so."""
+        """Return the number of tasks that Spark can run at once, or the number of slots if it is unknown."""
         capacity = self._host.capacity()
         return self._slots if capacity is None else capacity
 
@@ -146,16 +146,16 @@ class Attempt:
         return reports
 
     def run(self, command: Command, asides: Asides) -> list[Report]:
-        """Run one epoch in all slots, let them answer asides meanwhile, and return their reports."""
+        """Run one epoch in all slots, let them answer asides meanwhile, and return the slots' reports."""
         self._epoch = command.epoch
         return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL), asides)
 
     def nudge(self) -> None:
-        """There is a new question among the asides; from any thread."""
+        """Make a running epoch look for new questions among the asides. Any thread may call this."""
         self._nudge.give()
 
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
-        """Let some slots answer clients' questions, at the cut at which they all are."""
+        """Let some slots answer clients' questions. All slots are at the same cut."""
         orders = {slot: LOOK + pickle.dumps(lookup, pickle.HIGHEST_PROTOCOL) for slot, lookup in lookups.items()}
         return self._asked(Tag(self._number, self._epoch, -1), orders)
 
@@ -166,7 +166,10 @@ class Attempt:
         command: Command,
         asides: Asides,
     ) -> list[Report]:
-        """Each slot has its whole order before it answers anything, so that neither side waits for the other."""
+        """Let some slots answer clients' questions, pass the findings to `found`, and run one epoch in all slots.
+
+        Each slot has its whole order before it answers, so that neither side waits for the other.
+        """
         cut, epoch = Tag(self._number, self._epoch, -1), Tag(self._number, command.epoch, -1)
         self._epoch = command.epoch
         plain = pickle.dumps(command, pickle.HIGHEST_PROTOCOL)
@@ -184,22 +187,22 @@ class Attempt:
         return [answers[epoch][slot] for slot in sorted(orders)]
 
     def watch(self, question: Question) -> dict[int, Future[Any]]:
-        """Ask all slots while they work; from any thread."""
+        """Ask all slots while they work. Any thread may call this."""
         return self._side.ask(question)
 
     def stacks(self, seconds: float) -> dict[int, str]:
-        """Where the threads of the slots are; whatever they do, their lifelines tell it."""
+        """Return the stacks of the slots' threads, by slot. Their lifelines report them, whatever the threads do."""
         return self._lifelines.stacks(seconds)
 
     def release(self) -> list[Report]:
-        """Close the slots' functions, and let the processes end."""
+        """Close the slots' functions, and let the slots' processes end."""
         return self._ordered(-1, RELEASE)
 
     def _ordered(self, epoch: int, order: bytes, asides: Asides | None = None) -> list[Report]:
         return self._asked(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order), asides)
 
     def _asked(self, tag: Tag, orders: Mapping[int, bytes], asides: Asides | None = None) -> list[Any]:
-        """Send some slots an order each, and return what they answer, in order of slots."""
+        """Send an order to each of some slots, and return their answers in the order of the slots."""
         with self._told_why():
             self._send(tag, orders)
             answers = {slot: answer for _, slot, answer in self._answers(dict.fromkeys(orders, (tag,)), asides)}
@@ -221,7 +224,10 @@ class Attempt:
     def _answers(
         self, owed: Mapping[int, tuple[Tag, ...]], asides: Asides | None = None
     ) -> Iterator[tuple[Tag, int, Any]]:
-        """What slots owe under these tags, each in this order, as it comes. Until then slots can be asked asides."""
+        """Yield the answers that slots owe under these tags, as they come. Each slot answers in the order of its tags.
+
+        Until all answers are here, slots can be asked asides.
+        """
         left = {slot: deque(tags) for slot, tags in owed.items()}
         impatient_at: float | None = time.monotonic() + self._patience.heartbeat_timeout / 1000
         self._nudge.reset()
@@ -229,7 +235,7 @@ class Attempt:
             due_in = None if asides is None or not left else self._ask_aside(asides)
             ready = self._selector.select(_sooner(impatient_at, due_in))
             if impatient_at is not None and time.monotonic() >= impatient_at and not ready:
-                # They may take as long as they like, but the user may want to know what the job waits for.
+                # The slots may take any time, but the user may want to know what the job waits for.
                 self._lifelines.ask(left)
                 impatient_at = None
             for key, _ in ready:
@@ -238,7 +244,7 @@ class Attempt:
                     continue
                 slot, inlet = key.data, self._inlets[key.data]
                 if slot not in left and not (asides is not None and asides.are_open(slot)):
-                    # It owes no answer, and is gone: at the end of the job as it should be, else the next order tells.
+                    # The slot owes no answer and is gone. At the end of the job it should be; else the next order fails.
                     self._selector.unregister(inlet.sock)
                 elif inlet.read():
                     yield from self._taken(slot, left.get(slot, deque()), asides)
@@ -246,7 +252,7 @@ class Attempt:
                         del left[slot]
 
     def _ask_aside(self, asides: Asides) -> float | None:
-        """Ask what waits, if it is time; in how many seconds it will be, if something waits."""
+        """Ask the waiting questions if they are due. Return the seconds until they are due, or None."""
         due_in = asides.due_in()
         if due_in is None or due_in > 0:
             return due_in
@@ -257,7 +263,7 @@ class Attempt:
         return None
 
     def _taken(self, slot: int, owed: deque[Tag], asides: Asides | None) -> Iterator[tuple[Tag, int, Any]]:
-        """The answer that is here, and the next one if it came with it."""
+        """Yield the complete answers of a slot: one, and the next one if both came together."""
         inlet = self._inlets[slot]
         while inlet.is_complete():
             found, body = inlet.message()
@@ -269,7 +275,7 @@ class Attempt:
                 raise LinkLost(f"slot {slot} answered {found} instead of {tag}")
             answer = pickle.loads(body)
             if isinstance(answer, Report) and answer.lost:
-                # The others may take long to find out, or wait for ever for this one.
+                # The other slots may notice late, or wait for this one for ever.
                 if answer.unreachable is not None:
                     self._missed.add(answer.unreachable)
                 address = self._addresses[answer.slot]
@@ -280,29 +286,29 @@ class Attempt:
     # --- the end ---
     @property
     def unreachable(self) -> set[str]:
-        """The hosts that the driver or other slots could not reach."""
+        """Hosts that the driver or other slots could not reach."""
         slots = self._missed | self._lifelines.unreachable
         return {address.host for slot in slots if (address := self._addresses[slot]) is not None and address.host}
 
     def _why(self, said: str) -> str:
-        """The first cause that is known: why a slot is counted as lost, what Spark says, what a link says."""
+        """Return the first known cause: that of a lost slot, else Spark's, else that of the link, which is `said`."""
         if self._ended:
             return "the job was cancelled"
         return self._lifelines.cause_within(CAUSE_SECONDS) or self._tasks.failure or said
 
     def _cut(self, slot: int) -> None:
-        """A slot does not answer: the thread that waits for its report must not wait longer."""
+        """End the link to a slot that does not answer, so that no thread waits for its report any longer."""
         closed_quietly(self._inlets[slot].sock)
 
     def _let_go(self) -> None:
-        """Cut the links: slots end by themselves then."""
+        """Close the links, so that the slots end by themselves."""
         if hasattr(self, "_lifelines"):
             self._lifelines.close()
         for link in self._arrivals.of_kinds(CONTROL, LIFELINE):
             closed_quietly(link)
 
     def end(self) -> None:
-        """Release the slots, whatever they do; may be called from any thread, and more than once."""
+        """Release the slots, whatever they do. Any thread may call this, and more than once."""
         self._ended = True
         self._door.close()
         self._let_go()
@@ -310,7 +316,7 @@ class Attempt:
         self._close_side()
 
     def _close_side(self) -> None:
-        """Close the links over which slots are watched. They are read to their end, which comes when the slots end."""
+        """Close the links over which slots are watched, after reading them to their end, when the slots end."""
         if hasattr(self, "_side"):
             self._side.close()
         else:
@@ -318,13 +324,16 @@ class Attempt:
 
 
 def _sooner(at: float | None, due_in: float | None) -> float | None:
-    """How many seconds to wait for the earlier of two moments; None for as long as it takes."""
+    """Return the seconds until the earlier of two moments, or None if there is neither.
+
+    `at` is a time of the monotonic clock, and `due_in` a number of seconds.
+    """
     left = None if at is None else max(0.0, at - time.monotonic())
     return min((one for one in (left, due_in) if one is not None), default=None)
 
 
 class Waiting:
-    """The wait for slots: it is logged once, and has a time limit."""
+    """A wait for slots. It is logged once, and has a time limit."""
 
     def __init__(self, tasks: SlotTasks, plan: Plan, seconds: float, is_cancelled: Callable[[], bool]) -> None:
         self._tasks = tasks
@@ -336,7 +345,7 @@ class Waiting:
         self._told = False
 
     def step(self, there: int) -> None:
-        """Some have started, and others not. Raises NotEnoughSlots when that has lasted too long."""
+        """Check a wait of which `there` slots have started. Raise NotEnoughSlots if it has lasted too long."""
         if self._is_cancelled():
             raise SlotLost("the job was cancelled while its slots started")
         waited = time.monotonic() - self._began
@@ -354,7 +363,7 @@ class Waiting:
 
 
 def closed_quietly(sock: socket.socket) -> None:
-    """End a connection for both sides; the thread that reads from it finds its end."""
+    """Shut a connection down for both sides. A thread that reads from it finds its end."""
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -14,11 +14,10 @@ from penstock import compat
 
 @contextmanager
 def as_guest() -> Iterator[None]:
-    """Undo what a program changes in this process, because Spark uses the process again for other programs.
+    """Undo a program's changes to this process after the block, because Spark reuses the process for other programs.
 
-    Modules that came from folders of the program's own are forgotten, so that another version of them can be imported.
-    Packages that are installed stay loaded. What a library keeps inside, and threads that a function has left running,
-    cannot be undone.
+    Modules from the program's own folders are unloaded, so that another version of them can be imported. Installed
+    packages stay loaded. The inner state of libraries, and threads that a function has left running, cannot be undone.
     """
     path, folder, environment = list(sys.path), os.getcwd(), dict(os.environ)
     modules, main = set(sys.modules), dict(vars(sys.modules["__main__"]))

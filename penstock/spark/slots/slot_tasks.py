@@ -1,8 +1,8 @@
-"""The tasks that become slots: how they are started, cancelled and watched, apart from what an attempt does with them.
+"""The Spark tasks that become slots: starting, cancelling and watching them.
 
-An attempt knows only the two protocols. Below them are the tasks of a classic session, which has a SparkContext:
-those of a job over an RDD. They are barrier tasks, which Spark starts all at once, unless
-dynamic allocation is on: Spark starts no barrier tasks with it, but adds executors for ordinary tasks that wait.
+An attempt knows only the two protocols of this module. The tasks of a classic session, which has a SparkContext, are
+those of a job over an RDD. They are barrier tasks, which Spark starts all at once. With dynamic allocation, they are
+ordinary tasks, because Spark starts no barrier tasks then, but adds executors for waiting ordinary tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.spark.sessions.obstacles import resources
 from penstock.spark.slots.worker import Invitation
 
 STRAGGLER_SECONDS = 0.5
-"""Time that ordinary tasks get to end by themselves. One of them may be a second try that Spark has not started yet."""
+"""Time, in seconds, in which ordinary tasks may end by themselves. One may be a retry that has not started yet."""
 log = logging.getLogger("penstock.job")
 
 
@@ -32,18 +32,18 @@ class SlotTasks(Protocol):
 
     @property
     def failure(self) -> str | None:
-        """Return why the tasks have ended; None as long as they run. From any thread."""
+        """Reason why the tasks have ended, or None while they run. Any thread may read it."""
 
     def start(self) -> None:
-        """Ask Spark for the tasks; returns at once. Called at most once."""
+        """Ask Spark for the tasks, and return at once. Called at most once."""
 
     def obstacle(self, started: int) -> str:
-        """Describe what the tasks wait for when so many of them have started. Also asked before `start`."""
+        """Describe what the tasks wait for when `started` of them have started. Also called before `start`."""
 
     def end(self, seconds: float) -> None:
-        """Wait this long for the tasks to end by themselves, and cancel them then. From any thread, and repeatedly.
+        """Wait this long for the tasks to end by themselves, then cancel them. Do nothing before `start`.
 
-        Has nothing to do if the tasks were never asked for.
+        Any thread may call this, and more than once.
         """
 
 
@@ -52,32 +52,35 @@ class SlotHost(Protocol):
 
     @property
     def on_network(self) -> bool:
-        """Whether slots may be on other machines than the driver."""
+        """True if slots may be on other machines than the driver."""
 
     def capacity(self) -> int | None:
-        """Return how many tasks Spark can run at once at the moment; None if that is not known, or grows as needed."""
+        """Return the number of tasks that Spark can run at once now; None if it is unknown or grows as needed."""
 
     def prepare(self, unreachable: Collection[str], slots: int) -> None:
-        """Before an attempt: replace an application that has ended, and avoid hosts that could not be reached.
+        """Prepare an attempt: replace an application that has ended, and avoid unreachable hosts.
 
-        Raises SlotLost if the application cannot be replaced yet.
+        Raise SlotLost if the application cannot be replaced yet.
         """
 
     def application(self) -> bytes | None:
-        """Return what a later driver of the job has to know to free the cores of this one; None if nothing."""
+        """Return the description by which a later driver of the job can free the cores of this one, or None."""
 
     def end_application(self, described: bytes) -> None:
-        """Free the cores that an earlier driver of the job, which is gone, may still hold."""
+        """Free the cores that an earlier driver of the job, which is gone, may still hold.
+
+        `described` is what that driver's `application` returned.
+        """
 
     def open_door(self, secret: bytes, identity: Identity | None) -> Door:
-        """Open the door through which slots come to the driver."""
+        """Open a listening socket for the slots."""
 
     def tasks(self, invitation: Invitation, name: str, group: str) -> SlotTasks:
-        """Prepare the tasks of an attempt. Spark shows them under this name; `group` is theirs alone."""
+        """Prepare the tasks of an attempt. Spark shows them under `name`. Only they have the job group `group`."""
 
 
 class BarrierTasks:
-    """Tasks of a barrier job: Spark starts all of them at once, and ends all of them when one fails."""
+    """Tasks of a barrier job. Spark starts all of them at once, and ends all of them when one fails."""
 
     def __init__(self, context: SparkContext, invitation: Invitation, name: str, group: str) -> None:
         self.failure: str | None = None
@@ -103,7 +106,7 @@ class BarrierTasks:
             self.failure = "; ".join(ended) or "Spark has ended the job"
 
     def _partitions(self) -> Any:
-        """One empty partition for every slot, as a barrier."""
+        """Return a barrier RDD with an empty partition for every slot."""
         return self._context.parallelize(range(self._invitation.slots), self._invitation.slots).barrier()
 
     def end(self, seconds: float) -> None:
@@ -116,9 +119,9 @@ class BarrierTasks:
 
 
 class OrdinaryTasks(BarrierTasks):
-    """Tasks that Spark starts one by one, as it gets cores for them, and tries again when one fails.
+    """Tasks that Spark starts one by one, as cores become free, and retries when they fail.
 
-    The driver brings the slots together, notices that one is lost, and cancels the others.
+    The driver waits for all slots, notices the loss of one, and cancels the others.
     """
 
     def start(self) -> None:
@@ -137,12 +140,12 @@ class OrdinaryTasks(BarrierTasks):
 
 
 def loss(why: str) -> ConfigurationError | SlotLost:
-    """The error for slots that are lost; one that other slots would not change names what is to be changed."""
+    """Return the error for lost slots. A ConfigurationError means that new slots would fail in the same way."""
     return ConfigurationError(why) if UNFIT in why else SlotLost(why)
 
 
 def reason(text: str, interpreter: str | None = None) -> str:
-    """What Spark says in one line, without its stack of frames. `interpreter` is the Python of the tasks."""
+    """Return Spark's error in one line, without stack frames. `interpreter` is the Python of the tasks."""
     unfit = unfit_interpreter(text, interpreter)
     if unfit is not None:
         return unfit

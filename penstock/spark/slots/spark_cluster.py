@@ -1,4 +1,4 @@
-"""Slots on Spark. Each attempt of a job is one Spark job, whose tasks stay until its end; see `attempt`."""
+"""Slots on Spark. Each attempt of a job is one Spark job, whose tasks stay until the attempt ends; see `attempt`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SparkCluster:
     """Hosts the slots of one job."""
 
     def __init__(self, host: SlotHost, patience: Patience | None = None, encrypt: bool = False) -> None:
-        """With `encrypt`, links between machines are."""
+        """Create a cluster without slots. With `encrypt`, links between machines are encrypted."""
         in_session(self)
         self._host = host
         self._patience = patience or Patience()
@@ -37,7 +37,7 @@ class SparkCluster:
         self.asides: Asides
 
     def deploy(self, deployment: Deployment) -> list[Report]:
-        """Start the slots of an attempt, new ones each time, and open them."""
+        """Start new slots for an attempt, and open them."""
         self._released = self._interrupted
         unreachable = self._attempt.unreachable if self._attempt is not None else set()
         self._end()
@@ -92,17 +92,20 @@ class SparkCluster:
         self._host.end_application(described)
 
     def capacity(self) -> int | None:
-        """A session on this machine is replaced by one with more threads when a job needs them."""
+        """Return the number of tasks that Spark can run at once, or None if it is unknown.
+
+        It is also None for a session on this machine, which is replaced by one with more threads if a job needs them.
+        """
         return self._host.capacity() if self._host.on_network else None
 
     def interrupt(self) -> None:
-        """Release the slots: they end by themselves when their links are closed, and Spark ends those that do not."""
+        """Close the links of the slots, which then end by themselves. Spark ends slots that do not."""
         self._interrupted = self._released = True
         self._end()
 
     @property
     def is_running(self) -> bool:
-        """Whether slots of this job are, or are about to be, there."""
+        """True if slots of this job run or are about to start."""
         return not self._released
 
     def _live(self) -> Attempt:
@@ -120,4 +123,4 @@ class SparkCluster:
 
 
 def _nobody(lost: bool) -> None:
-    """Stands for the job's driver until it listens."""
+    """Ignore a wake-up before the job's driver listens."""

@@ -1,7 +1,7 @@
 """A slot's process. Spark starts a task for every slot of an attempt, and the task forks the process of the slot.
 
-The task only waits for it, so that a Python worker that Spark reuses has run no code of earlier programs. The slot ends
-when the driver orders it, or by itself as soon as the driver or its own task is gone.
+The task only waits for the process, so that a Python worker that Spark reuses has run no code of earlier programs. The
+slot ends when the driver orders it to, or by itself as soon as the driver or its own task is gone.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ from penstock.spark.sessions.preloading import preload
 CONTROL, LIFELINE, SIDE = "control", "lifeline", "side"
 DEPLOY, COMMAND, LOOK, LOOK_FIRST, ASIDE, RELEASE = b"D", b"C", b"L", b"F", b"A", b"R"
 ASIDE_STAGE = -2
-"""In the tags of questions that are asked while an epoch runs, and of their answers."""
+"""Stage in the tags of questions that are asked while an epoch runs, and of their answers."""
 PEER_SECONDS = 60
 SERVED = b"\x00"
-"""Byte that a slot sends to its task when it has its orders; no text begins with it."""
+"""Byte that a slot sends to its task when it has its orders. No text begins with it."""
 LONGEST_REASON = 2000
-"""Bytes that a task reads of why its slot did not start; a pipe takes so many at once."""
+"""Longest reason, in bytes, that a slot gives its task for not starting. A pipe takes that many at once."""
 MOST_FILES = 1 << 16
-"""How many of the task's files a slot looks for to close; the limit of a system can be in the thousands of millions."""
+"""Number of file descriptors that a slot closes at most. The system's limit can be in the thousands of millions."""
 _PR_SET_PDEATHSIG = 1
 GC_THRESHOLDS = (50_000, 20, 50)
-"""State is many small objects that live long: Python's defaults would walk over them again and again."""
+"""Thresholds of the garbage collector. Python's defaults would scan the many long-lived objects of state too often."""
 
 
 @dataclass(frozen=True)
 class Invitation:
-    """What a task needs to become a slot of an attempt."""
+    """The data that a task needs to become a slot of an attempt."""
 
     job_id: str
     attempt: int
@@ -78,24 +78,24 @@ class Invitation:
     on_network: bool
     """Whether slots and driver may be on several machines."""
     silence: float
-    """After how many seconds without an answer the driver gives a slot up."""
+    """Time without an answer, in seconds, after which the driver gives a slot up."""
     identity: Identity | None = None
-    """With which links between machines are encrypted."""
+    """Certificate and key for encrypted links between machines; None without encryption."""
     preloaded: tuple[str, ...] = ()
-    """The modules to import before the slot is forked."""
+    """Modules to import before the slot is forked."""
     interpreter: Interpreter = field(default_factory=Interpreter)
-    """The driver's, which slots must resemble."""
+    """Python of the driver. The Python of slots must fit it."""
 
     def __call__(self, index: int, elements: Iterator[object]) -> Iterator[object]:
-        """The task of slot `index`, as an RDD calls it."""
+        """Run the task of slot `index`. An RDD calls this."""
         for _ in elements:
             pass
         return iter(self.host_slot(index))
 
     def host_slot(self, index: int) -> list[str]:
-        """Be the task of slot `index`, from the start of the attempt to its end.
+        """Run the task of slot `index` from the start of the attempt to its end.
 
-        Returns how the slot ended, if not as it should.
+        Return a description of the slot's end if it was not a normal one.
         """
         self.interpreter.check_slot()
         preload(self.preloaded)
@@ -104,26 +104,27 @@ class Invitation:
 
 @dataclass(frozen=True)
 class Hello:
-    """What a slot says when it has connected to the driver."""
+    """The first message of a slot on a link to the driver."""
 
     slot: int
     kind: str
-    """Which of the slot's links this is: CONTROL, LIFELINE or SIDE."""
+    """Kind of the link: CONTROL, LIFELINE or SIDE."""
     task: int
-    """Spark's id of the task; a task that Spark starts later has a higher one."""
+    """Spark's id of the task. A task that Spark starts later has a higher id."""
     process: int = field(default_factory=os.getpid)
     address: Address | None = None
     machine: str = field(default_factory=this_machine)
 
 
 def _hosted(invitation: Invitation, index: int) -> list[str]:
-    """Fork the slot's process and wait for its end; returns how it ended, if not as it should.
+    """Fork the slot's process and wait for its end. Return a description of the end if it was not a normal one.
 
-    Raises if it ended before it had its orders: the driver may not know it then, and Spark has to tell. Later its
-    links tell, and the task does not fail, since Spark would start a new Python process for the next attempt then.
+    Raise RuntimeError if the process ended before it had its orders: the driver may not know the process then, and
+    Spark has to report the failure. Later, the links report it. The task does not fail then, since a failure would make
+    Spark start a new Python process for the next attempt.
     """
-    watched, held = os.pipe()  # the slot watches the one end, and sees it close when the task that holds the other ends
-    heard, said = os.pipe()  # over which the slot says that it has its orders
+    watched, held = os.pipe()  # the slot watches one end, which closes when the task, which holds the other end, ends
+    heard, said = os.pipe()  # the slot reports here that it has its orders
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()  # the slot need not look through what the task has loaded
@@ -153,10 +154,10 @@ def _task_id() -> int:
 
 
 class TaskIdentity(NamedTuple):
-    """The place of a slot's task, and the identity of the task."""
+    """The executor process and the id of a slot's task."""
 
     executor: int
-    """The process that starts the Python processes of tasks; every executor has its own."""
+    """Process that starts the Python processes of tasks. Every executor has its own."""
     id: int
     """Spark's id of the task. No two tasks of an application have the same."""
 
@@ -165,13 +166,13 @@ class Pipes(NamedTuple):
     """A slot's ends of the pipes to its task."""
 
     task: int
-    """Closes when the task ends."""
+    """Pipe that closes when the task ends."""
     served: int
-    """For SERVED as soon as the slot has its orders, or else for the reason why it never had them."""
+    """Pipe that takes SERVED as soon as the slot has its orders, or the reason why it never got them."""
 
 
 def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> NoReturn:
-    """The slot's whole life, in the forked process. It keeps nothing of the task's but its standard streams."""
+    """Run the slot in the forked process until its end. It keeps only the standard streams of the task."""
     code = 1
     try:
         _close_all_but(pipes)
@@ -191,7 +192,7 @@ def _become_slot(invitation: Invitation, index: int, task: TaskIdentity, pipes: 
 
 
 def _close_all_but(kept: Pipes) -> None:
-    """The files of the task, apart from the standard streams."""
+    """Close the task's files except the standard streams and these pipes."""
     first, last = sorted(kept)
     os.closerange(3, first)
     os.closerange(first + 1, last)
@@ -199,19 +200,19 @@ def _close_all_but(kept: Pipes) -> None:
 
 
 def die_with_parent(number: signal.Signals) -> None:
-    """Get this signal when the parent process ends, where the system supports it."""
+    """Make the system send this signal to this process when its parent ends, if the system supports it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _name_process(name: str) -> None:
-    """Let `ps` and `top` tell slots apart, where the system can; it shows 15 characters."""
+    """Set the process name that `ps` and `top` show, if the system can. They show 15 characters."""
     with suppress(OSError), open("/proc/self/comm", "w") as shown:
         shown.write(name)
 
 
 class SlotProcess:
-    """Carries out the driver's commands: opens the slot, runs epochs, closes it."""
+    """Executes the driver's commands: opens the slot, runs epochs, closes the slot."""
 
     def __init__(self, invitation: Invitation, index: int, task: TaskIdentity, pipes: Pipes) -> None:
         host = host_towards(invitation.driver) if invitation.on_network else None
@@ -227,7 +228,7 @@ class SlotProcess:
         self._slot: Slot | None = None
         self._orders = Inlet(self._control)
         self._next_order: tuple[Tag, bytearray] | None = None
-        """One that came before the last was carried out."""
+        """Order that came before the previous one was finished."""
 
     def _introduced(self, hello: Hello) -> socket.socket:
         made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
@@ -239,7 +240,7 @@ class SlotProcess:
         return Tag(self._invitation.attempt, epoch, stage)
 
     def serve(self) -> None:
-        """Do what the driver says, until it says that this is the end."""
+        """Execute the driver's orders until it releases the slot or closes the link."""
         handlers: dict[bytes, Callable[[memoryview], Report | Findings]] = {
             DEPLOY: self._deploy,
             COMMAND: self._epoch,
@@ -265,7 +266,7 @@ class SlotProcess:
         send(self._control, self._tag(report.epoch, stage), pickle.dumps(report, pickle.HIGHEST_PROTOCOL))
 
     def _answer_aside(self) -> None:
-        """Between two steps of an epoch: answer clients' questions, if some have come, and leave other orders."""
+        """Answer clients' questions between two steps of an epoch, and keep other orders for later."""
         if self._next_order is not None:
             return
         with suppress(LinkLost):  # the end of the epoch is early enough for that
@@ -304,7 +305,7 @@ class SlotProcess:
         gc.set_threshold(*GC_THRESHOLDS)
 
     def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
-        """A link to every other slot: this slot connects to those before it, and those after it connect to this one."""
+        """Return links to all other slots. This slot connects to those before it, and those after it connect to it."""
         peers = {}
         for peer in range(self._index):
             peers[peer] = connect(addresses[peer], self._invitation.secret, self._invitation.identity)
@@ -338,20 +339,20 @@ class SlotProcess:
         return slot.report()
 
     def _look(self, body: memoryview) -> Findings:
-        """Answer clients' questions; between two epochs, as all orders come one after the other."""
+        """Answer clients' questions between two epochs."""
         lookup: Lookup = pickle.loads(body)
         assert self._slot is not None
         return self._slot.look(lookup)
 
     def _look_first(self, body: memoryview) -> Report:
-        """Clients have their answers before the epoch begins, and need not wait for its end."""
+        """Answer clients' questions, then run an epoch. Clients need not wait for the end of the epoch."""
         lookup, command = pickle.loads(body)
         assert self._slot is not None
         self._answer(self._slot.look(lookup))
         return self._epoch(memoryview(command))
 
     def _release(self) -> Report:
-        """Close the functions."""
+        """Close the slot's functions."""
         failures = self._slot.release() if self._slot is not None else []
         return self._report(failures[0] if failures else None)
 
@@ -360,7 +361,7 @@ class SlotProcess:
 
 
 def move_in(deployment: Deployment) -> None:
-    """Let this process find the program's modules and files."""
+    """Make the program's modules and files available in this process."""
     if deployment.archive is not None:
         sys.path[:0] = cached_files.unpacked(deployment.archive)
     sys.path.extend(folder for folder in deployment.search_path if folder not in sys.path)
