@@ -111,7 +111,7 @@ READING = {"load", "loads", "Unpickler"}
 SAME_JOB = {
     # Deployments, commands, reports and frames between the processes of one attempt
     "Arrivals.take",
-    "Attempt._taken",
+    "Attempt._take_answers",
     "SideLink._hear",
     "SideLinks._take",
     "SlotProcess._answer_aside",
@@ -129,9 +129,9 @@ SAME_JOB = {
     "CloseableIterator.__next__",
     "Slot._load",
     "Wiring._receiver",
-    "Hub._sorted",
+    "Hub._sort_letters",
     "Slot.run_stage",
-    "Spoke._exchanged",
+    "Spoke._exchange",
     "StageTask._assigned",
     "unpacked",
     "StageTask._run",

@@ -28,7 +28,7 @@ from penstock.errors import SlotLost, UnsupportedOperation
 from penstock.spark.batch.batch_task import StageTask
 from penstock.spark.batch.stage_jobs import StageHost, StageJob
 from penstock.spark.links.encryption import new_identity
-from penstock.spark.links.links import LinkLost, Tag, closed, has_news, send
+from penstock.spark.links.links import LinkLost, Tag, close_all, has_news, send
 from penstock.spark.links.side_links import SideLinks, Talking
 from penstock.spark.sessions.session import in_session
 from penstock.spark.slots.slot_tasks import loss
@@ -164,7 +164,7 @@ class BatchRun:
         try:
             return self._reports(self._started(), epoch)
         finally:
-            closed(self._writing)
+            close_all(self._writing)
 
     def _started(self) -> StageJob:
         tasks = [self._task(stage) for stage in range(self._plan.stages)]

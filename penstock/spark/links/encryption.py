@@ -76,7 +76,7 @@ def new_identity(address: str | None = None) -> Identity:
     )
 
 
-def encrypted(sock: socket.socket, identity: Identity, server: bool, seconds: float) -> socket.socket:
+def encrypt(sock: socket.socket, identity: Identity, server: bool, seconds: float) -> socket.socket:
     """Return a plain socket to the peer that is carried over a new TLS connection.
 
     Raise OSError and close the connection if the TLS handshake fails or takes longer than this time.

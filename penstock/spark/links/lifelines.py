@@ -21,7 +21,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from penstock.engine.job.cluster_protocol import Patience
-from penstock.spark.links.links import UNREACHABLE, closed, loss_of, silence_of, this_machine
+from penstock.spark.links.links import UNREACHABLE, close_all, loss_of, silence_of, this_machine
 
 PING, WAKE, ASK, TOLD, UNHEARD = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"
 """Messages of a lifeline.
@@ -183,7 +183,7 @@ class Lifelines:
             # Its other link ends by itself, after what it may still have sent there.
             self._lose(slot, cause)
             return
-        line.hear(said, lambda text: self._told(slot, text))
+        line.hear(said, lambda text: self._take_stacks(slot, text))
         if WAKE in said:
             self._on_wake(False)
 
@@ -203,7 +203,7 @@ class Lifelines:
         if is_unreachable:
             self.unreachable.add(slot)
         self._lose(slot, silence + where(line, is_unreachable))
-        closed([line.sock])
+        close_all([line.sock])
         self._on_silent(slot)
 
     def ask(self, slots: Iterable[int]) -> None:
@@ -226,7 +226,7 @@ class Lifelines:
                 found, self._stacks = self._stacks or {}, None
         return found
 
-    def _told(self, slot: int, text: str) -> None:
+    def _take_stacks(self, slot: int, text: str) -> None:
         """Pass the stacks of a slot to a waiting caller, otherwise to the log."""
         with self._heard:
             if self._stacks is not None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock.spark.links.encryption import Encrypted, Identity, encrypted, tunnel, wrap
+from penstock.spark.links.encryption import Encrypted, Identity, encrypt, tunnel, wrap
 from penstock.spark.links.handshake import CHALLENGE_BYTES, PROOF_BYTES, REPLY_BYTES, Guest, Host
 
 HANDSHAKE_SECONDS = 10
@@ -154,7 +154,7 @@ def _by_network(address: Address, identity: Identity | None) -> socket.socket:
         made = socket.create_connection((address.host, address.port), timeout=HANDSHAKE_SECONDS)
         if identity is not None:
             _tune(made)
-            return encrypted(made, identity, False, HANDSHAKE_SECONDS)
+            return encrypt(made, identity, False, HANDSHAKE_SECONDS)
     except OSError as error:
         raise LinkLost(f"{address.host}:{address.port} cannot be reached: {error}") from None
     made.settimeout(None)
@@ -259,7 +259,7 @@ def send(sock: socket.socket, tag: Tag, body: bytes) -> None:
         raise loss_of(error) from None
 
 
-def framed(tag: Tag, body: bytes) -> bytes:
+def add_header(tag: Tag, body: bytes) -> bytes:
     """Return a message with its header."""
     return _HEADER.pack(len(body), *tag) + body
 
@@ -363,7 +363,7 @@ class Outlet:
         return True
 
 
-def closed(sockets: Iterable[socket.socket]) -> None:
+def close_all(sockets: Iterable[socket.socket]) -> None:
     """Close connections so that the other sides notice at once, even if another thread reads from them here."""
     for sock in sockets:
         with suppress(OSError):

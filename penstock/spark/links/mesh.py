@@ -52,12 +52,12 @@ class Mesh:
         Raise LinkLost if a slot is gone or sends a message of another stage.
         """
         try:
-            return self._exchanged(tag, outgoing)
+            return self._exchange(tag, outgoing)
         except LinkLost as error:
             place = f" on {self._hosts[self._at]}" if self._hosts and self._hosts[self._at] else ""
             raise LinkLost(f"the link to slot {self._at}{place}: {error}", error.is_unreachable, self._at) from None
 
-    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+    def _exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
         self._send(tag, {peer: [outgoing[peer]] for peer in self._inlets})
         return [self._next(peer, tag) for peer in self._inlets]
 
@@ -134,7 +134,7 @@ class _WithHub(Mesh):
 class Spoke(_WithHub):
     """The links of a slot that is not the hub."""
 
-    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+    def _exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
         letter = self._letter(outgoing)
         messages = {self._hub: [pickle.dumps(letter)]}
         for peer, body in letter.items():
@@ -150,8 +150,8 @@ class Hub(_WithHub):
     It sends nothing before it has the letters of all slots, so it never blocks their sending.
     """
 
-    def _exchanged(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
-        letters = self._sorted(tag, outgoing)
+    def _exchange(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Body]:
+        letters = self._sort_letters(tag, outgoing)
         messages = {}
         for peer in self._inlets:
             direct = [outgoing[peer]] if letters[peer].get(self._hub, b"") is None else []
@@ -159,7 +159,7 @@ class Hub(_WithHub):
         self._send(tag, messages)
         return self._complete(letters[self._hub], tag)
 
-    def _sorted(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Letter]:
+    def _sort_letters(self, tag: Tag, outgoing: Sequence[bytes]) -> list[Letter]:
         """Read the letters of all slots, and return the letters to all slots."""
         letters: list[Letter] = [{} for _ in outgoing]
         for peer, body in self._letter(outgoing).items():

@@ -22,7 +22,7 @@ from typing import Any
 
 from penstock.base.logs.log_lines import Line, show
 from penstock.engine.observe.slot_questions import Question, answer
-from penstock.spark.links.links import Inlet, LinkLost, Tag, closed, framed, say_farewell
+from penstock.spark.links.links import Inlet, LinkLost, Tag, add_header, close_all, say_farewell
 
 MOST_WAITING = 1 << 20
 """Greatest size, in bytes, of lines that wait because the driver does not read. Further lines are dropped."""
@@ -50,7 +50,7 @@ class SideLink:
     # --- lines ---
     def line(self, line: Line) -> bool:
         """Send a line without waiting. Return True if there was room for it."""
-        said = framed(_TAG, _LINE + pickle.dumps(line, pickle.HIGHEST_PROTOCOL))
+        said = add_header(_TAG, _LINE + pickle.dumps(line, pickle.HIGHEST_PROTOCOL))
         with self._lock:
             if self._ended or len(self._waiting) + len(said) > MOST_WAITING:
                 return False
@@ -108,7 +108,7 @@ class SideLink:
 
     def _answer(self, number: int, question: Question) -> None:
         found = answer(question, self._slot, self._driving)
-        said = framed(_TAG, _ANSWER + pickle.dumps((number, found), pickle.HIGHEST_PROTOCOL))
+        said = add_header(_TAG, _ANSWER + pickle.dumps((number, found), pickle.HIGHEST_PROTOCOL))
         with self._lock:
             if not self._ended:
                 self._waiting += said
@@ -183,7 +183,7 @@ class SideLinks:
             number, self._next = self._next, self._next + 1
             self._asked[number] = slot, answer
             try:
-                self._inlets[slot].sock.sendall(framed(_TAG, pickle.dumps((number, question))))
+                self._inlets[slot].sock.sendall(add_header(_TAG, pickle.dumps((number, question))))
             except (OSError, KeyError) as error:
                 del self._asked[number]
                 answer.set_exception(LinkLost(f"slot {slot} is gone: {error}"))
@@ -233,6 +233,6 @@ class SideLinks:
         """Show the last lines of the slots, which are ending, and close the links."""
         if threading.current_thread() is not self._thread:
             self._thread.join(LAST_SECONDS)
-        closed(inlet.sock for inlet in self._inlets.values())
+        close_all(inlet.sock for inlet in self._inlets.values())
         with suppress(RuntimeError):
             self._thread.join(LAST_SECONDS)

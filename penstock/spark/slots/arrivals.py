@@ -12,7 +12,7 @@ import logging
 import pickle
 import socket
 
-from penstock.spark.links.links import Door, closed, limit_silence
+from penstock.spark.links.links import Door, close_all, limit_silence
 from penstock.spark.slots.worker import CONTROL, LIFELINE, SIDE, Hello
 
 log = logging.getLogger("penstock.job")
@@ -56,7 +56,7 @@ class Arrivals:
     def _admit(self, hello: Hello, link: socket.socket) -> None:
         serving = self._tasks.get(hello.slot, hello.task)
         if hello.task < serving:
-            closed([link])
+            close_all([link])
             return
         if hello.task > serving:
             log.debug("slot %d is served by task %d instead of task %d", hello.slot, hello.task, serving)
@@ -69,7 +69,7 @@ class Arrivals:
     def _forget(self, slot: int) -> None:
         """Close the links of a process that a newer task replaces. The process ends, since it has no orders yet."""
         self.hellos.pop(slot, None)
-        closed([links.pop(slot) for links in self.links.values() if slot in links])
+        close_all([links.pop(slot) for links in self.links.values() if slot in links])
 
     def of_kinds(self, *kinds: str) -> list[socket.socket]:
         """Return all links of these kinds. Any thread may call this."""

@@ -25,7 +25,7 @@ from penstock.errors import NotEnoughSlots, SlotLost
 from penstock.graph.plan import Plan
 from penstock.spark.links.encryption import new_identity
 from penstock.spark.links.lifelines import Lifelines
-from penstock.spark.links.links import Inlet, LinkLost, Tag, closed, send
+from penstock.spark.links.links import Inlet, LinkLost, Tag, close_all, send
 from penstock.spark.links.nudge import Nudge
 from penstock.spark.links.side_links import SideLinks
 from penstock.spark.sessions.preloading import needed
@@ -141,14 +141,14 @@ class Attempt:
     # --- orders ---
     def deploy(self, deployment: Deployment) -> list[Report]:
         """Open every slot."""
-        reports = self._ordered(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
+        reports = self._order_all(-1, DEPLOY + cloudpickle.dumps((deployment, self._addresses)))
         log.debug("attempt %d is open", self._number)
         return reports
 
     def run(self, command: Command, asides: Asides) -> list[Report]:
         """Run one epoch in all slots, let them answer asides meanwhile, and return the slots' reports."""
         self._epoch = command.epoch
-        return self._ordered(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL), asides)
+        return self._order_all(command.epoch, COMMAND + pickle.dumps(command, pickle.HIGHEST_PROTOCOL), asides)
 
     def nudge(self) -> None:
         """Make a running epoch look for new questions among the asides. Any thread may call this."""
@@ -157,7 +157,7 @@ class Attempt:
     def look(self, lookups: Mapping[int, Lookup]) -> list[Findings]:
         """Let some slots answer clients' questions. All slots are at the same cut."""
         orders = {slot: LOOK + pickle.dumps(lookup, pickle.HIGHEST_PROTOCOL) for slot, lookup in lookups.items()}
-        return self._asked(Tag(self._number, self._epoch, -1), orders)
+        return self._order_some(Tag(self._number, self._epoch, -1), orders)
 
     def look_and_run(
         self,
@@ -178,7 +178,7 @@ class Attempt:
             orders[slot] = LOOK_FIRST + pickle.dumps((lookup, plain), pickle.HIGHEST_PROTOCOL)
         owed = {slot: (cut, epoch) if slot in lookups else (epoch,) for slot in orders}
         answers: dict[Tag, dict[int, Any]] = {cut: {}, epoch: {}}
-        with self._told_why():
+        with self._explain_loss():
             self._send(epoch, orders)
             for tag, slot, answer in self._answers(owed, asides):
                 answers[tag][slot] = answer
@@ -196,20 +196,20 @@ class Attempt:
 
     def release(self) -> list[Report]:
         """Close the slots' functions, and let the slots' processes end."""
-        return self._ordered(-1, RELEASE)
+        return self._order_all(-1, RELEASE)
 
-    def _ordered(self, epoch: int, order: bytes, asides: Asides | None = None) -> list[Report]:
-        return self._asked(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order), asides)
+    def _order_all(self, epoch: int, order: bytes, asides: Asides | None = None) -> list[Report]:
+        return self._order_some(Tag(self._number, epoch, -1), dict.fromkeys(range(self._slots), order), asides)
 
-    def _asked(self, tag: Tag, orders: Mapping[int, bytes], asides: Asides | None = None) -> list[Any]:
+    def _order_some(self, tag: Tag, orders: Mapping[int, bytes], asides: Asides | None = None) -> list[Any]:
         """Send an order to each of some slots, and return their answers in the order of the slots."""
-        with self._told_why():
+        with self._explain_loss():
             self._send(tag, orders)
             answers = {slot: answer for _, slot, answer in self._answers(dict.fromkeys(orders, (tag,)), asides)}
         return [answers[slot] for slot in sorted(orders)]
 
     @contextmanager
-    def _told_why(self) -> Iterator[None]:
+    def _explain_loss(self) -> Iterator[None]:
         try:
             yield
         except (LinkLost, ValueError, OSError) as error:
@@ -244,10 +244,10 @@ class Attempt:
                     continue
                 slot, inlet = key.data, self._inlets[key.data]
                 if slot not in left and not (asides is not None and asides.are_open(slot)):
-                    # The slot owes no answer and is gone. At the end of the job it should be; else the next order fails.
+                    # The slot owes no answer and is gone: rightly at the end of the job, else the next order fails.
                     self._selector.unregister(inlet.sock)
                 elif inlet.read():
-                    yield from self._taken(slot, left.get(slot, deque()), asides)
+                    yield from self._take_answers(slot, left.get(slot, deque()), asides)
                     if slot in left and not left[slot]:
                         del left[slot]
 
@@ -262,7 +262,7 @@ class Attempt:
             send(self._inlets[slot].sock, Tag(self._number, self._epoch, ASIDE_STAGE), question)
         return None
 
-    def _taken(self, slot: int, owed: deque[Tag], asides: Asides | None) -> Iterator[tuple[Tag, int, Any]]:
+    def _take_answers(self, slot: int, owed: deque[Tag], asides: Asides | None) -> Iterator[tuple[Tag, int, Any]]:
         """Yield the complete answers of a slot: one, and the next one if both came together."""
         inlet = self._inlets[slot]
         while inlet.is_complete():
@@ -298,14 +298,14 @@ class Attempt:
 
     def _cut(self, slot: int) -> None:
         """End the link to a slot that does not answer, so that no thread waits for its report any longer."""
-        closed_quietly(self._inlets[slot].sock)
+        shut_down(self._inlets[slot].sock)
 
     def _let_go(self) -> None:
         """Close the links, so that the slots end by themselves."""
         if hasattr(self, "_lifelines"):
             self._lifelines.close()
         for link in self._arrivals.of_kinds(CONTROL, LIFELINE):
-            closed_quietly(link)
+            shut_down(link)
 
     def end(self) -> None:
         """Release the slots, whatever they do. Any thread may call this, and more than once."""
@@ -320,7 +320,7 @@ class Attempt:
         if hasattr(self, "_side"):
             self._side.close()
         else:
-            closed(self._arrivals.of_kinds(SIDE))
+            close_all(self._arrivals.of_kinds(SIDE))
 
 
 def _sooner(at: float | None, due_in: float | None) -> float | None:
@@ -350,19 +350,19 @@ class Waiting:
             raise SlotLost("the job was cancelled while its slots started")
         waited = time.monotonic() - self._began
         if waited > self._seconds:
-            raise NotEnoughSlots(self._said(there, f"slot.request.timeout, {self._seconds:g} s, is over"))
+            raise NotEnoughSlots(self._describe_wait(there, f"slot.request.timeout, {self._seconds:g} s, is over"))
         if waited > QUIET_SECONDS and not self._told:
             self._told = True
-            log.warning("%s", self._said(there, f"waiting up to {self._seconds:g} s"))
+            log.warning("%s", self._describe_wait(there, f"waiting up to {self._seconds:g} s"))
 
-    def _said(self, there: int, how_long: str) -> str:
+    def _describe_wait(self, there: int, how_long: str) -> str:
         return (
             f"job '{self._job}' needs {self._slots} slots at once, and {there} have started ({how_long}): "
             f"{self._tasks.obstacle(there)}"
         )
 
 
-def closed_quietly(sock: socket.socket) -> None:
+def shut_down(sock: socket.socket) -> None:
     """Shut a connection down for both sides. A thread that reads from it finds its end."""
     try:
         sock.shutdown(socket.SHUT_RDWR)

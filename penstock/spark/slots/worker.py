@@ -99,7 +99,7 @@ class Invitation:
         """
         self.interpreter.check_slot()
         preload(self.preloaded)
-        return _hosted(self, index)
+        return _fork_slot(self, index)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Hello:
     machine: str = field(default_factory=this_machine)
 
 
-def _hosted(invitation: Invitation, index: int) -> list[str]:
+def _fork_slot(invitation: Invitation, index: int) -> list[str]:
     """Fork the slot's process and wait for its end. Return a description of the end if it was not a normal one.
 
     Raise RuntimeError if the process ended before it had its orders: the driver may not know the process then, and
@@ -221,16 +221,16 @@ class SlotProcess:
         self._served = pipes.served
         self._index = index
         self._door = Door(Listener(invitation.secret, host, host or "", invitation.identity))
-        self._control = self._introduced(Hello(index, CONTROL, task.id, address=self._door.address))
-        self._lifeline = Lifeline(self._introduced(Hello(index, LIFELINE, task.id)), pipes.task, invitation.silence)
-        self._side = SideLink(self._introduced(Hello(index, SIDE, task.id)), index)
+        self._control = self._connect(Hello(index, CONTROL, task.id, address=self._door.address))
+        self._lifeline = Lifeline(self._connect(Hello(index, LIFELINE, task.id)), pipes.task, invitation.silence)
+        self._side = SideLink(self._connect(Hello(index, SIDE, task.id)), index)
         self._mesh = Mesh({})
         self._slot: Slot | None = None
         self._orders = Inlet(self._control)
         self._next_order: tuple[Tag, bytearray] | None = None
         """Order that came before the previous one was finished."""
 
-    def _introduced(self, hello: Hello) -> socket.socket:
+    def _connect(self, hello: Hello) -> socket.socket:
         made = connect(self._invitation.driver, self._invitation.secret, self._invitation.identity)
         limit_silence(made, self._invitation.silence)
         send(made, self._tag(), pickle.dumps(hello))
@@ -284,7 +284,7 @@ class SlotProcess:
         try:
             os.write(self._served, SERVED)
             deployment, addresses = pickle.loads(body)
-            self._mesh = mesh_of(self._index, self._met(addresses), [address.host for address in addresses])
+            self._mesh = mesh_of(self._index, self._meet_others(addresses), [address.host for address in addresses])
             self._open(deployment)
         except OperatorFailed as failed:
             failure = failed.failure
@@ -304,7 +304,7 @@ class SlotProcess:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
 
-    def _met(self, addresses: list[Address]) -> dict[int, socket.socket]:
+    def _meet_others(self, addresses: list[Address]) -> dict[int, socket.socket]:
         """Return links to all other slots. This slot connects to those before it, and those after it connect to it."""
         peers = {}
         for peer in range(self._index):

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.spark.links import links
-from penstock.spark.links.encryption import encrypted, new_identity
+from penstock.spark.links.encryption import encrypt, new_identity
 from penstock.spark.links.handshake import Guest, Host
 from penstock.spark.links.links import (
     Door,
@@ -99,7 +99,7 @@ def test_strangers_cost_no_threads_and_keep_nobody_out(door, monkeypatch):
     before = threading.active_count()
     strangers = [stranger_at(door) for _ in range(60)]
     until(lambda: len(door._applicants) == 20)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # threads of earlier tests may end meanwhile
     made = visit(door)
     said, accepted = door.guest(60)
     assert said == b"hello"
@@ -150,8 +150,8 @@ def encrypted_pair():
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as other_side:
         client = socket.create_connection(listening.getsockname())
         accepted, _ = listening.accept()
-        far = other_side.submit(encrypted, accepted, identity, True, 60)
-        yield encrypted(client, identity, False, 60), far.result()
+        far = other_side.submit(encrypt, accepted, identity, True, 60)
+        yield encrypt(client, identity, False, 60), far.result()
 
 
 def test_much_goes_both_ways_at_once_through_an_encrypted_link(encrypted_pair):
@@ -380,7 +380,7 @@ def test_an_order_of_an_earlier_attempt_ends_the_slot():
     invitation = worker.Invitation(
         job_id="job", attempt=4, slots=1, secret=SECRET, driver=door.address, on_network=False, silence=60
     )
-    task = threading.Thread(target=worker._hosted, args=(invitation, 0), daemon=True)
+    task = threading.Thread(target=worker._fork_slot, args=(invitation, 0), daemon=True)
     task.start()
     guests = [door.guest(60) for _ in range(3)]
     control = next(sock for said, sock in guests if pickle.loads(said).kind == worker.CONTROL)

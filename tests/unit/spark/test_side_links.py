@@ -15,7 +15,7 @@ from penstock.base.logs.levels import apply
 from penstock.base.logs.log_lines import Line, Origin
 from penstock.engine.observe.profiling import ProfileOrder
 from penstock.engine.observe.slot_questions import SetLevels
-from penstock.spark.links.encryption import encrypted, new_identity
+from penstock.spark.links.encryption import encrypt, new_identity
 from penstock.spark.links.links import LinkLost
 from penstock.spark.links.side_links import MOST_WAITING, SideLink, SideLinks
 from tests.waiting import until
@@ -40,8 +40,8 @@ def pair(kind: str) -> tuple[socket.socket, socket.socket]:
         return ours, theirs
     identity = new_identity()
     with ThreadPoolExecutor(1) as other_side:
-        far = other_side.submit(encrypted, theirs, identity, True, 60)
-        return encrypted(ours, identity, False, 60), far.result()
+        far = other_side.submit(encrypt, theirs, identity, True, 60)
+        return encrypt(ours, identity, False, 60), far.result()
 
 
 @pytest.fixture(params=["plain", "encrypted"])
