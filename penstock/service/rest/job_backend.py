@@ -78,7 +78,7 @@ class SavepointOrder:
 
 
 class UnknownJob(Exception):
-    """There is no job with this id."""
+    """No job has this id."""
 
 
 class Refused(Exception):

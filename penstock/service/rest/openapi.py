@@ -27,7 +27,7 @@ vertical-align: top; } code { font-size: .9em; } h2 { margin-top: 2em; text-tran
 
 
 def describe_routes(app: FastAPI) -> dict[str, Any]:
-    """OpenAPI's description of all routes; made once."""
+    """Return OpenAPI's description of all routes. The application keeps it after the first call."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         for operations in schema["paths"].values():
@@ -43,7 +43,7 @@ def describe_routes(app: FastAPI) -> dict[str, Any]:
 
 
 def _tell_problems(operation: dict[str, Any]) -> None:
-    """Errors here have one form and other codes than the framework believes."""
+    """Describe the errors of an operation. FastAPI's own description of them does not apply."""
     responses = operation["responses"]
     responses.pop("422", None)
     content = {"application/json; charset=UTF-8": {"schema": {"$ref": "#/components/schemas/Errors"}}}
@@ -51,7 +51,7 @@ def _tell_problems(operation: dict[str, Any]) -> None:
 
 
 def render_page(schema: dict[str, Any]) -> str:
-    """All paths by subject. It loads nothing from anywhere."""
+    """Return a page of HTML with all paths by subject. The page loads nothing from elsewhere."""
     subjects: dict[str, list[str]] = {}
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():

@@ -1,4 +1,4 @@
-"""Operations that take their time: a client orders one, gets an id, and asks under it until there is an outcome."""
+"""Asynchronous operations: a client starts one, gets an id, and polls with this id until there is an outcome."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ MOST_REMEMBERED = 10_000
 
 
 class TooMany(Exception):
-    """No further operation can be begun before one of those that run is done."""
+    """Too many operations are running; a further one can start when one of them is done."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """What an operation is known by."""
+    """The key of an operation."""
 
     kind: str
     scope: str
-    """The id of the job that it belongs to, or nothing."""
+    """The id of the operation's job, or an empty text."""
     trigger: str
 
 
 @dataclass
 class Operation:
-    """An operation that runs, or how it ended."""
+    """A running operation, or the outcome of one that has ended."""
 
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
@@ -39,7 +39,7 @@ class Operation:
 
 
 class Operations:
-    """All operations that are known. May be used from any thread."""
+    """All remembered operations. Any thread may call the methods."""
 
     def __init__(self, remember_seconds: float = 300, clock: Callable[[], float] = time.monotonic) -> None:
         self._remember = remember_seconds
@@ -48,7 +48,7 @@ class Operations:
         self._lock = threading.Lock()
 
     def start(self, kind: str, scope: str, trigger: str | None, work: Work) -> str:
-        """Begin, in a thread of its own, unless the trigger is known already: then once was enough."""
+        """Start an operation in a new thread, and return its trigger. Do nothing if the trigger is known already."""
         key = Key(kind, scope, trigger or token_hex(16))
         operation = Operation()
         with self._lock:
@@ -72,13 +72,13 @@ class Operations:
         operation.done.set()
 
     def find(self, kind: str, scope: str, trigger: str) -> Operation | None:
-        """The operation with this trigger; None if there is none, or it has been forgotten."""
+        """Return the operation with this trigger, or None if it is unknown or forgotten."""
         with self._lock:
             self._forget()
             return self._known.get(Key(kind, scope, trigger))
 
     def _forget(self) -> None:
-        """Those that ended long ago, and the oldest if there are very many."""
+        """Forget operations that ended long ago, and the oldest ones if there are very many."""
         since = self._clock() - self._remember
         ended = [key for key, one in self._known.items() if one.done.is_set()]
         excess = len(self._known) - MOST_REMEMBERED

@@ -1,7 +1,7 @@
-"""Slows down whoever guesses tokens: after some wrong ones, an address has to wait before another is looked at.
+"""A limit for guessing tokens: after several wrong tokens, an address must wait before the next one is checked.
 
-The wait doubles with each wrong token. While it lasts, no token of that address is compared, since an answer to a right
-one would tell it from wrong ones. A token that is right ends it all.
+The wait doubles with each wrong token. While it lasts, no token of that address is compared, because the answer would
+reveal a valid token. A valid token after the wait resets the count.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 FREE = 10
-"""How many wrong tokens in a row cost nothing."""
+"""Number of wrong tokens in a row that cause no wait."""
 FIRST_SECONDS = 1.0
 FORGOTTEN_SECONDS = 600.0
 MOST_ADDRESSES = 4096
-"""How many addresses are remembered; the one that was quiet for longest goes first."""
+"""Number of addresses that are remembered. The address that was quiet for longest is forgotten first."""
 
 
 @dataclass
@@ -28,20 +28,21 @@ class _Client:
 
 
 class RateLimit:
-    """Wrong tokens, by the address that they came from."""
+    """Counts wrong tokens by the address that sent them."""
 
     def __init__(self, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`longest` is the longest wait in seconds; 0 for none at all."""
+        """Create a limit. `longest` is the longest wait in seconds; 0 means no wait."""
         self._longest = longest
         self._clock = clock
         self._clients: OrderedDict[str, _Client] = OrderedDict()
 
     def wait(self, address: str) -> float:
-        """For how many seconds no token of this address is looked at."""
+        """Return the time, in seconds, for which no token of this address is checked."""
         client = self._clients.get(_network_of(address))
         return 0.0 if client is None else max(0.0, client.until - self._clock())
 
     def record_failure(self, address: str) -> None:
+        """Count a wrong token of this address."""
         if not self._longest:
             return
         now, key = self._clock(), _network_of(address)
@@ -56,11 +57,12 @@ class RateLimit:
             self._clients.popitem(last=False)
 
     def record_success(self, address: str) -> None:
+        """Forget the wrong tokens of this address."""
         self._clients.pop(_network_of(address), None)
 
 
 def _network_of(address: str) -> str:
-    """An address, or the part of an IPv6 address that names a network: whoever has one such address has them all."""
+    """Return an IPv4 address, or the network of an IPv6 address: one client usually has all addresses of a network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Answers as HTTP carries them, and the one form that all errors have."""
+"""HTTP responses, and the common form of all errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("penstock.rest")
 
 
 class Answer(Response):
-    """JSON, as Flink sends it."""
+    """A response with JSON in Flink's form."""
 
     media_type = "application/json; charset=UTF-8"
 
@@ -31,13 +31,13 @@ class Answer(Response):
 
 
 class PlainText(Response):
-    """A text for people."""
+    """A response with plain text."""
 
     media_type = "text/plain"
 
 
 class Rejected(Exception):
-    """The request cannot be answered; the status and the text say why."""
+    """The request is rejected. The status and the texts say why."""
 
     def __init__(self, status: int, *texts: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(*texts)
@@ -47,22 +47,24 @@ class Rejected(Exception):
 
 
 def bad_request(text: str) -> Rejected:
+    """Return a 400 error."""
     return Rejected(400, f"Bad request: {text}")
 
 
 def not_found(text: str) -> Rejected:
+    """Return a 404 error."""
     return Rejected(404, text)
 
 
 def problem(status: int, *texts: str) -> Answer:
-    """An error. Whatever its status is, clients look for `errors`."""
-    # What is left of a request that was not read to its end is not waited for.
+    """Return an error response. With every status, clients look for the field `errors`."""
+    # The server does not wait for the rest of a request that it has not read completely.
     headers = {"connection": "close"} if status in (408, 413) else None
     return Answer({"errors": [concealed(text) or "unknown error" for text in texts]}, status, headers)
 
 
 def complaints(error: ValidationError | RequestValidationError) -> str:
-    """What is wrong with a request, field by field. The values are not repeated."""
+    """Return the faults of a request, field by field, without the values."""
     return "; ".join(f"{_where(one['loc'])}: {one['msg']}" for one in error.errors())
 
 
@@ -85,7 +87,7 @@ _STATUS: list[tuple[type[Exception], int]] = [
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The answer to a request that failed in a way which somebody foresaw."""
+    """Answer a request that failed with one of EXPECTED_ERRORS."""
     if isinstance(error, Rejected):
         return problem(error.status, *error.texts)
     if isinstance(error, RequestValidationError):
@@ -95,7 +97,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses. A method that a path does not have makes it an unknown path, as with Flink."""
+    """Answer a request that the framework rejects. As in Flink, an unsupported method of a path is a 404 error."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status in (404, 405):
         return problem(404, f"Not found: {request.url.path}")
@@ -103,7 +105,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_unexpected_error(request: Request, error: Exception) -> Response:
-    """What nobody foresaw is told in the log; the client gets a number to find it by."""
+    """Log an unexpected error, and give the client a number with which the log entry can be found."""
     number = token_hex(4)
     log.error("request %s %s failed (%s)", request.method, request.url.path, number, exc_info=error)
     return problem(500, "Internal server error.", f"The log has the reason, under {number}.")

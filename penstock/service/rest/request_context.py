@@ -1,4 +1,4 @@
-"""What every route works with: the jobs, the settings, the operations under way; and how requests are read."""
+"""The context of all routes (jobs, settings, operations), and the parameters that read requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.service.rest.rest_options import RestSettings
 M = TypeVar("M", bound=BaseModel)
 
 MOST_SLOW = 32
-"""Requests that may take long, of the 40 threads that there are."""
+"""Largest number of slow requests at once. The server has 40 threads for requests."""
 ID_PATTERN = r"^[0-9a-fA-F]{32}$"
 JobId = Annotated[str, Path(pattern=ID_PATTERN), AfterValidator(str.lower)]
 VertexId = Annotated[str, Path(pattern=ID_PATTERN), AfterValidator(str.lower)]
@@ -32,7 +32,7 @@ Index = Annotated[int, Path(ge=0)]
 
 @dataclass(frozen=True)
 class RequestContext:
-    """Stands between routes and whatever holds the jobs."""
+    """The objects that routes use."""
 
     jobs: Jobs
     settings: RestSettings
@@ -42,7 +42,7 @@ class RequestContext:
 
     @contextmanager
     def slow_request(self) -> Iterator[None]:
-        """Around what may take long, so that it never takes all threads: those that remain answer what is quick."""
+        """Mark a slow request. Raise TooMany if there are too many, so that threads remain for fast requests."""
         if not self._slots_for_slow.acquire(blocking=False):
             raise TooMany(f"{MOST_SLOW} programs are being started: try again in a moment")
         try:
@@ -51,17 +51,18 @@ class RequestContext:
             self._slots_for_slow.release()
 
     def job(self, job_id: str) -> JobRecord:
+        """Return the record of a job. Raise UnknownJob if there is no such job."""
         return self.jobs.record(job_id)
 
     def job_if_known(self, job_id: str) -> JobRecord | None:
-        """For metrics, which are an empty list for jobs that nobody knows."""
+        """Return the record of a job, or None. Metrics need this: those of an unknown job are an empty list."""
         try:
             return self.jobs.record(job_id)
         except UnknownJob:
             return None
 
     def vertex(self, job_id: str, vertex_id: str) -> tuple[JobRecord, VertexRecord]:
-        """A job and one of its vertices."""
+        """Return a job and one of its vertices. Raise a 404 error if there is no such vertex."""
         record = self.job(job_id)
         vertex = find_vertex(record, vertex_id)
         if vertex is None:
@@ -70,6 +71,7 @@ class RequestContext:
 
 
 def find_vertex(record: JobRecord, vertex_id: str) -> VertexRecord | None:
+    """Return the vertex with this id, or None."""
     return next((vertex for vertex in record.vertices if vertex.id == vertex_id), None)
 
 
@@ -91,18 +93,19 @@ Wanted = Annotated[list[str] | None, Depends(_names)]
 
 
 def split_list(text: str | None) -> list[str]:
+    """Return the parts between the commas of a text, without blanks and empty parts."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 # --- bodies ---
 class Body(BaseModel):
-    """A request's JSON object. Names that are not known are ignored, and null is as good as nothing."""
+    """The JSON object in a request's body. Unknown names are ignored, and null counts as absent."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=False)
 
 
 def body_of(model: type[M]) -> Any:
-    """A parameter that holds the body, whatever content type a client gave it; an empty body is an empty object."""
+    """Return a parameter that reads the body with any content type. An empty body counts as an empty object."""
 
     async def parse(request: Request) -> M:
         data = await request.body()
@@ -115,6 +118,6 @@ def body_of(model: type[M]) -> Any:
 
 
 def body_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What the OpenAPI page says of such a body."""
+    """Return the OpenAPI description of a body."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     return {"requestBody": {"required": False, "content": {"application/json": {"schema": schema}}}}

@@ -1,6 +1,6 @@
-"""The options of the REST interface: Flink's names where Flink has them.
+"""The options of the REST interface, under Flink's names where Flink has them.
 
-Each is one row of `OPTIONS`; `docs/configuration.md` shows the same rows.
+Each option is one row of `OPTIONS`. `docs/configuration.md` shows the same rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class Tls:
-    """Where certificate and key are, as PEM files."""
+    """The certificate and the key, as PEM files."""
 
     enabled: bool = False
     certificate: Path | None = None
@@ -32,7 +32,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Who may do what. Without any token everybody may do everything; with one, nobody without it."""
+    """The tokens for reading and operating. If neither is set, everybody may do everything."""
 
     read: str | None = field(default=None, repr=False)
     operate: str | None = field(default=None, repr=False)
@@ -43,44 +43,45 @@ class Tokens:
 
 @dataclass(frozen=True)
 class FlameSettings:
-    """How flame graphs are made. Times are in milliseconds."""
+    """The settings of flame graphs. Times are in milliseconds."""
 
     enabled: bool = True
     samples: int = 100
     delay: int = 50
-    """Between two samples."""
+    """Time between two samples."""
     depth: int = 100
     refresh: int = 60_000
-    """How old a graph may be before a request begins a new one."""
+    """Age of a graph after which a request begins a new one."""
     cleanup: int = 600_000
-    """After how long one that nobody asks for is forgotten."""
+    """Age at which a graph is deleted."""
 
     @property
     def order(self) -> ProfileOrder:
+        """The order with which a job is profiled."""
         return ProfileOrder(self.samples, self.delay, self.depth)
 
 
 @dataclass(frozen=True)
 class RestSettings:
-    """How REST is served. Times are in milliseconds, sizes in bytes."""
+    """The settings of the REST server. Times are in milliseconds, sizes in bytes."""
 
     address: str | None = None
-    """The name under which clients reach the server, if that is not where it listens."""
+    """The name under which clients reach the server, if it differs from the bind address."""
     bind_address: str = LOOPBACK
     ports: tuple[int, ...] = (8081,)
-    """Tried in this order; 0 takes any port that is free."""
+    """Ports to try, in this order; 0 means any free port."""
     tls: Tls = field(default_factory=Tls)
     tokens: Tokens = field(default_factory=Tokens)
     token_pause: int = 30_000
-    """How long an address from which many wrong tokens came has to wait at most; 0 for not at all."""
+    """Longest wait of an address that sent many wrong tokens; 0 means no wait."""
     owner_secret: str | None = field(default=None, repr=False)
-    """What the user who started the server shows: see `passes`."""
+    """The secret with which the user who started the server is recognised: see `server_secret`."""
     max_content: int = 100 << 20
     patience: int = 60_000
-    """How long a client may keep a request waiting for its next bytes."""
+    """Longest time between two parts of a request."""
     max_connections: int = 1000
     remember: int = 300_000
-    """How long the outcome of an asynchronous operation is known."""
+    """Time for which the outcome of an asynchronous operation is remembered."""
     submit: bool = False
     cancel: bool = True
     refresh_millis: int = 3000
@@ -90,18 +91,18 @@ class RestSettings:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the server."""
         return self.bind_address in _LOOPBACK_NAMES
 
     @property
     def origin(self) -> str | None:
-        """The sites whose pages may read answers: all, as with Flink, unless answers are for holders of a token."""
+        """The sites whose pages may read answers: by default all sites, as in Flink, or none if tokens are required."""
         if self.allow_origin is not None:
             return self.allow_origin or None
         return None if self.tokens else "*"
 
 
-# --- texts and what they mean ---
+# --- values of options ---
 def _port(text: str) -> int:
     port = int(text) if re.fullmatch(r"\s*\d{1,5}\s*", text) else -1
     if not 0 <= port < 1 << 16:
@@ -114,7 +115,7 @@ def _one_port(text: str) -> tuple[int, ...]:
 
 
 def _ports(text: str) -> tuple[int, ...]:
-    """Ports and ranges, such as `8081,8085-8090`."""
+    """Return the ports in a list of ports and ranges, such as `8081,8085-8090`."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -145,7 +146,7 @@ def _token(text: str) -> str:
 # --- the table ---
 @dataclass(frozen=True)
 class RestOption:
-    """An option's name, the field that it sets (`part.field` for one in a part), and how its text is read."""
+    """An option: its name, the field that it sets (`part.field` within a part), and the parser of its text."""
 
     name: str
     sets: str
@@ -154,10 +155,11 @@ class RestOption:
     others: tuple[str, ...] = ()
 
     def spelling(self, configuration: Mapping[str, str]) -> str | None:
-        """Under which of its names it is set, if it is."""
+        """Return the name under which the configuration sets the option, or None."""
         return next((name for name in (self.name, *self.others) if name in configuration), None)
 
     def apply(self, settings: RestSettings, text: str) -> RestSettings:
+        """Return settings with the value that `text` gives. Raise ConfigurationError if it cannot be read."""
         try:
             value = self.parse(text)
         except ValueError as error:
@@ -197,11 +199,11 @@ OPTIONS = [
     RestOption("rest.flamegraph.refresh-interval", "flame.refresh", _some_time, "1 min"),
     RestOption("rest.flamegraph.cleanup-interval", "flame.cleanup", _some_time, "10 min"),
 ]
-"""Every option of REST, in the order in which they are applied: `rest.bind-port` wins over `rest.port`."""
+"""All options of REST, in the order in which they are applied: `rest.bind-port` takes precedence over `rest.port`."""
 
 
 def rest_settings(configuration: Mapping[str, str]) -> RestSettings:
-    """What a configuration says about REST. Options of other parts are left alone."""
+    """Read the settings of REST, and ignore other options. Raise ConfigurationError if a value is invalid."""
     settings = RestSettings()
     for option in OPTIONS:
         name = option.spelling(configuration)

@@ -1,8 +1,8 @@
 """An exception in Java's serialised form, which Flink's command line needs to show why an operation failed.
 
 Flink's client reads the field `serialized-throwable` of a failure and ignores the text beside it; without that field it
-waits until it gives up. What is written here is one object of Flink's class SerializedThrowable: a message, the
-name of the original class and a stack trace, all as text, so that no class of ours has to be known on the other side.
+waits until it gives up. This module writes one object of Flink's class SerializedThrowable: a message, the name of the
+original class and a stack trace, all as text, so that Flink needs no class of Penstock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT = "Ljava/lang/String;"
 
 @dataclass(frozen=True)
 class _Class:
-    """A Java class: its fields, by name, have the types that Java's virtual machine writes as signatures."""
+    """A Java class. `fields` maps the names of its fields to the type signatures of Java's virtual machine."""
 
     name: str
     version: int
@@ -68,7 +68,7 @@ class _Writer:
         return _LONG_STRING + struct.pack(">Q", len(data)) + data
 
     def classes(self, chain: list[_Class]) -> bytes:
-        """The first class of a chain, followed by those that it extends."""
+        """Return the first class of a chain, followed by the classes that it extends."""
         if not chain:
             return _NULL
         one = chain[0]
@@ -93,7 +93,7 @@ def _name(text: str) -> bytes:
 
 
 def _encode_modified_utf8(text: str) -> bytes:
-    """Java's encoding: a zero takes two bytes, and a character beyond the first plane is two surrogates."""
+    """Encode a text as Java does: a zero takes two bytes, a character beyond the first plane becomes two surrogates."""
     units = text.encode("utf-16-be", "surrogatepass")
     return b"".join(_unit(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
 
@@ -107,7 +107,7 @@ def _unit(unit: int) -> bytes:
 
 
 def serialize_throwable(kind: str, message: str, stack_trace: str) -> str:
-    """The exception in base64."""
+    """Return the exception as a serialised Java object, in base64."""
     writer = _Writer()
     string: Callable[[str], bytes] = writer.string
     class_data = writer.classes([_SERIALIZED, _EXCEPTION, _THROWABLE])

@@ -1,7 +1,7 @@
-"""The web pages: built from `web/` into a folder of this package, and served with headers that keep them to themselves.
+"""The web pages: built from `web/` into a folder of this package, and served with headers that isolate them.
 
-The page at `/` is never kept by browsers without asking; the files that it names bear a hash in their names, and are
-kept for good. They hold no data of any job, and so are served without a token: the page asks for it.
+Browsers ask for a new version of the page at `/` each time. The files that it loads have a hash in their names, and
+browsers keep them for good. None of them holds data of a job, so they need no token: the page asks the user for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.service.rest.replies import not_found
 
 FOLDER = Path(__file__).parent / "web"
 PUBLIC = re.compile(r"/(assets/[^/]+)?")
-"""Paths of the pages."""
+"""The paths of the pages."""
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -40,7 +40,7 @@ _POLICY = "; ".join(
         "frame-ancestors 'self'",
     )
 )
-"""What the page may load: nothing from elsewhere."""
+"""The content security policy: the page loads nothing from elsewhere."""
 _NOT_BUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Penstock</title>
 <h1>Penstock</h1>
@@ -75,7 +75,7 @@ def add_pages(app: FastAPI, folder: Path = FOLDER) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """A name is looked up in a list, never used as a path."""
+    """Return the files of the pages. A requested name is looked up in this list, never used as a path."""
     try:
         return [path for path in (folder / "assets").iterdir() if path.suffix in _TYPES]
     except OSError:

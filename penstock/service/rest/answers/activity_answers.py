@@ -1,4 +1,4 @@
-"""What a job is doing now, in one answer for all of its vertices: for pages that show its graph. Not in Flink."""
+"""The present activity of all vertices of a job in one answer, for pages that show its graph. Not in Flink."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUSY, _HELD, _IDLE = "busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "id
 
 
 def activity(record: JobRecord) -> Json:
-    """The vertices, as long as slots report, and every change of the job's status."""
+    """Return the activity of the vertices while slots report, and all changes of the job's status."""
     slots = [] if record.ended is not None else list(record.slots)
     return {
         "now": record.taken,
@@ -35,7 +35,7 @@ def activity(record: JobRecord) -> Json:
 
 
 def activities(records: Sequence[JobRecord]) -> Json:
-    """For lists of jobs: how much each that runs takes in, how busy it is, and how old its newest checkpoint is."""
+    """Return the input rate, the load and the newest checkpoint of each running job, for lists of jobs."""
     return {"jobs": [_job(record) for record in records if record.ended is None]}
 
 
@@ -55,7 +55,7 @@ def _job(record: JobRecord) -> Json:
 
 
 def _vertex(vertex: VertexRecord, slots: list[SlotRecord]) -> Json:
-    """Sums over subtasks; of shares of time that of the subtask which is worst off, since it holds the others up."""
+    """Return sums over the subtasks. A share of time is that of the slowest subtask, because it delays the others."""
     own = [slot for slot in slots if slot.slot < vertex.parallelism]
     metrics = [task_metrics(vertex, slot) for slot in own]
 
@@ -78,7 +78,7 @@ def _vertex(vertex: VertexRecord, slots: list[SlotRecord]) -> Json:
 
 
 def _watermark(vertex: VertexRecord, slots: list[SlotRecord]) -> int | None:
-    """How far event time has come in the subtask that is furthest behind; None before the first watermark."""
+    """Return the lowest watermark of the subtasks, or None before the first watermark."""
     uids = [operator.uid for operator in vertex.operators]
     reached = [slot.watermarks[uid] for slot in slots for uid in uids[-1:] if uid in slot.watermarks]
     lowest = min(reached, default=LOWEST_WATERMARK)
@@ -86,7 +86,7 @@ def _watermark(vertex: VertexRecord, slots: list[SlotRecord]) -> int | None:
 
 
 def queryable_states(record: JobRecord) -> Json:
-    """Which states can be looked up, each with the vertex that holds it."""
+    """Return the queryable states, each with the vertex that holds it."""
     vertices = {operator.uid: vertex.id for vertex in record.vertices for operator in vertex.operators}
     rows = [
         {"name": state.name, "kind": state.kind, "operator": state.operator, "vertex": vertices.get(state.uid)}

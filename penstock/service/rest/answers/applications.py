@@ -1,4 +1,4 @@
-"""Applications, which Flink's dashboard lists first: here every job is an application of its own, with the same id."""
+"""Applications, which Flink's dashboard lists first. In Penstock every job is one application with the same id."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _OF_A_JOB = {
     "RECONCILING": "RUNNING",
     "CANCELLING": "CANCELING",
 }
-"""The status of an application whose job has this one, where they differ."""
+"""The status of an application by the status of its job, where the two differ."""
 
 
 def applications(records: Sequence[JobRecord]) -> Json:
+    """Return all applications as lines of a list."""
     return {"applications": [_row(record) for record in records]}
 
 
 def application(record: JobRecord) -> Json:
+    """Return the details of an application."""
     return {**_head(record), "timestamps": _timestamps(record), "jobs": [job_row(record)]}
 
 

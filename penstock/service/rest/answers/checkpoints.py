@@ -1,7 +1,7 @@
 """Checkpoints and savepoints: statistics, history, and details by vertex and subtask.
 
-A slot writes its share of a checkpoint as one, for all operators that it hosts. Flink counts acknowledgements by
-subtask: here every subtask of a slot acknowledges when the slot does.
+A slot writes one share of a checkpoint for all operators that it hosts. Flink counts acknowledgements by subtask. In
+Penstock every subtask of a slot acknowledges when the slot does.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from penstock.engine.job.job_record import CheckpointingRecord, JobRecord, Verte
 from penstock.service.rest.answers.flink_numbers import Json, Number, summary
 
 HISTORY = 10
-"""How many checkpoints are listed unless a client says otherwise; Flink's number."""
+"""Default number of checkpoints in the history, as in Flink."""
 NEVER = (1 << 63) - 1
-"""The interval, in milliseconds, by which Flink's dashboard sees that there are no periodic checkpoints."""
+"""The interval, in milliseconds, that tells Flink's dashboard that there are no periodic checkpoints."""
 _NOT_ADDRESSABLE = "<checkpoint-not-externally-addressable>"
 
 _FIGURES = (
@@ -29,7 +29,7 @@ _FIGURES = (
 
 
 def config(record: JobRecord) -> Json:
-    """How a job takes checkpoints. One that takes none by itself has an interval that never ends."""
+    """Return the checkpointing settings of a job. A job without periodic checkpoints has the interval NEVER."""
     checkpointing = record.settings.checkpoints or CheckpointingRecord(interval=NEVER)
     retention = checkpointing.retention
     return {
@@ -54,7 +54,7 @@ def config(record: JobRecord) -> Json:
 
 # --- one checkpoint ---
 class _Part:
-    """What is told of a checkpoint as a whole and of its part in one vertex alike."""
+    """The figures of a checkpoint, for all vertices or for one."""
 
     def __init__(self, checkpoint: CheckpointRecord, vertices: Sequence[VertexRecord]) -> None:
         self.checkpoint = checkpoint
@@ -79,12 +79,12 @@ class _Part:
 
 
 def _size(share: SlotShare, vertex: VertexRecord) -> int:
-    """How much of a slot's share belongs to operators of a vertex."""
+    """Return the number of bytes of a slot's share that belong to operators of a vertex."""
     return sum(share.operators.get(operator.uid, 0) for operator in vertex.operators)
 
 
 def _new_bytes(share: SlotShare, vertex: VertexRecord) -> int:
-    """As much of what was new as the vertex has of the whole."""
+    """Estimate the newly written bytes of a vertex from its part of the slot's state size."""
     return round(share.written * _size(share, vertex) / share.size) if share.size else 0
 
 
@@ -98,7 +98,7 @@ def _sizes(written: Number, size: Number, duration: Number) -> Json:
 
 
 def checkpoint_row(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
-    """A checkpoint as a line in the history."""
+    """Return a checkpoint as a line of the history."""
     whole = _Part(checkpoint, record.vertices).figures()
     row = {
         "className": checkpoint.status.name.lower(),
@@ -120,20 +120,21 @@ def checkpoint_row(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
 
 
 def _obsolete_checkpoints(record: JobRecord) -> set[int]:
-    """Checkpoints that later ones have replaced; savepoints belong to whoever asked for them."""
+    """Return the numbers of checkpoints that later ones have replaced. Savepoints are never replaced."""
     kept = record.settings.checkpoints.retained if record.settings.checkpoints is not None else 1
     own = [one.number for one in record.checkpoints.completed if not one.savepoint]
     return set(own[: max(0, len(own) - kept)])
 
 
 def checkpoint_details(record: JobRecord, checkpoint: CheckpointRecord) -> Json:
+    """Return a checkpoint with its figures for each vertex."""
     tasks = {vertex.id: _Part(checkpoint, [vertex]).figures() for vertex in record.vertices}
     return {**checkpoint_row(record, checkpoint), "tasks": tasks}
 
 
 # --- all of a job ---
 def statistics(record: JobRecord, listed: int = HISTORY) -> Json:
-    """Counts, the spread of sizes and durations, the latest of each kind, and the newest ones."""
+    """Return counts, distributions of sizes and durations, the latest of each kind, and the newest checkpoints."""
     checkpoints = record.checkpoints
     going, done, failed = checkpoints.in_progress, checkpoints.completed, checkpoints.failed
     counts = {
@@ -183,19 +184,19 @@ def _latest(record: JobRecord) -> Json:
 
 
 def _initial_savepoint(record: JobRecord) -> str | None:
-    """The savepoint that the job was to start from, if options say so."""
+    """Return the savepoint from which the options let the job start, or None."""
     return record.settings.configuration.get("execution.state-recovery.path")
 
 
 def find(record: JobRecord, number: int) -> CheckpointRecord | None:
-    """The checkpoint with this number, if it is still remembered."""
+    """Return the checkpoint with this number, or None if it is not remembered."""
     known = record.checkpoints
     return next((one for one in (*known.in_progress, *known.completed, *known.failed) if one.number == number), None)
 
 
 # --- the subtasks of a vertex ---
 def subtasks(checkpoint: CheckpointRecord, vertex: VertexRecord) -> Json:
-    """What each subtask of a vertex gave to a checkpoint."""
+    """Return the contribution of each subtask of a vertex to a checkpoint."""
     shares = {share.slot: share for share in checkpoint.slots if share.slot < vertex.parallelism}
     rows = [_subtask(checkpoint, vertex, index, shares.get(index)) for index in range(vertex.parallelism)]
     done = [row for row in rows if row["className"] == "completed"]

@@ -1,4 +1,4 @@
-"""Why attempts of a job failed, and how the failure of an operation is told."""
+"""Failures of a job's attempts and of operations, in Flink's form."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from penstock.service.rest.job_backend import Refused, UnknownJob
 from penstock.service.rest.throwable import serialize_throwable
 
 MOST_EXCEPTIONS = 20
-"""How many entries of the history are given if a client does not say; Flink's number."""
+"""Default number of entries of the history, as in Flink."""
 GAVE_UP = "penstock.errors.JobError"
-"""What the history calls the end of a job that was not started again."""
+"""The exception name for the end of a job that was not restarted."""
 
 
 def exceptions(record: JobRecord, most: int = MOST_EXCEPTIONS, labels: Mapping[str, str] | None = None) -> Json:
-    """The history of failures, newest first. Failures bear no labels here: a filter by label finds none."""
+    """Return the history of failures, newest first. Failures have no labels, so a filter by label finds nothing."""
     failures = [] if labels else list(reversed(record.failures))
     shown = [_entry(record, failure, number) for number, failure in enumerate(failures[: max(0, most)])]
     return {"exceptionHistory": {"entries": shown, "truncated": len(shown) < len(failures)}}
 
 
 def application_exceptions(record: JobRecord) -> Json:
-    """The failure that ended an application."""
+    """Return the failure that ended an application."""
     ended = record.failures[-1:] if record.status == "FAILED" else ()
     entries = [{**_failure_fields(failure), "jobId": record.job_id} for failure in ended]
     for entry in entries:
@@ -36,7 +36,10 @@ def application_exceptions(record: JobRecord) -> Json:
 
 
 def _entry(record: JobRecord, failure: FailureView, number: int) -> Json:
-    """A failure that ended its job is wrapped, as Flink does: the cause is among what happened with it."""
+    """Return one entry of the history.
+
+    As in Flink, a failure that ended its job is wrapped: the cause is among the concurrent exceptions.
+    """
     cause = {**_failure_fields(failure), **_place(record, failure)}
     if number > 0 or record.status != "FAILED":
         return {**cause, "concurrentExceptions": []}
@@ -60,13 +63,13 @@ def _failure_fields(failure: FailureView) -> Json:
 
 
 def kind_of(failure: FailureView) -> str:
-    """The class of what was raised: for a failed function that of its own exception, which its traceback ends with."""
+    """Return the class of the exception. For a failed function it is the class in the last line of the traceback."""
     raised = failure.traceback.rstrip().rpartition("\n")[2].partition(":")[0].strip()
     return raised if raised and all(part.isidentifier() for part in raised.split(".")) else failure.kind or "Exception"
 
 
 def stack_trace_of(failure: FailureView) -> str:
-    """Return message and traceback. Messages of some errors hold the traceback already, which is then told once."""
+    """Return message and traceback. If the message contains the traceback already, it is not repeated."""
     is_told = failure.traceback.strip() in failure.message
     text = failure.message if is_told else "\n".join(part for part in (failure.message, failure.traceback) if part)
     return concealed(f"{failure.kind or 'Exception'}: {text}")
@@ -95,7 +98,7 @@ def _place_of(slots: Sequence[SlotRecord], index: int) -> str:
 
 # --- causes, in the form that Flink's command line reads ---
 def cause_of(record: JobRecord) -> Json:
-    """Why a job failed for good."""
+    """Return the cause of the final failure of a job."""
     if not record.failures:
         return _cause(GAVE_UP, "the reason is not known", f"{GAVE_UP}: the reason is not known")
     last = record.failures[-1]
@@ -103,7 +106,7 @@ def cause_of(record: JobRecord) -> Json:
 
 
 def cause_of_error(error: BaseException) -> Json:
-    """Why an operation failed. The way through our own code is told only for errors that nobody expected."""
+    """Return the cause of a failed operation. Only an unexpected error has a traceback through Penstock's code."""
     kind, message = f"{type(error).__module__}.{type(error).__qualname__}", concealed(str(error))
     if isinstance(error, (PenstockError, Refused, UnknownJob)):
         return _cause(kind, message, f"{kind}: {message}")

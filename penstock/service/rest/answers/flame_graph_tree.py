@@ -1,4 +1,4 @@
-"""Flame graphs: stacks that were seen, as a tree of frames."""
+"""Flame graphs: sampled stacks as a tree of frames."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from penstock.engine.observe.profiling import WAITING, Seen
 from penstock.service.rest.answers.flink_numbers import Json
 
 TERMINATED, DISABLED, NOT_YET = -1, -2, -3
-"""What Flink says in place of a time if there is no graph."""
+"""The values that replace the time in Flink's answer if there is no graph."""
 
 
 class Kind(Enum):
-    """Which stacks are wanted."""
+    """The kind of stacks in a graph."""
 
     FULL = "FULL"
     ON_CPU = "ON_CPU"
     OFF_CPU = "OFF_CPU"
 
     def takes(self, seen: Seen) -> bool:
+        """Return True if a sampled stack is of this kind."""
         return self is Kind.FULL or seen.on_cpu == (self is Kind.ON_CPU)
 
 
 def without_graph(why: int) -> Json:
+    """Return the answer if there is no graph, for one of the reasons above."""
     return {"endTimestamp": why}
 
 
 def flame_graph(seen: Sequence[Seen], vertex: VertexRecord, kind: Kind, subtask: int | None, ended: int) -> Json:
-    """The graph of one vertex, of all its subtasks or of one.
+    """Return the graph of one vertex, for all its subtasks or for one.
 
-    Time in which no operator was at work belongs to the slot, and is shown with every vertex that has a subtask there.
+    Time in which no operator was at work belongs to the slot, and is part of the graph of every vertex with a subtask
+    there.
     """
     uids = {WAITING, *(operator.uid for operator in vertex.operators)}
     subtasks = range(vertex.parallelism) if subtask is None else (subtask,)
@@ -40,7 +43,7 @@ def flame_graph(seen: Sequence[Seen], vertex: VertexRecord, kind: Kind, subtask:
 
 
 def _tree(name: str, stacks: Iterable[tuple[tuple[str, ...], int]]) -> Json:
-    """A frame with those that it called; the ones that were seen most first."""
+    """Return a frame and the frames that it called, the most frequent first."""
     within: dict[str, list[tuple[tuple[str, ...], int]]] = {}
     total = 0
     for frames, count in stacks:

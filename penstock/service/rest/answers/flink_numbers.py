@@ -1,4 +1,4 @@
-"""Numbers as Flink's answers show them: never missing, never infinite."""
+"""Numbers in Flink's answers, which are never missing and never infinite."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ Number = float | int
 Json = dict[str, Any]
 
 NAN = "NaN"
-"""What is shown in place of a number that there is none of."""
+"""The text that replaces an undefined number."""
 
 
 _LARGEST = 1e150
-"""Squares of numbers up to this one are numbers, too."""
+"""The largest number that is accepted. Its square is still finite."""
 
 
 def as_number(value: Any) -> Number | None:
-    """A number that can be reckoned with, or None for everything else."""
+    """Return a finite number, or None for every other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if -_LARGEST < value < _LARGEST else None
 
 
 def count(metrics: Mapping[str, Any], name: str) -> int:
-    """A metric that counts; 0 if there is none."""
+    """Return the value of a counter, or 0 if it is missing."""
     return max(0, int(as_number(metrics.get(name)) or 0))
 
 
 def metric_text(value: Any) -> str:
-    """A metric's value as text, as Java would write it."""
+    """Return the value of a metric as Java would write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
@@ -39,7 +39,7 @@ def metric_text(value: Any) -> str:
 
 
 def percentile(ordered: Sequence[Number], share: float) -> float:
-    """The value below which this share of sorted values lies, between two of them where it falls between."""
+    """Return the percentile of sorted values, interpolated between two of them."""
     place = share * (len(ordered) + 1)
     below = math.floor(place)
     if below < 1:
@@ -50,7 +50,7 @@ def percentile(ordered: Sequence[Number], share: float) -> float:
 
 
 def spread(values: Sequence[Number]) -> Json:
-    """How a figure is distributed over subtasks."""
+    """Return the distribution of a figure over subtasks."""
     ordered = sorted(values) or [0]
     total = sum(ordered)
     return {
@@ -69,7 +69,7 @@ _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def summary(values: Sequence[Number]) -> Json:
-    """How a figure is distributed over checkpoints."""
+    """Return the distribution of a figure over checkpoints."""
     if not values:
         return {"min": 0, "max": 0, "avg": 0, **dict.fromkeys(_SHARES, NAN)}
     ordered = sorted(values)
@@ -83,7 +83,7 @@ def _mean(values: Sequence[Number]) -> float:
 
 
 def _skew(values: Sequence[Number]) -> float:
-    """The standard deviation as a percentage of the mean, at most 100."""
+    """Return the standard deviation as a percentage of the mean, at most 100."""
     mean = _mean(values)
     if mean <= 0:
         return 0.0

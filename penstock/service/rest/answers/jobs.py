@@ -1,4 +1,4 @@
-"""A job as a whole: its line in lists, its details, its plan, its settings, its result."""
+"""Answers about a job as a whole: its line in lists, details, plan, settings and result."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ _RESULTS = {"FINISHED": "SUCCEEDED", "CANCELED": "CANCELED", "FAILED": "FAILED"}
 
 
 def job_ids(records: Sequence[JobRecord]) -> Json:
+    """Return the id and status of each job."""
     return {"jobs": [{"id": record.job_id, "status": record.status} for record in records]}
 
 
 def jobs_overview(records: Sequence[JobRecord]) -> Json:
+    """Return all jobs as lines of a list."""
     return {"jobs": [job_row(record) for record in records]}
 
 
 def job_row(record: JobRecord) -> Json:
-    """A job as a line in a list."""
+    """Return a job as a line of a list."""
     states = [task.status for vertex in record.vertices for task in subtasks(record, vertex)]
     tasks = {state.lower(): number for state, number in count_states(states).items()}
     return {
@@ -40,7 +42,7 @@ def job_row(record: JobRecord) -> Json:
 
 
 def times(record: JobRecord) -> Json:
-    """Start, end and duration; the end of a job that has none yet is -1."""
+    """Return start, end and duration of a job. The end is -1 while the job runs."""
     end = record.ended
     duration = max(0, (record.taken if end is None else end) - record.started)
     return {"start-time": record.started, "end-time": -1 if end is None else end, "duration": duration}
@@ -56,6 +58,7 @@ def _type(record: JobRecord) -> str:
 
 
 def job_details(record: JobRecord) -> Json:
+    """Return a job with its vertices and its plan."""
     rows = [vertex_row(record, vertex) for vertex in record.vertices]
     return {
         "jid": record.job_id,
@@ -77,7 +80,7 @@ def job_details(record: JobRecord) -> Json:
 
 
 def timestamps(record: JobRecord) -> Json:
-    """When the job last entered each status; 0 for those that it never had."""
+    """Return the time at which the job last entered each status, or 0 if it never did."""
     known = {state: record.entered(state) or 0 for state in JOB_STATES}
     known["INITIALIZING"] = known["INITIALIZING"] or record.started
     known["CREATED"] = known["CREATED"] or record.started
@@ -87,7 +90,7 @@ def timestamps(record: JobRecord) -> Json:
 
 # --- the plan ---
 def plan(record: JobRecord) -> Json:
-    """The graph of the job, sinks first."""
+    """Return the graph of the job, sinks first."""
     return {
         "jid": record.job_id,
         "name": record.name,
@@ -111,7 +114,7 @@ def _node(record: JobRecord, vertex: VertexRecord) -> Json:
 
 
 def _description(vertex: VertexRecord) -> str:
-    """The operators of a chain as HTML, each below the one that feeds it."""
+    """Return the operators of a chain as HTML, each below its input."""
     names = [escape(operator.name or operator.uid) for operator in vertex.operators] or [vertex.id]
     return f"{names[0]}<br/>" + "".join(f"{'&nbsp;' * 3 * depth}+- {name}<br/>" for depth, name in enumerate(names[1:]))
 
@@ -127,6 +130,7 @@ def _input(record: JobRecord, number: int, entering: InputRecord) -> Json:
 
 # --- settings and results ---
 def job_config(record: JobRecord) -> Json:
+    """Return restart strategy, parallelism and global parameters of a job."""
     settings = record.settings
     return {
         "jid": record.job_id,
@@ -141,7 +145,7 @@ def job_config(record: JobRecord) -> Json:
 
 
 def accumulators(record: JobRecord) -> Json:
-    """What the job has counted. Java's serialised form of it is not given."""
+    """Return the accumulators of the job, without Java's serialised form."""
     own = [
         accumulator(name, value) for name, value in record.accumulators.items() if name and as_number(value) is not None
     ]
@@ -149,7 +153,7 @@ def accumulators(record: JobRecord) -> Json:
 
 
 def execution_result(record: JobRecord) -> Json:
-    """How the job ended, once it has."""
+    """Return the result of the job, or IN_PROGRESS while it runs."""
     if record.ended is None:
         return {"status": {"id": "IN_PROGRESS"}}
     span = times(record)

@@ -1,4 +1,4 @@
-"""Machines: the service as a whole, its task managers, the process that answers, and log files."""
+"""Answers about machines: the service as a whole, its task managers, the answering process, and log files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from penstock.service.rest.job_backend import LogFile, TaskManagerRecord
 from penstock.service.rest.rest_options import RestSettings
 
 FLINK_VERSION = "2.3.0"
-"""The version of Flink whose REST interface this is."""
+"""The version of Flink whose REST interface Penstock implements."""
 REVISION = f"penstock-{__version__}"
 _MEBIBYTE = 1 << 20
 
 
 # --- the service ---
 def overview(records: Sequence[JobRecord], machines: Sequence[TaskManagerRecord]) -> Json:
+    """Return the numbers of task managers, slots and jobs."""
     states = [record.status for record in records]
     return {
         "taskmanagers": len(machines),
@@ -37,12 +38,12 @@ def overview(records: Sequence[JobRecord], machines: Sequence[TaskManagerRecord]
 
 
 def running(records: Sequence[JobRecord]) -> int:
-    """How many jobs are under way, in whatever status before the last."""
+    """Return the number of jobs that have not ended and are not suspended."""
     return sum(record.ended is None and record.status != "SUSPENDED" for record in records)
 
 
 def web_config(settings: RestSettings) -> Json:
-    """What a dashboard wants to know first."""
+    """Return the configuration of a dashboard."""
     local = time.localtime()
     return {
         "refresh-interval": settings.refresh_millis,
@@ -60,22 +61,24 @@ def web_config(settings: RestSettings) -> Json:
 
 
 def key_values(configuration: Mapping[str, str]) -> list[Json]:
-    """Options and their values, without secrets."""
+    """Return options and their values, without secrets."""
     return [{"key": name, "value": str(value)} for name, value in sorted(masked(configuration).items()) if name]
 
 
 def environment() -> Json:
-    """What runs here, under the names that Flink has for a Java machine."""
+    """Return the Python version and the machine, under Flink's names for a Java virtual machine."""
     version = f"{platform.python_implementation()} {platform.python_version()}"
     return {"jvm": {"version": version, "arch": platform.machine(), "options": []}, "classpath": []}
 
 
 # --- task managers ---
 def task_managers(machines: Sequence[TaskManagerRecord]) -> Json:
+    """Return all task managers as lines of a list."""
     return {"taskmanagers": [_machine(machine) for machine in machines]}
 
 
 def task_manager(machine: TaskManagerRecord) -> Json:
+    """Return a task manager and its allocated slots."""
     allocated = [
         {"jobId": job, "resource": _resource(1, machine.memory // max(1, machine.slots))}
         for job, slots in machine.jobs.items()
@@ -118,11 +121,12 @@ def _resource(slots: int, memory: int) -> Json:
 
 # --- logs ---
 def threads(stacks: Sequence[tuple[str, str]]) -> Json:
+    """Return the names and stacks of threads."""
     return {"threadInfos": [{"threadName": name, "stringifiedThreadInfo": text} for name, text in stacks]}
 
 
 def log_files(files: Sequence[LogFile]) -> Json:
-    """Names, sizes and times of files; those that have gone are left out."""
+    """Return names, sizes and times of the files that still exist."""
     rows = []
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""How long markers were on their way from sources to operators, put together over subtasks. Not in Flink."""
+"""Latency of markers from sources to operators, combined over subtasks. Not in Flink."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = ("median", "p95", "p99", "max")
 
 
 def latencies(record: JobRecord) -> Json:
-    """For each source and operator, in milliseconds, what the subtask has that markers take longest to."""
+    """Return the latency for each source and operator, in milliseconds: the highest figures of all subtasks."""
     found: dict[tuple[str | None, str], dict[str, float]] = {}
     for name, value in (latency_metrics(record) if record.ended is None else {}).items():
         match, number = _NAME.fullmatch(name), as_number(value)

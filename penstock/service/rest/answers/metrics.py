@@ -1,4 +1,4 @@
-"""Metrics: which there are of a job, a vertex, a machine, and the answers that name, show and aggregate them."""
+"""The metrics of a job, a vertex or a machine, and the answers that list and aggregate them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from penstock.service.rest.job_backend import TaskManagerRecord
 Metrics = Mapping[str, Any]
 
 
-# --- what there is ---
+# --- metrics by owner ---
 def task_metrics(vertex: VertexRecord, slot: SlotRecord | None) -> dict[str, Any]:
-    """The metrics of one subtask that belong to no operator in particular."""
+    """Return the metrics of one subtask that belong to no particular operator."""
     reported = slot.metrics if slot is not None else {}
     return {name: reported.get(full, 0) for name, full in task_metric_names(vertex).items()}
 
 
 def task_metric_names(vertex: VertexRecord) -> dict[str, str]:
-    """What the engine itself counts, and under which names slots report it."""
+    """Return the metrics of the engine itself, with the names under which slots report them."""
     uid = vertex.operators[0].uid if vertex.operators else ""
     return {name: f"{uid}.{name}" for name in TASK_METRICS}
 
 
 def subtask_metrics(record: JobRecord, vertex: VertexRecord) -> dict[int, dict[str, Any]]:
-    """By subtask: the metrics of the subtask and, under the names of its operators, theirs."""
+    """Return the metrics of each subtask. Metrics of operators have the operator's name as a prefix."""
     slots, names = {slot.slot: slot for slot in record.slots}, _Names(record, vertex)
     return {index: _subtask(vertex, slots.get(index), names) for index in range(vertex.parallelism)}
 
@@ -49,14 +49,14 @@ def _subtask(vertex: VertexRecord, slot: SlotRecord | None, names: _Names) -> di
 
 
 class _Names(dict[str, str | None]):
-    """By the full name of a metric: under which a vertex shows it, or None; worked out once for all subtasks."""
+    """Maps the full name of a metric to its name in the vertex, or to None. Each name is computed once."""
 
     def __init__(self, record: JobRecord, vertex: VertexRecord) -> None:
         super().__init__()
         self._record, self._vertex = record, vertex
         self.operators = {one.uid: (one.name or one.uid).replace(" ", "_") for one in vertex.operators}
         if any(slot.operators for slot in record.slots):
-            # The subtask has them already, and operators have their own.
+            # These metrics belong to the subtask itself, and operators report their own.
             self.update(dict.fromkeys(task_metric_names(vertex).values()))
 
     def __missing__(self, full: str) -> str | None:
@@ -67,8 +67,10 @@ class _Names(dict[str, str | None]):
 
 
 def _flinks_name(record: JobRecord, full: str) -> str:
-    """A reading's name, as Flink has it: readings of a histogram follow its name after an underline, and the rate of a
-    meter bears the name of the meter."""
+    """Return Flink's name of a reading.
+
+    A reading of a histogram follows the metric's name after an underscore. The rate of a meter has the meter's name.
+    """
     metric, _, part = full.rpartition(".")
     described = record.described.get(metric) if full not in record.described else None
     if described is None:
@@ -79,7 +81,7 @@ def _flinks_name(record: JobRecord, full: str) -> str:
 
 
 def latency_metrics(record: JobRecord) -> dict[str, Any]:
-    """How long markers were on their way from sources to operators; they are metrics of the job as a whole."""
+    """Return the latencies of markers from sources to operators, which are metrics of the whole job."""
     return {
         _flinks_name(record, full).removeprefix(OF_THE_JOB): value
         for slot in record.slots
@@ -89,7 +91,7 @@ def latency_metrics(record: JobRecord) -> dict[str, Any]:
 
 
 def owner_of(metric: str, vertex: VertexRecord) -> str | None:
-    """The operator of a vertex to which a metric belongs: the uid that the name begins with, the longest if several."""
+    """Return the uid of the operator that owns a metric: the longest uid of the vertex with which the name begins."""
     found: str | None = None
     for operator in vertex.operators:
         uid = operator.uid
@@ -99,14 +101,14 @@ def owner_of(metric: str, vertex: VertexRecord) -> str | None:
 
 
 def input_watermark(vertex: VertexRecord, slot: SlotRecord | None) -> int:
-    """How far event time has come at the first operator of a subtask."""
+    """Return the watermark at the first operator of a subtask."""
     if slot is None or not vertex.operators:
         return LOWEST_WATERMARK
     return slot.watermarks.get(vertex.operators[0].uid, LOWEST_WATERMARK)
 
 
 def machine_metrics(machine: TaskManagerRecord) -> dict[str, Any]:
-    """The metrics of a task manager, under the names that Flink's clients ask for."""
+    """Return the metrics of a task manager, under the names that Flink's clients ask for."""
     used = max(0, machine.memory - machine.free_memory)
     return {
         "Status.JVM.CPU.Load": 0.0,
@@ -118,7 +120,7 @@ def machine_metrics(machine: TaskManagerRecord) -> dict[str, Any]:
 
 
 def cluster_metrics(running: int, machines: Sequence[TaskManagerRecord], process: Metrics) -> dict[str, Any]:
-    """The metrics of what answers: slots and jobs, and those of its own process."""
+    """Return the metrics of the service: slots, jobs, and the metrics of its own process."""
     return {
         "numRunningJobs": running,
         "numRegisteredTaskManagers": len(machines),
@@ -130,19 +132,19 @@ def cluster_metrics(running: int, machines: Sequence[TaskManagerRecord], process
 
 # --- answers ---
 def by_subtask(metrics: Mapping[int, Metrics]) -> dict[str, Any]:
-    """The metrics of all subtasks in one, each name led by the number of its subtask."""
+    """Return the metrics of all subtasks in one mapping. Each name begins with the number of its subtask."""
     return {f"{index}.{name}": value for index, one in metrics.items() for name, value in one.items()}
 
 
 def list_metrics(metrics: Metrics, wanted: Sequence[str] | None) -> list[Json]:
-    """All names, or the values of those that are wanted and there."""
+    """Return all names, or the values of the wanted metrics that exist."""
     if wanted is None:
         return [{"id": name} for name in sorted(metrics)]
     return [{"id": name, "value": metric_text(metrics[name])} for name in wanted if name in metrics]
 
 
 def aggregate_metrics(all_metrics: Sequence[Metrics], wanted: Sequence[str] | None, how: Sequence[str]) -> list[Json]:
-    """All names, or what the values of several holders amount to; nothing if one name is unknown to all of them."""
+    """Return all names, or aggregates of the values over several holders. Return nothing if no holder knows a name."""
     if wanted is None:
         return [{"id": name} for name in sorted({name for metrics in all_metrics for name in metrics})]
     found = {name: _numbers(all_metrics, name) for name in wanted}

@@ -1,4 +1,4 @@
-"""The parallelism of a job's vertices, as Flink's resource requirements: read, and changed where that can be done."""
+"""The parallelism of a job's vertices, in the form of Flink's resource requirements."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Json = dict[str, Any]
 
 
 class Unfulfillable(Exception):
-    """Requirements that this job cannot have; the text says why."""
+    """The job cannot meet the requirements. The text says why."""
 
 
 def requirements(record: JobRecord) -> Json:
-    """Every vertex runs with what is its upper bound."""
+    """Return the bounds of every vertex. The upper bound is its present parallelism."""
     return {
         vertex.id: {"parallelism": {"lowerBound": 1, "upperBound": vertex.parallelism}} for vertex in record.vertices
     }
 
 
 def find_parallelism(record: JobRecord, upper_bounds: Mapping[str, int]) -> int | None:
-    """The parallelism of the job that gives its vertices these upper bounds; None if they have them already.
+    """Return the job parallelism that gives the vertices these upper bounds, or None if nothing changes.
 
-    Vertices that the program gives no parallelism of their own have the job's, all of them together. Raises
-    Unfulfillable for anything else.
+    All vertices to which the program gives no parallelism of their own have that of the job. They can only change
+    together. Raise Unfulfillable for all other requirements.
     """
     _check_names(record, upper_bounds)
     changed = [vertex for vertex in record.vertices if upper_bounds[vertex.id] != vertex.parallelism]
@@ -59,7 +59,7 @@ def _check_names(record: JobRecord, upper_bounds: Mapping[str, int]) -> None:
 
 
 def _check_own(record: JobRecord, changed: list[VertexRecord]) -> None:
-    """Whether all that have the job's parallelism change, and no others."""
+    """Raise Unfulfillable unless exactly the vertices with the job's parallelism change."""
     common = record.settings.parallelism
     own = [vertex for vertex in changed if vertex.parallelism != common]
     if own:

@@ -1,7 +1,7 @@
-"""How the subtasks of a job stand, worked out from its record.
+"""The states of a job's subtasks, derived from the job's record.
 
-A record knows the job, its slots and when its status changed. Flink reports every subtask of every vertex with a state
-of its own; a subtask here stands as its slot does.
+A record contains the job, its slots and the times of its status changes. Flink reports a separate state for every
+subtask of every vertex. In Penstock a subtask has the state of its slot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TASK_STATES = (
 BEFORE_THE_END = TASK_STATES[:5]
 OVER = ("FINISHED", "CANCELED", "FAILED")
 UNASSIGNED = "(unassigned)"
-"""The place of a subtask that has none yet."""
+"""The place of a subtask that is not assigned to a slot yet."""
 
 _OF_A_JOB = {
     "CREATED": "CREATED",
@@ -54,43 +54,43 @@ _OF_A_JOB = {
     "FINISHED": "FINISHED",
     "RECONCILING": "RECONCILING",
 }
-"""The state of a subtask that has no reason to be in another, by the status of its job."""
+"""The usual state of a subtask, by the status of its job."""
 _AFTER_A_FAILURE = ("FAILING", "FAILED", "RESTARTING")
 
 
 @dataclass(frozen=True)
 class Subtask:
-    """One subtask of a vertex. Times are in milliseconds since 1970, 0 for what has not happened."""
+    """One subtask of a vertex. Times are in milliseconds since 1970; 0 means that the event has not happened."""
 
     index: int
     status: str
     attempt: int
     place: str
     slot: SlotRecord | None
-    """What its slot said last; None if it has said nothing yet."""
+    """The last report of its slot, or None before the first report."""
     times: dict[str, int]
-    """When it entered each state."""
+    """The time at which the subtask entered each state."""
     now: int
 
     @property
     def start(self) -> int:
-        """When it was deployed; -1 if it was not."""
+        """The time of its deployment, or -1 before that."""
         return self.times["DEPLOYING"] or -1
 
     @property
     def end(self) -> int:
-        """When it came to its end; -1 before that."""
+        """The time of its end, or -1 before that."""
         return self.times[self.status] if self.status in OVER else -1
 
     @property
     def duration(self) -> int:
-        """From start to end or now; -1 before the start."""
+        """The time from the start to the end or to now, in milliseconds, or -1 before the start."""
         if self.start < 0:
             return -1
         return max(0, (self.end if self.end > 0 else self.now) - self.start)
 
     def durations(self) -> dict[str, int]:
-        """How long it was in each state before the end; -1 for states that it was not in."""
+        """Return the time in each state before the end, in milliseconds, or -1 for a state that it never entered."""
         entered = [(state, self.times[state]) for state in BEFORE_THE_END if self.times[state]]
         left = [when for _, when in entered[1:]] + [self.end if self.end > 0 else self.now]
         took = {state: max(0, end - when) for (state, when), end in zip(entered, left, strict=True)}
@@ -98,14 +98,14 @@ class Subtask:
 
 
 def subtasks(record: JobRecord, vertex: VertexRecord) -> list[Subtask]:
-    """All subtasks of a vertex, in order."""
+    """Return all subtasks of a vertex, in order."""
     slots = {slot.slot: slot for slot in record.slots}
     failed = _find_failed_subtask(record, vertex)
     return [_subtask(record, index, slots.get(index), index == failed) for index in range(vertex.parallelism)]
 
 
 def _find_failed_subtask(record: JobRecord, vertex: VertexRecord) -> int | None:
-    """Which subtask made the last attempt fail, if it was one of this vertex."""
+    """Return the index of the subtask that failed the last attempt, or None if it is not one of this vertex."""
     if record.status not in _AFTER_A_FAILURE or not record.failures:
         return None
     last = record.failures[-1]
@@ -145,7 +145,7 @@ def _last_change(record: JobRecord) -> int:
 
 
 def combine_states(states: Iterable[str]) -> str:
-    """The state of a vertex whose subtasks are in these states."""
+    """Return the state of a vertex whose subtasks have these states."""
     present = set(states)
     for decisive in ("FAILED", "CANCELING", "CANCELED", "RECONCILING", "INITIALIZING", "RUNNING"):
         if decisive in present:
@@ -156,7 +156,7 @@ def combine_states(states: Iterable[str]) -> str:
 
 
 def count_states(states: Iterable[str]) -> dict[str, int]:
-    """How many there are in each state."""
+    """Return the number of subtasks in each state."""
     counts = dict.fromkeys(TASK_STATES, 0)
     for state in states:
         counts[state] += 1

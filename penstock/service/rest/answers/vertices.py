@@ -23,12 +23,12 @@ _ACCUMULATED = {
     "accumulated-busy-time": "accumulateBusyTimeMs",
 }
 _HIGH, _LOW = 0.5, 0.1
-"""From which share of time under back pressure Flink calls it high, and low."""
+"""The shares of time under back pressure above which Flink calls it high, or low."""
 
 
 # --- inputs and outputs ---
 def io_of(vertex: VertexRecord, tasks: Sequence[Subtask]) -> Json:
-    """What subtasks have read and written together."""
+    """Return the total input and output of subtasks."""
     each = [_figures(vertex, task) for task in tasks]
     complete = all(task.slot is not None for task in tasks)
     sums = {name: sum(figures[name] for figures in each) for name in (*_IO, *_ACCUMULATED)}
@@ -56,7 +56,7 @@ def _distribution(vertex: VertexRecord, tasks: Sequence[Subtask]) -> Json:
 
 # --- answers ---
 def vertex_row(record: JobRecord, vertex: VertexRecord) -> Json:
-    """A vertex as a line in the answer about its job."""
+    """Return a vertex as a line of the answer about its job."""
     tasks = subtasks(record, vertex)
     states = [task.status for task in tasks]
     return {
@@ -73,11 +73,12 @@ def vertex_row(record: JobRecord, vertex: VertexRecord) -> Json:
 
 
 def name_of(vertex: VertexRecord) -> str:
+    """Return the name of a vertex, or its id if it has no name."""
     return vertex.name or vertex.id
 
 
 def _span(tasks: Sequence[Subtask], now: int) -> Json:
-    """From the first start to the last end."""
+    """Return the time from the first start to the last end of subtasks."""
     starts = [task.start for task in tasks if task.start >= 0]
     ends = [task.end for task in tasks]
     start = min(starts, default=-1)
@@ -87,6 +88,7 @@ def _span(tasks: Sequence[Subtask], now: int) -> Json:
 
 
 def vertex_details(record: JobRecord, vertex: VertexRecord) -> Json:
+    """Return a vertex with its subtasks."""
     tasks = subtasks(record, vertex)
     return {
         "id": vertex.id,
@@ -100,6 +102,7 @@ def vertex_details(record: JobRecord, vertex: VertexRecord) -> Json:
 
 
 def subtask(vertex: VertexRecord, task: Subtask) -> Json:
+    """Return one subtask of a vertex."""
     return {
         "subtask": task.index,
         "status": task.status,
@@ -116,6 +119,7 @@ def subtask(vertex: VertexRecord, task: Subtask) -> Json:
 
 
 def subtask_times(record: JobRecord, vertex: VertexRecord) -> Json:
+    """Return the times at which each subtask entered its states."""
     return {
         "id": vertex.id,
         "name": name_of(vertex),
@@ -128,7 +132,7 @@ def subtask_times(record: JobRecord, vertex: VertexRecord) -> Json:
 
 
 def hosts(record: JobRecord, vertex: VertexRecord) -> Json:
-    """On which machines the subtasks of a vertex run."""
+    """Return the subtasks of a vertex, grouped by machine."""
     places: dict[str, list[Subtask]] = {}
     for task in subtasks(record, vertex):
         places.setdefault(task.place, []).append(task)
@@ -155,12 +159,13 @@ def _host(record: JobRecord, vertex: VertexRecord, place: str, tasks: Sequence[S
 
 # --- accumulators ---
 def accumulator(name: str, value: Any) -> Json:
+    """Return a metric in the form of an accumulator."""
     kind = "DoubleCounter" if isinstance(value, float) else "LongCounter"
     return {"name": name, "type": kind, "value": metric_text(value)}
 
 
 def _own(vertex: VertexRecord, metrics: Mapping[str, Any]) -> list[Json]:
-    """Those of a program's metrics that operators of this vertex keep and that are numbers."""
+    """Return the numeric metrics of a program that belong to operators of this vertex."""
     built_in = task_metric_names(vertex).values()
     return [
         accumulator(name, value)
@@ -170,10 +175,12 @@ def _own(vertex: VertexRecord, metrics: Mapping[str, Any]) -> list[Json]:
 
 
 def vertex_accumulators(record: JobRecord, vertex: VertexRecord) -> Json:
+    """Return the accumulators of a vertex."""
     return {"id": vertex.id, "user-accumulators": _own(vertex, record.accumulators)}
 
 
 def subtask_accumulators(record: JobRecord, vertex: VertexRecord) -> Json:
+    """Return the accumulators of each subtask of a vertex."""
     rows = [
         {
             "subtask": task.index,
@@ -188,7 +195,7 @@ def subtask_accumulators(record: JobRecord, vertex: VertexRecord) -> Json:
 
 # --- time and pressure ---
 def watermarks(record: JobRecord, vertex: VertexRecord) -> list[Json]:
-    """How far event time has come in each subtask. A source has no input and an ended job no time: both have none."""
+    """Return the input watermark of each subtask. A source and a vertex of an ended job have no watermarks."""
     if not vertex.inputs or record.ended is not None:
         return []
     return [
@@ -198,7 +205,7 @@ def watermarks(record: JobRecord, vertex: VertexRecord) -> list[Json]:
 
 
 def back_pressure(record: JobRecord, vertex: VertexRecord | None) -> Json:
-    """How long subtasks had to wait for those that follow."""
+    """Return the share of time that subtasks had to wait for the subtasks behind them."""
     if vertex is None or record.ended is not None:
         return {"status": "deprecated"}
     rows = [_pressure(vertex, task) for task in subtasks(record, vertex)]

@@ -1,4 +1,4 @@
-"""Applications: every job is one, with the same id."""
+"""Routes of applications. Every job is one application with the same id."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ router = APIRouter(prefix="/applications", tags=["applications"])
 
 @router.get("/overview")
 def overview(context: Context) -> Answer:
-    """A line for each application."""
+    """Return a line for each application."""
     return Answer(applications.applications(context.jobs.records()))
 
 
 @router.get("/{job_id}")
 def details(context: Context, job_id: JobId) -> Answer:
-    """An application and its job."""
+    """Return an application and its job."""
     return Answer(applications.application(context.job(job_id)))
 
 
 @router.get("/{job_id}/exceptions")
 def exceptions(context: Context, job_id: JobId) -> Answer:
-    """What ended the application, if it failed."""
+    """Return the failure that ended the application, if it failed."""
     return Answer(application_exceptions(context.job(job_id)))
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints, savepoints, and the operations that take their time."""
+"""Routes of checkpoints and savepoints, and of the asynchronous operations on jobs."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ History = Annotated[int, Query(ge=0, le=10_000, description="How many of the new
 
 @router.get("/jobs/{job_id}/checkpoints")
 def statistics(context: Context, job_id: JobId, history: History = checkpoints.HISTORY) -> Answer:
-    """Counts, sizes, durations, the latest of each kind and the newest ten."""
+    """Return counts, sizes, durations, the latest checkpoint of each kind, and the newest ten."""
     return Answer(checkpoints.statistics(context.job(job_id), history))
 
 
 @router.get("/jobs/{job_id}/checkpoints/config")
 def config(context: Context, job_id: JobId) -> Answer:
-    """How the job takes checkpoints."""
+    """Return the checkpointing settings of the job."""
     return Answer(checkpoints.config(context.job(job_id)))
 
 
 @router.get("/jobs/{job_id}/checkpoints/details/{number}")
 def details(context: Context, job_id: JobId, number: Number) -> Answer:
-    """One checkpoint, with its part in each vertex."""
+    """Return one checkpoint, with its figures for each vertex."""
     return Answer(checkpoints.checkpoint_details(context.job(job_id), _checkpoint(context, job_id, number)))
 
 
@@ -62,14 +62,14 @@ def _checkpoint(context: RequestContext, job_id: str, number: int) -> Checkpoint
 
 @router.get("/jobs/{job_id}/checkpoints/details/{number}/subtasks/{vertex_id}")
 def details_of_vertex(context: Context, job_id: JobId, number: Number, vertex_id: VertexId) -> Answer:
-    """One checkpoint, with what each subtask of a vertex gave to it."""
+    """Return one checkpoint, with the contribution of each subtask of a vertex."""
     _, vertex = context.vertex(job_id, vertex_id)
     return Answer(checkpoints.subtasks(_checkpoint(context, job_id, number), vertex))
 
 
 # --- operations ---
 class TriggerBody(Body):
-    """What every order may bring: an id of its own, under which it is carried out once however often it is sent."""
+    """The body of an order. An order with an id of its own runs once, however often it is sent."""
 
     trigger_id: OwnTriggerId | None = Field(None, alias="triggerId")
 
@@ -81,7 +81,7 @@ def _start_operation(
 
 
 def _outcome(context: RequestContext, kind: str, scope: str, trigger: str) -> Answer:
-    """An operation that failed is completed, too: its result is the cause."""
+    """Return the state of an operation. A failed operation is completed too, and its result is the cause."""
     operation = context.operations.find(kind, scope, trigger)
     if operation is None:
         raise not_found(
@@ -99,12 +99,16 @@ Format = Literal["CANONICAL", "NATIVE"]
 
 
 class SavepointBody(TriggerBody):
+    """An order to take a savepoint."""
+
     target_directory: str | None = Field(None, alias="target-directory")
     cancel_job: bool | None = Field(None, alias="cancel-job")
     format_type: Format | None = Field(None, alias="formatType")
 
 
 class StopBody(TriggerBody):
+    """An order to stop a job with a savepoint."""
+
     target_directory: str | None = Field(None, alias="targetDirectory")
     drain: bool | None = None
     format_type: Format | None = Field(None, alias="formatType")
@@ -112,7 +116,7 @@ class StopBody(TriggerBody):
 
 @router.post("/jobs/{job_id}/savepoints", status_code=202, openapi_extra=body_schema(SavepointBody))
 def take_savepoint(context: Context, job_id: JobId, body: Annotated[SavepointBody, body_of(SavepointBody)]) -> Answer:
-    """Take a savepoint, and with `cancel-job` cancel the job once it is complete."""
+    """Take a savepoint. With `cancel-job`, cancel the job once the savepoint is complete."""
     order = SavepointOrder(body.target_directory, cancel=bool(body.cancel_job))
     return _start_operation(
         context, _SAVEPOINTS, job_id, body, lambda: {"location": context.jobs.savepoint(job_id, order)}
@@ -121,7 +125,7 @@ def take_savepoint(context: Context, job_id: JobId, body: Annotated[SavepointBod
 
 @router.post("/jobs/{job_id}/stop", status_code=202, openapi_extra=body_schema(StopBody))
 def stop(context: Context, job_id: JobId, body: Annotated[StopBody, body_of(StopBody)]) -> Answer:
-    """Finish the job with a savepoint; with `drain`, windows and timers fire before it."""
+    """Finish the job with a savepoint. With `drain`, windows and timers fire before it."""
     order = SavepointOrder(body.target_directory, stop=True, drain=bool(body.drain))
     return _start_operation(
         context, _SAVEPOINTS, job_id, body, lambda: {"location": context.jobs.savepoint(job_id, order)}
@@ -130,11 +134,13 @@ def stop(context: Context, job_id: JobId, body: Annotated[StopBody, body_of(Stop
 
 @router.get("/jobs/{job_id}/savepoints/{trigger_id}")
 def savepoint_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
-    """How far a savepoint, or a stop, has come."""
+    """Return the state of a savepoint or a stop."""
     return _outcome(context, _SAVEPOINTS, job_id, trigger_id)
 
 
 class DisposalBody(TriggerBody):
+    """An order to delete a savepoint."""
+
     savepoint_path: str | None = Field(None, alias="savepoint-path")
 
 
@@ -154,12 +160,14 @@ def dispose(context: Context, body: Annotated[DisposalBody, body_of(DisposalBody
 
 @router.get("/savepoint-disposal/{trigger_id}")
 def disposal_outcome(context: Context, trigger_id: TriggerId) -> Answer:
-    """How far a disposal has come."""
+    """Return the state of a disposal."""
     return _outcome(context, _DISPOSALS, "", trigger_id)
 
 
 # --- checkpoints on demand ---
 class CheckpointBody(TriggerBody):
+    """An order to take a checkpoint."""
+
     checkpoint_type: Literal["CONFIGURED", "FULL", "INCREMENTAL"] | None = Field(None, alias="checkpointType")
 
 
@@ -176,18 +184,20 @@ def take_checkpoint(
 
 @router.get("/jobs/{job_id}/checkpoints/{trigger_id}")
 def checkpoint_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
-    """How far a checkpoint has come."""
+    """Return the state of a checkpoint that was ordered."""
     return _outcome(context, _CHECKPOINTS, job_id, trigger_id)
 
 
 # --- rescaling ---
 class RescalingBody(TriggerBody):
+    """An order to change the parallelism of a job."""
+
     parallelism: int | None = Field(None, ge=1, le=32768)
 
 
 @router.post("/jobs/{job_id}/rescaling", status_code=202, openapi_extra=body_schema(RescalingBody))
 def rescale(context: Context, job_id: JobId, body: Annotated[RescalingBody, body_of(RescalingBody)]) -> Answer:
-    """Go on with another parallelism. Not in Flink."""
+    """Continue the job with another parallelism. Not in Flink."""
     return _start_rescaling(context, job_id, body, body.parallelism)
 
 
@@ -195,7 +205,7 @@ def rescale(context: Context, job_id: JobId, body: Annotated[RescalingBody, body
 def rescale_by_patch(
     context: Context, job_id: JobId, parallelism: Annotated[int | None, Query(ge=1, le=32768)] = None
 ) -> Answer:
-    """The same, in the form that Flink had before it was switched off there."""
+    """Continue the job with another parallelism, in the form that Flink had before it disabled this path."""
     return _start_rescaling(context, job_id, TriggerBody.model_validate({}), parallelism)
 
 
@@ -212,5 +222,5 @@ def _start_rescaling(context: RequestContext, job_id: str, order: TriggerBody, p
 
 @router.get("/jobs/{job_id}/rescaling/{trigger_id}")
 def rescaling_outcome(context: Context, job_id: JobId, trigger_id: TriggerId) -> Answer:
-    """How far a change of parallelism has come."""
+    """Return the state of a change of parallelism."""
     return _outcome(context, _RESCALINGS, job_id, trigger_id)

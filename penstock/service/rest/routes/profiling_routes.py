@@ -1,4 +1,4 @@
-"""What a job does at this moment: flame graphs of its vertices, and how much its functions log."""
+"""Routes that observe a running job: flame graphs of its vertices, and the levels of its loggers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SubtaskIndex = Annotated[int | None, Query(alias="subtaskindex", ge=0)]
 def flamegraph(
     context: Context, job_id: JobId, vertex_id: VertexId, kind: Type = "FULL", subtask: SubtaskIndex = None
 ) -> Answer:
-    """Where the functions of a vertex spend their time. The first request begins to look: ask again a little later."""
+    """Return the flame graph of a vertex. The first request starts the sampling: ask again a little later."""
     record, vertex = context.vertex(job_id, vertex_id)
     chosen = _kind(kind)
     if subtask is not None and subtask >= vertex.parallelism:
@@ -52,19 +52,19 @@ def _kind(text: str) -> Kind:
 
 # --- levels of loggers; not in Flink ---
 class LevelsBody(Body):
-    """Levels by the names of loggers; an empty one leaves a logger to the one above it."""
+    """Levels by the names of loggers. With an empty level, a logger takes the level of its parent."""
 
     levels: dict[str, str] = {}
 
 
 @router.get("/log-levels")
 def log_levels(context: Context, job_id: JobId) -> Answer:
-    """The levels that loggers have been given. Not in Flink."""
+    """Return the levels that were set for loggers. Not in Flink."""
     return Answer({"levels": dict(context.jobs.log_levels(context.job(job_id).job_id))})
 
 
 @router.patch("/log-levels", openapi_extra=body_schema(LevelsBody))
 def set_log_levels(context: Context, job_id: JobId, body: Annotated[LevelsBody, body_of(LevelsBody)]) -> Answer:
-    """Give loggers other levels, in the driver and all slots, while the job runs. Not in Flink."""
+    """Set the levels of loggers in the driver and all slots while the job runs. Not in Flink."""
     context.jobs.set_log_levels(context.job(job_id).job_id, body.levels)
     return log_levels(context, job_id)

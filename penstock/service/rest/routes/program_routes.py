@@ -1,4 +1,4 @@
-"""Programs: uploaded, started, looked at, deleted. Flink calls them jars; here they are Python files or archives."""
+"""Routes of programs: upload, run, plan and delete. Flink calls them jars; here they are Python files or archives."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ router = APIRouter(prefix="/jars", tags=["programs"], dependencies=[Depends(_che
 
 @router.get("")
 def programs(context: Context, request: Request) -> Answer:
-    """The programs that were uploaded."""
+    """Return the uploaded programs."""
     rows = [_row(program) for program in context.jobs.programs()]
     return Answer({"address": str(request.base_url).rstrip("/"), "files": rows})
 
@@ -67,7 +67,7 @@ def _row(program: ProgramRecord) -> dict[str, Any]:
     },
 )
 async def upload(context: Context, request: Request) -> Answer:
-    """Keep a file as a program: exactly one, under any field name."""
+    """Store a file as a program: exactly one file, under any field name."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise bad_request("Exactly 1 file must be sent as multipart/form-data, received 0.")
     async with request.form(max_files=2, max_fields=100) as form:
@@ -80,7 +80,7 @@ async def upload(context: Context, request: Request) -> Answer:
 
 
 def check_name(name: str) -> str:
-    """The name of an uploaded file: a name and no path, of a kind that can be run."""
+    """Return the name of an uploaded file. Raise a 400 error if it is a path or not the name of a program."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise bad_request("the name of the file must consist of letters, digits and a few signs, and be no path")
     if not name.lower().endswith(SUFFIXES):
@@ -98,7 +98,7 @@ def _keep(context: RequestContext, name: str, file: UploadFile) -> ProgramRecord
 
 @router.delete("/{program_id}")
 def forget(context: Context, program_id: str) -> Answer:
-    """Delete a program. Jobs that were started from it go on."""
+    """Delete a program. Jobs that were started from it continue."""
     if all(program.id != program_id for program in context.jobs.programs()):
         raise bad_request(f"there is no program {program_id}")
     context.jobs.forget_program(program_id)
@@ -107,7 +107,7 @@ def forget(context: Context, program_id: str) -> Answer:
 
 # --- running ---
 class RunBody(Body):
-    """How a program is started; the names are Flink's, and `pyflink` is our own."""
+    """An order to start a program. The names are Flink's; only `pyflink` is Penstock's own."""
 
     entry_class: str | None = Field(None, alias="entryClass")
     program_args: str | None = Field(None, alias="programArgs")
@@ -123,7 +123,7 @@ class RunBody(Body):
 
 
 class RunQuery(Body):
-    """The same in a query, where some names are written otherwise. What the body says wins."""
+    """The same order as a query, where some names differ. Values of the body take precedence."""
 
     entry_class: str | None = Field(None, alias="entry-class")
     program_arg: str | None = Field(None, alias="programArg")
@@ -176,7 +176,7 @@ def _check_known(context: RequestContext, program_id: str) -> None:
 
 @router.post("/{program_id}/run", openapi_extra=body_schema(RunBody))
 def run(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Answer:
-    """Start the program, and answer once it has a job."""
+    """Start the program, and answer as soon as it has a job."""
     _check_known(context, program_id)
     with context.slow_request():
         job = context.jobs.run(_request(program_id, body, query))
@@ -185,7 +185,7 @@ def run(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Answ
 
 @router.post("/{program_id}/plan", openapi_extra=body_schema(RunBody))
 def plan(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Answer:
-    """The plan of the job that the program would start."""
+    """Return the plan of the job that the program would start."""
     _check_known(context, program_id)
     with context.slow_request():
         return Answer({"plan": plan_answer(context.jobs.plan(_request(program_id, body, query)))})
@@ -193,5 +193,5 @@ def plan(context: Context, program_id: str, body: OfBody, query: OfQuery) -> Ans
 
 @router.get("/{program_id}/plan")
 def plan_by_get(context: Context, program_id: str, query: OfQuery) -> Answer:
-    """The same without a body. It runs the program up to its job, and so is for those who may operate."""
+    """Return the plan without a body. This runs the program up to its job, and so needs permission to operate."""
     return plan(context, program_id, RunBody.model_validate({}), query)

@@ -1,4 +1,4 @@
-"""Queryable state: what a running job holds, read from outside. Not in Flink's REST interface."""
+"""Routes of queryable state: lookups in the state of a running job. Not in Flink's REST interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/jobs/{job_id}/state", tags=["queryable state"])
 
 
 class StateQuery(RootModel[dict[str, Any]]):
-    """Which keys are wanted, as the job's queryable state understands it."""
+    """A selection of keys, in the form that the job's queryable state defines."""
 
 
 Keys = Annotated[list[str] | None, Query(alias="key", description="A key; what is JSON is read as such.")]
@@ -27,7 +27,7 @@ Token = Annotated[str | None, Query(description="What the page before gives as `
 
 @router.get("")
 def states(context: Context, job_id: JobId) -> Answer:
-    """Which states of the job can be looked up."""
+    """Return the queryable states of the job."""
     return Answer(queryable_states(context.job(job_id)))
 
 
@@ -41,7 +41,7 @@ def look_up(
     limit: Limit = None,
     token: Token = None,
 ) -> Answer:
-    """Look up the keys that are named, or all, in pages or not."""
+    """Look up the named keys, or all keys, optionally in pages."""
     asked = {
         "keys": None if keys is None else [_value(key) for key in keys],
         "key-groups": None if groups is None else [int(number) for number in groups.split("-")],
@@ -53,7 +53,7 @@ def look_up(
 
 
 def _value(text: str) -> Any:
-    """What a text means: what it says as JSON, if it is, else itself."""
+    """Return the value of a text that is JSON, and any other text as it is."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -67,5 +67,5 @@ def _value(text: str) -> Any:
 def look_up_many(
     context: Context, job_id: JobId, name: str, query: Annotated[StateQuery, body_of(StateQuery)]
 ) -> Answer:
-    """Look up many keys, all in one cut through the job's state."""
+    """Look up many keys in one consistent cut of the job's state."""
     return Answer(dict(context.jobs.query(job_id, name, query.root)))

@@ -1,4 +1,4 @@
-"""How many subtasks the vertices of a job have, in the form that Flink's adaptive scheduler takes it."""
+"""Routes of the parallelism of vertices, in the form of Flink's adaptive scheduler."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ router = APIRouter(prefix="/jobs/{job_id}", tags=["jobs"])
 
 
 class Bounds(BaseModel):
+    """The bounds of a parallelism."""
+
     lower: int = Field(1, alias="lowerBound", ge=1)
     upper: int = Field(alias="upperBound", ge=1, le=32768)
 
 
 class OfVertex(BaseModel):
+    """The requirements of one vertex."""
+
     parallelism: Bounds
 
 
 class Requirements(RootModel[dict[str, OfVertex]]):
-    """By the id of a vertex. Every vertex of the job is named."""
+    """The requirements by vertex id. They must name every vertex of the job."""
 
 
 async def _read_body(request: Request) -> Requirements:
@@ -36,13 +40,13 @@ async def _read_body(request: Request) -> Requirements:
 
 @router.get("/resource-requirements")
 def required(context: Context, job_id: JobId) -> Answer:
-    """The bounds of each vertex; the upper one is what it runs with."""
+    """Return the bounds of each vertex. The upper bound is its present parallelism."""
     return Answer(requirements(context.job(job_id)))
 
 
 @router.put("/resource-requirements", openapi_extra=body_schema(Requirements))
 def require(context: Context, job_id: JobId, body: Annotated[Requirements, Depends(_read_body)]) -> Answer:
-    """Rescale the job, so that its vertices have these upper bounds. Answered when it runs with them."""
+    """Rescale the job so that its vertices have these upper bounds. Answer when it runs with them."""
     for name, of in body.root.items():
         if of.parallelism.lower > of.parallelism.upper:
             raise bad_request(f"the lower bound of vertex {name} is above its upper bound")

@@ -1,4 +1,4 @@
-"""Task managers: the machines on which slots run."""
+"""Routes of task managers: the machines on which slots run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ router = APIRouter(prefix="/taskmanagers", tags=["task managers"])
 
 @router.get("")
 def everyone(context: Context) -> Answer:
-    """All task managers."""
+    """Return all task managers."""
     return Answer(machines.task_managers(context.jobs.task_managers()))
 
 
 @router.get("/metrics")
 def all_metrics(context: Context, wanted: Wanted, agg: str | None = None, taskmanagers: str | None = None) -> Answer:
-    """Names of metrics, or with `get` what the values of all machines, or those under `taskmanagers`, amount to."""
+    """Return the names of metrics, or with `get` aggregates over all machines or those under `taskmanagers`."""
     how, chosen = aggregates(agg), split_list(taskmanagers)
     some = [one for one in context.jobs.task_managers() if not chosen or one.id in chosen]
     return Answer(aggregate_metrics([machine_metrics(one) for one in some], wanted, how))
@@ -31,7 +31,7 @@ def all_metrics(context: Context, wanted: Wanted, agg: str | None = None, taskma
 
 @router.get("/{manager_id}")
 def one(context: Context, manager_id: str) -> Answer:
-    """One task manager and the slots that jobs have on it."""
+    """Return one task manager and its allocated slots."""
     return Answer(machines.task_manager(_find_task_manager(context, manager_id)))
 
 
@@ -44,14 +44,14 @@ def _find_task_manager(context: RequestContext, manager_id: str) -> TaskManagerR
 
 @router.get("/{manager_id}/metrics")
 def metrics(context: Context, manager_id: str, wanted: Wanted) -> Answer:
-    """Names of metrics, or with `get` their values; none of a machine that nobody knows."""
+    """Return the names of metrics, or with `get` their values. An unknown machine has no metrics."""
     known = [machine for machine in context.jobs.task_managers() if machine.id == manager_id]
     return Answer(list_metrics(machine_metrics(known[0]), wanted) if known else [])
 
 
 @router.get("/{manager_id}/thread-dump")
 def threads(context: Context, manager_id: str) -> Answer:
-    """Where the threads of its processes are: of slots, and on a local master of the driver."""
+    """Return the stacks of its threads: those of slots, and on a local master also those of the driver."""
     known = _find_task_manager(context, manager_id)
     with context.slow_request():
         return Answer(machines.threads(context.jobs.threads(known.id)))
@@ -59,23 +59,23 @@ def threads(context: Context, manager_id: str) -> Answer:
 
 @router.get("/{manager_id}/logs")
 def logs(context: Context, manager_id: str) -> Answer:
-    """The files that it has written."""
+    """Return the log files of the task manager."""
     return Answer(machines.log_files(context.jobs.logs(_find_task_manager(context, manager_id).id)))
 
 
 @router.get("/{manager_id}/logs/{name}", response_class=PlainText)
 def log_by_name(context: Context, manager_id: str, name: str, offset: int = 0) -> Response:
-    """One of these files."""
+    """Return one of the log files."""
     return serve_log_by_name(context.jobs.logs(_find_task_manager(context, manager_id).id), name, offset)
 
 
 @router.get("/{manager_id}/log", response_class=PlainText)
 def log(context: Context, manager_id: str, offset: int = 0) -> Response:
-    """The log."""
+    """Return the log of the task manager."""
     return serve_log(context.jobs.logs(_find_task_manager(context, manager_id).id), False, offset)
 
 
 @router.get("/{manager_id}/stdout", response_class=PlainText)
 def stdout(context: Context, manager_id: str, offset: int = 0) -> Response:
-    """The standard output."""
+    """Return the standard output of the task manager."""
     return serve_log(context.jobs.logs(_find_task_manager(context, manager_id).id), True, offset)

@@ -1,4 +1,4 @@
-"""The vertices of a job and their subtasks."""
+"""Routes of the vertices of a job and their subtasks."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ router = APIRouter(prefix="/jobs/{job_id}/vertices/{vertex_id}", tags=["vertices
 
 @router.get("")
 def details(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """A vertex and its subtasks."""
+    """Return a vertex and its subtasks."""
     return Answer(vertices.vertex_details(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/subtasktimes")
 def times(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """When each subtask entered which state."""
+    """Return the times at which each subtask entered its states."""
     return Answer(vertices.subtask_times(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/taskmanagers")
 def hosts(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """On which machines the subtasks run."""
+    """Return the subtasks, grouped by machine."""
     return Answer(vertices.hosts(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/accumulators")
 def accumulators(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """What the operators of the vertex have counted."""
+    """Return the accumulators of the vertex."""
     return Answer(vertices.vertex_accumulators(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/watermarks")
 def watermarks(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """How far event time has come in each subtask."""
+    """Return the input watermark of each subtask."""
     return Answer(vertices.watermarks(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/backpressure")
 def back_pressure(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """How long subtasks had to wait for those that follow."""
+    """Return the share of time that subtasks had to wait for the subtasks behind them."""
     record = context.job(job_id)
     return Answer(vertices.back_pressure(record, find_vertex(record, vertex_id)))
 
 
-# --- metrics: of a job or vertex that nobody knows there are none ---
+# --- metrics: an unknown job or vertex has none ---
 def _metrics(context: RequestContext, job_id: str, vertex_id: str) -> dict[int, dict[str, object]]:
     record = context.job_if_known(job_id)
     vertex = find_vertex(record, vertex_id) if record is not None else None
@@ -69,13 +69,13 @@ def _metrics(context: RequestContext, job_id: str, vertex_id: str) -> dict[int, 
 
 @router.get("/metrics")
 def metrics(context: Context, job_id: JobId, vertex_id: VertexId, wanted: Wanted) -> Answer:
-    """Names of metrics, each led by the number of its subtask, or with `get` their values."""
+    """Return the names of metrics, each after the number of its subtask, or with `get` their values."""
     return Answer(list_metrics(by_subtask(_metrics(context, job_id, vertex_id)), wanted))
 
 
 @router.get("/jm-operator-metrics")
 def coordinator_metrics(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """Metrics of the driver's part of a source, of which there are none."""
+    """Return the metrics of the driver's part of a source. The list is always empty."""
     return Answer([])
 
 
@@ -88,7 +88,7 @@ def metrics_of_all(
     agg: str | None = None,
     subtasks: str | None = None,
 ) -> Answer:
-    """Names of metrics, or with `get` what the values of all subtasks, or of those under `subtasks`, amount to."""
+    """Return the names of metrics, or with `get` aggregates over all subtasks or over those under `subtasks`."""
     how, chosen = aggregates(agg), _chosen(subtasks)
     found = _metrics(context, job_id, vertex_id)
     some = [metrics for index, metrics in found.items() if not chosen or any(index in part for part in chosen)]
@@ -96,7 +96,7 @@ def metrics_of_all(
 
 
 def _chosen(text: str | None) -> list[range]:
-    """Ranges of subtasks, such as `0-3,7`."""
+    """Return the ranges of subtasks in a text such as `0-3,7`."""
     ranges = []
     for part in split_list(text):
         first, dash, last = part.partition("-")
@@ -109,13 +109,13 @@ def _chosen(text: str | None) -> list[range]:
 # --- subtasks ---
 @router.get("/subtasks/accumulators")
 def accumulators_of_all(context: Context, job_id: JobId, vertex_id: VertexId) -> Answer:
-    """What each subtask has counted."""
+    """Return the accumulators of each subtask."""
     return Answer(vertices.subtask_accumulators(*context.vertex(job_id, vertex_id)))
 
 
 @router.get("/subtasks/{index}")
 def subtask(context: Context, job_id: JobId, vertex_id: VertexId, index: Index) -> Answer:
-    """A subtask's newest attempt."""
+    """Return the newest attempt of a subtask."""
     _, vertex = context.vertex(job_id, vertex_id)
     return Answer(vertices.subtask(vertex, _subtask(context, job_id, vertex_id, index)))
 
@@ -129,13 +129,13 @@ def _subtask(context: RequestContext, job_id: str, vertex_id: str, index: int) -
 
 @router.get("/subtasks/{index}/metrics")
 def metrics_of_one(context: Context, job_id: JobId, vertex_id: VertexId, index: Index, wanted: Wanted) -> Answer:
-    """Names of metrics, or with `get` their values."""
+    """Return the names of metrics, or with `get` their values."""
     return Answer(list_metrics(_metrics(context, job_id, vertex_id).get(index, {}), wanted))
 
 
 @router.get("/subtasks/{index}/attempts/{attempt}")
 def attempt(context: Context, job_id: JobId, vertex_id: VertexId, index: Index, attempt: Index) -> Answer:
-    """An attempt of a subtask: the newest, since earlier ones are known by their failures only."""
+    """Return an attempt of a subtask. Only the newest attempt is known; earlier ones leave only their failures."""
     task = _subtask(context, job_id, vertex_id, index)
     if attempt != task.attempt:
         raise not_found(f"Attempt {attempt} is not known: the newest is number {task.attempt}.")
