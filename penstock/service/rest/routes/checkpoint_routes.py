@@ -32,7 +32,7 @@ Number = Annotated[int, Path(ge=0)]
 
 
 # --- statistics ---
-History = Annotated[int, Query(ge=0, le=10_000, description="How many of the newest are listed. Not in Flink.")]
+History = Annotated[int, Query(ge=0, le=10_000, description="The number of newest checkpoints to list. Not in Flink.")]
 
 
 @router.get("/jobs/{job_id}/checkpoints")

@@ -19,10 +19,10 @@ class StateQuery(RootModel[dict[str, Any]]):
     """A selection of keys, in the form that the job's queryable state defines."""
 
 
-Keys = Annotated[list[str] | None, Query(alias="key", description="A key; what is JSON is read as such.")]
+Keys = Annotated[list[str] | None, Query(alias="key", description="A key, as JSON or as plain text.")]
 Groups = Annotated[str | None, Query(alias="key-groups", pattern=r"^\d{1,5}-\d{1,5}$")]
-Limit = Annotated[int | None, Query(ge=1, description="How many entries a page has.")]
-Token = Annotated[str | None, Query(description="What the page before gives as `next`.")]
+Limit = Annotated[int | None, Query(ge=1, description="The number of entries of a page.")]
+Token = Annotated[str | None, Query(description="The field `next` of the previous page.")]
 
 
 @router.get("")
