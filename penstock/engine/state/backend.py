@@ -70,7 +70,7 @@ class KeyedStateBackend:
         self._expiries: dict[str, Expiry] = {}
 
     def state(self, descriptor: StateDescriptor) -> Any:
-        """The state object for a descriptor; the table behind it is made on first use."""
+        """Return the state object for a descriptor. The table behind it is created on first use."""
         config = ttl_of(descriptor)
         if config is not None:
             return self._expiring(descriptor, Expiry(config, self._now))
@@ -93,7 +93,7 @@ class KeyedStateBackend:
         return TtlValueState(stamped, expiry, descriptor.default_value)
 
     def table(self, descriptor: StateDescriptor, layout: Layout | None = None) -> Table:
-        """The table of a descriptor's name; the same name must stay the same kind of state."""
+        """Return the table of a descriptor's name. The same name must stay the same kind of state."""
         name = descriptor.get_name()
         table = self.tables.get(name) or self.empty_table(name, layout or self.layout)
         if table.descriptor is None:
@@ -110,13 +110,16 @@ class KeyedStateBackend:
         return table
 
     def empty_table(self, name: str, layout: Layout) -> Table:
-        """A new table that was not requested by a descriptor: for restored entries, and for timers."""
+        """Create a table that no descriptor asked for: for restored entries, and for timers."""
         make = HeapTables() if layout is Layout.TIMER else self._make
         table = self.tables[name] = make.table(self._owner, name, layout)
         return table
 
     def _claim(self, table: Table, descriptor: StateDescriptor) -> None:
-        """Called when a function first asks for the state: convert restored values to what the descriptor declares."""
+        """Bind a table to the first descriptor that asks for it.
+
+        Restored values are converted to the declared types.
+        """
         if table.schema is not None:
             convert = migration(table.schema, descriptor)
             if convert is not None:
@@ -136,7 +139,7 @@ class KeyedStateBackend:
             table.clear()
 
     def prunes_snapshots(self, table: Table) -> bool:
-        """Whether full snapshots leave out what has expired."""
+        """Return True if full snapshots leave out expired values of this table."""
         expiry = self._expiries.get(table.name)
         return expiry is not None and expiry.prunes_snapshots
 

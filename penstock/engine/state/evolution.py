@@ -1,9 +1,9 @@
-"""How saved state becomes what a changed program declares.
+"""Conversion of saved state to the types that a changed program declares.
 
-Restoring compares the saved schema with the descriptor of the program: either nothing has to be done, or every stored
-value goes through a function, or the change is refused. The structure of a value (rows, tuples, lists, maps, numbers)
-is followed along its declared types; dataclass instances are found by looking through the value itself, since
-annotations promise nothing about what a field really holds.
+On a restore, the saved schema is compared with the descriptor of the program. The result is one of three: no change, a
+function that converts every stored value, or a refusal. The conversion follows the structure of a value (rows, tuples,
+lists, maps, numbers) along its declared types. It finds dataclass instances by searching the value itself, because
+annotations do not guarantee the types of the fields.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _WIDER = {
     "LONG": ("BIG_INT",),
     "FLOAT": ("DOUBLE",),
 }
-"""What a number may become without losing anything."""
+"""Types that a number of each type can become without loss."""
 _PLACES = {"list": "its elements", "map": "its values", "aggregating": "the accumulator"}
 
 
@@ -64,12 +64,13 @@ class _Refused(Exception):
 
 
 def migration(saved: Schema, declared: StateDescriptor) -> Conversion | None:
-    """The function that turns a stored value of the saved schema into what is declared; None if nothing is to be done.
+    """Return the function that converts a stored value to the declared type, or None if no conversion is needed.
 
-    A stored value is what a table holds: the value, the list of elements or the dict of entries, where the state
-    expires with a time beside each. Dataclass instances are changed in place.
+    A stored value is an entry of a table: the value, the list of elements or the dict of entries. If the state
+    expires, each value, element or map entry is stored with a time. Dataclass instances are changed in place.
 
-    Raises StateMigrationException if the change is not allowed; so does the function, for a value that does not fit.
+    Raise StateMigrationException if the change is not allowed. The function raises it for a value that does not
+    fit.
     """
     now = schema_of(declared)
     try:
@@ -134,7 +135,7 @@ def _keep_stamp(convert: Conversion) -> Conversion:
 
 # --- along the types ---
 def _conversion(saved: Schema, info: TypeInformation, where: str) -> Conversion | None:
-    """How a value of the saved type becomes one of the declared type."""
+    """Return the function that turns a saved value into one of the declared type, or None if it can stay."""
     if isinstance(info, PickledBytesTypeInfo):
         return None
     if saved["type"] == PICKLED:
@@ -146,7 +147,10 @@ def _conversion(saved: Schema, info: TypeInformation, where: str) -> Conversion 
 
 
 def _fitting(info: TypeInformation, where: str) -> Conversion:
-    """For values without a declared type: check and convert them, and complete their dataclasses."""
+    """Return a function for values without a declared type.
+
+    It checks and converts them and completes their dataclasses.
+    """
     complete = _Repair({name: (found, set()) for name, found in classes_in([info]).items()})
     return lambda value: complete(_fit(value, info, where))
 
@@ -177,7 +181,7 @@ def _equal_fit(value: Any, info: TypeInformation, where: str) -> Any:
 
 @singledispatch
 def _inner_conversion(info: TypeInformation, saved: Schema, where: str) -> Conversion | None:
-    """How the parts of a value become what is declared, when the type itself stays; a type without parts has none."""
+    """Return the function that converts the parts of a value whose own type stays, or None if no part changes."""
     return None
 
 
@@ -240,7 +244,7 @@ def _conversion_of_named_row(
 
 
 def _conversion_of_unnamed_row(info: RowTypeInfo, saved: Schema, where: str) -> Conversion | None:
-    """A row that was declared without names keeps the names it has."""
+    """Convert a row that was declared without names. It keeps the names that it has."""
     fields = _by_position(info.field_types, saved["fields"], where)
     if not any(fields):
         return None
@@ -258,7 +262,7 @@ def _kind_of_row(value: Any) -> RowKind:
 
 
 def _fields_by_name(value: Any, names: list[str], where: str) -> dict[str, Any]:
-    """The fields of a stored row, which may be a Row, a dict, or values in the saved order."""
+    """Return the fields of a stored row, which may be a Row, a dict, or values in the saved order."""
     if isinstance(value, Row) and value.get_field_names() is not None:
         value = value.as_dict()
     if not isinstance(value, dict):
@@ -324,11 +328,11 @@ def _key_check(saved: Schema, info: TypeInformation, where: str) -> Conversion |
 
 # --- through the classes ---
 _Changed: TypeAlias = dict[str, tuple[type, set[str]]]
-"""By name, each class whose fields changed, and the names of the fields that are gone."""
+"""Classes whose fields changed, by name, each with the names of its removed fields."""
 
 
 def _repair(saved: dict[str, Schema], declared: dict[str, TypeInformation]) -> Conversion | None:
-    """How instances of classes that changed since they were saved become instances of the classes as they are now."""
+    """Return a function that adapts instances of changed classes, or None if no class changed."""
     changed: _Changed = {}
     for name, found in classes_in(declared.values()).items():
         if name in saved and (removed := _find_removed_fields(name, saved[name], class_schema(found))) is not None:
@@ -346,7 +350,7 @@ def _map_keys(declared: dict[str, TypeInformation]) -> list[TypeInformation]:
 
 
 def _find_removed_fields(name: str, saved: Schema, now: Schema) -> set[str] | None:
-    """The fields that a class lost; None if it neither lost nor gained any."""
+    """Return the fields that a class lost, or None if it neither lost nor gained any."""
     if saved["class"] != now["class"]:
         raise _Refused(f"{name} was saved as a class of the kind {saved['class']}, and is now a {now['class']}")
     if saved["class"] == "enum":
@@ -395,7 +399,10 @@ def _require_field(name: str, before: Schema | None, after: Schema) -> None:
 
 
 def _accepts(annotation: str, other: str) -> bool:
-    """Whether an annotation allows everything that another one allows. As in all annotations, a float may be an int."""
+    """Return True if an annotation allows everything that another one allows.
+
+    As in all annotations, float allows int.
+    """
     accepted = _alternatives(annotation)
     if "float" in accepted:
         accepted.add("int")
@@ -403,7 +410,10 @@ def _accepts(annotation: str, other: str) -> bool:
 
 
 def _alternatives(annotation: str) -> set[str]:
-    """The members of a union, without modules: where names could not be resolved, they are as the user wrote them."""
+    """Return the members of a union, without their modules.
+
+    Names that could not be resolved stay as the user wrote them.
+    """
     found, depth = [""], 0
     for character in re.sub(r"(?:[\w<>]+\.)+", "", annotation):
         depth += (character == "[") - (character == "]")  # a bar inside brackets belongs to a part
@@ -440,7 +450,7 @@ class _Repair:
             _complete(item, removed)
 
     def _fields_to_remove(self, kind: type) -> set[str] | None:
-        """What instances of a class lose because it, or a base of it, changed; None if they stay as they are."""
+        """Return the fields that instances lose because their class or a base changed, or None if they stay."""
         changed = [
             (base, *self._changed[qualified_name(base)])
             for base in kind.__mro__

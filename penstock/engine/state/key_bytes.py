@@ -37,7 +37,10 @@ _counter = count()
 
 
 def key_bytes(address: Any) -> bytes:
-    """The bytes of an address. Objects of types that cannot be keys are equal here if their pickles are."""
+    """Return the bytes of an address.
+
+    Objects of types that cannot be keys are equal here if their pickles are equal.
+    """
     kind = type(address)
     if kind in _PLAIN:
         return dumps(address, _FORMAT)
@@ -59,7 +62,7 @@ def _of_float(key: float) -> int | float:
 
 
 def _of_decimal(key: decimal.Decimal) -> Any:
-    """A decimal may equal a float or an int; one that equals neither is told by its digits without trailing zeros."""
+    """Return the float or int that equals a decimal. If there is none, return its digits without trailing zeros."""
     approximate = float(key)
     if approximate == key:
         return _of_float(approximate)
@@ -83,8 +86,7 @@ def _of_frozenset(key: frozenset[Any]) -> Any:
 
 
 def _of_datetime(key: datetime.datetime) -> Any:
-    """With a zone, equal instants are equal; but a local time that occurs twice, or never, equals only itself in its
-    zone."""
+    """Map equal instants to equal values. A local time that occurs twice, or never, equals only itself in its zone."""
     if key.utcoffset() is None:
         return ["datetime", *_parts(key.replace(tzinfo=None) - _EPOCH)]
     if key.utcoffset() != key.replace(fold=not key.fold).utcoffset():
@@ -138,7 +140,7 @@ def _of_other(key: Any) -> Any:
 
 
 def _number(thing: Any) -> int:
-    """A number for a class or time zone, which are compared by identity."""
+    """Return a number for a class or a time zone. These are compared by identity."""
     return _numbers.setdefault(id(thing), (next(_counter), thing))[0]
 
 

@@ -1,4 +1,4 @@
-"""Which subtask owns a key: a hash that agrees with == and is the same in every process, and the key groups over it."""
+"""Stable hashes of keys, which agree with == and are the same in every process, and the key groups made from them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _of_date(key: datetime.date) -> int:
 
 
 def _of_time(key: datetime.time) -> int:
-    """Times of day with zones are equal when they are in UTC."""
+    """Hash the time of day in UTC, because times with zones are equal if they are equal in UTC."""
     offset = key.utcoffset() or datetime.timedelta()
     clock = datetime.timedelta(hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond)
     return _of_timedelta(clock - offset)
@@ -110,7 +110,7 @@ _BY_TYPE: dict[type, Callable[[Any], int]] = {
 
 
 def stable_hash(key: Any) -> int:
-    """A 24-bit hash that is equal for equal keys, in every process, on every machine and Python version."""
+    """Return a 24-bit hash that is equal for equal keys, in every process, on every machine and Python version."""
     hasher = _BY_TYPE.get(type(key))
     if hasher is not None:
         return hasher(key)
@@ -123,14 +123,14 @@ _PLAIN_HASH = (1 << 61) - 1
 
 
 def hashes_of_numbers(numbers: Any) -> Any | None:
-    """The stable hashes of a numpy array of 64-bit whole numbers; None if some are too large for a shortcut."""
+    """Return the stable hashes of a numpy array of 64-bit integers, or None if some are too large for a shortcut."""
     if len(numbers) and (numbers.max() >= _PLAIN_HASH or numbers.min() <= -_PLAIN_HASH):
         return None
     return _mix(numbers - (numbers == -1))
 
 
 def hashes_of_tuples(parts: Sequence[Any]) -> Any:
-    """The stable hashes of tuples, from numpy arrays with the hashes of their parts."""
+    """Return the stable hashes of tuples, given numpy arrays with the hashes of their parts."""
     result: Any = 7
     for part in parts:
         result = (result * 31 + part) & _WORD
@@ -178,17 +178,17 @@ def shortened(value: Any, limit: int = 200) -> str:
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
-    """The key group of a key: the unit in which keyed state moves."""
+    """Return the key group of a key. Keyed state moves between subtasks by whole key groups."""
     return stable_hash(key) % max_parallelism
 
 
 def subtask_for_group(group: int, max_parallelism: int, parallelism: int) -> int:
-    """Which of `parallelism` subtasks owns a key group: contiguous ranges, as in Flink."""
+    """Return the subtask, of `parallelism` subtasks, that owns a key group. Ranges are contiguous, as in Flink."""
     return group * parallelism // max_parallelism
 
 
 def group_range(subtask: int, max_parallelism: int, parallelism: int) -> range:
-    """The key groups that a subtask owns."""
+    """Return the key groups that a subtask owns."""
     first = -(-subtask * max_parallelism // parallelism)
     return range(first, -(-(subtask + 1) * max_parallelism // parallelism))
 

@@ -17,7 +17,7 @@ _SLOT = 100
 _FIRST_GUESS = 4.0
 _MOST_PARTS = 1000
 _MOST_FETCHED = 1024
-"""So many entries are fetched before it is looked whether there is room."""
+"""Number of entries that are fetched before the remaining room is checked."""
 _ALIGNED = 16
 
 
@@ -27,10 +27,10 @@ class StoredTable(Protocol):
     entries: Any
 
     def read(self, address: Any) -> bytes | None:
-        """The pickled (address, value) that the database has."""
+        """Return the pickled (address, value) from the database, or None if it has no such entry."""
 
     def scan(self) -> Iterator[tuple[Any, Any, bytes]]:
-        """All entries, with their pickles."""
+        """Yield all entries with their pickles."""
 
     def flush(self) -> None:
         """Write what changed to the database."""
@@ -56,9 +56,9 @@ class Entries(MutableMapping[Any, Any]):
         self._young: dict[Any, Any] = {}
         self._old: dict[Any, Any] = {}
         self.gone: set[Any] = set()
-        """What was removed since the last flush; the database may still have it."""
+        """Addresses removed since the last flush. The database may still have them."""
         self.written = False
-        """Whether the database has entries of this table at all."""
+        """True if the database has entries of this table."""
         self.scale = Scale()
         self.heavy: dict[Any, int] = {}
         self._heavy_old: dict[Any, int] = {}
@@ -95,14 +95,17 @@ class Entries(MutableMapping[Any, Any]):
         return held
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
-        """The values of many entries, None where there is none."""
+        """Return the values of many entries, with None for each missing entry."""
         found = list(map(self._young.get, addresses))
         if None in found:
             self._fetch_all(addresses, found, [index for index, held in enumerate(found) if held is None])
         return found
 
     def _fetch_all(self, addresses: Sequence[Any], found: list[Any], missing: Sequence[int]) -> None:
-        """As `_fetch`, for those that are not young. Most of them are new: of these the database has nothing."""
+        """Fetch entries that are not young, like `_fetch`.
+
+        Most of them are new, and the database does not have them.
+        """
         room, read, young, gone = self._room, self._table.read, self._young, self.gone
         for start in range(0, len(missing), _MOST_FETCHED):
             some = missing[start : start + _MOST_FETCHED]
@@ -121,16 +124,16 @@ class Entries(MutableMapping[Any, Any]):
                         self.heavy[address] = len(stored)
 
     def read_stored(self, address: Any) -> bytes | None:
-        """What the database has for an address without a live object."""
+        """Return the pickle that the database has for an address without a live object, or None."""
         return None if not self.written or address in self.gone else self._table.read(address)
 
     def live(self, address: Any) -> Any:
-        """The live object of an address, or ABSENT."""
+        """Return the live object of an address, or ABSENT."""
         held = self._young.get(address, ABSENT)
         return self._old.get(address, ABSENT) if held is ABSENT else held
 
     def present(self, addresses: set[Any]) -> Iterator[tuple[Any, Any]]:
-        """The addresses among these that have a live object, each with its object."""
+        """Yield the addresses among these that have a live object, each with its object."""
         young, old = self._young.get, self._old.get
         for address in addresses:
             held = young(address, ABSENT)
@@ -140,7 +143,7 @@ class Entries(MutableMapping[Any, Any]):
                 yield address, held
 
     def missing(self, addresses: set[Any]) -> set[Any]:
-        """The addresses among these that have no entry, neither here nor in the database."""
+        """Return the addresses among these that have no entry, neither here nor in the database."""
         return {
             address
             for address in addresses.difference(self._young)
@@ -157,7 +160,7 @@ class Entries(MutableMapping[Any, Any]):
         return True
 
     def wrote(self, piece: list[tuple[Any, Any, bytes]]) -> None:
-        """Called when the database has these entries. The sizes of their pickles tell what they weigh."""
+        """Note that the database now has these entries, and estimate their weight from the sizes of their pickles."""
         self.written = True
         light = 0
         for address, _, pickled in piece:
@@ -243,7 +246,7 @@ class Room:
 
 
 class Scale:
-    """What the entries of a table weigh in memory, estimated from their pickles and from inspecting some of them."""
+    """Weight of a table's entries in memory, estimated from their pickles and from inspecting some of them."""
 
     __slots__ = ("mean", "ratio")
 
@@ -259,7 +262,7 @@ class Scale:
 
 
 def footprint(*values: Any) -> int:
-    """The bytes that objects and what they refer to take, as far as their first thousand parts."""
+    """Return the bytes that objects and everything they refer to take, counting at most the first thousand parts."""
     seen, size, waiting = set[int](), 0, list(values)
     while waiting and len(seen) < _MOST_PARTS:
         part = waiting.pop()

@@ -1,7 +1,7 @@
-"""What a state holds, seen from outside the job: read from its table without changing anything.
+"""Reading of a state's value from outside the job, without changing the table.
 
-State objects will not do for this. They belong to the current key, and reading one may renew what it holds, or remove
-what has expired.
+State objects do not suit this purpose: they belong to the current key, and reading one may renew its value or remove
+expired values.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from penstock.engine.state.live_entries import ABSENT
 from penstock.engine.state.ttl import ttl_of
 
 Peek = Callable[[Any, int], Any]
-"""What is shown of a table's entry at a processing time; ABSENT for one that has expired, or is not there."""
+"""Function of a table's entry and a processing time. It returns the readable value, or ABSENT if none is left."""
 
 
 def peek_of(descriptor: StateDescriptor) -> Peek:
-    """How entries of this state are shown: as the state's own `value`, `get` or `items` would, without expired parts.
+    """Return a function that shows entries as the state's own `value`, `get` or `items` would, without expired parts.
 
     What it returns may be, or hold, live objects of the job: it must be copied before anything else happens.
     """
@@ -42,7 +42,10 @@ def peek_of(descriptor: StateDescriptor) -> Peek:
 
 
 def _reader_of(descriptor: StateDescriptor) -> Callable[[Any], Any]:
-    """The function of an aggregate is the user's, and gets a copy: it might change its accumulator."""
+    """Return the function that reads an entry.
+
+    A user's aggregate function gets a copy, as it might change its accumulator.
+    """
     if isinstance(descriptor, AggregatingStateDescriptor):
         result = descriptor.get_agg_function().get_result
         return lambda held: result(deepcopy(held))
@@ -50,7 +53,10 @@ def _reader_of(descriptor: StateDescriptor) -> Callable[[Any], Any]:
 
 
 def _left(descriptor: StateDescriptor, ttl: int) -> Peek:
-    """What has not expired, without its times. An expired value is never shown, whatever a function may still see."""
+    """Return a function that removes times and expired parts.
+
+    It hides expired values even if the job may still read them.
+    """
 
     def of_value(held: Any, now: int) -> Any:
         return held[0] if now - held[1] < ttl else ABSENT

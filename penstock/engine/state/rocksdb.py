@@ -61,7 +61,7 @@ Entry = tuple[Any, Any, bytes]
 
 @dataclass(frozen=True)
 class RocksOptions:
-    """How the slots of a job use RocksDB."""
+    """Settings for RocksDB in the slots of a job."""
 
     directories: tuple[str, ...] = ()
     """Local directories, of which a slot uses one; without any, the system's temporary directory."""
@@ -97,7 +97,7 @@ class RocksTables:
             raise ConfigurationError(f"RocksDB cannot be opened in {self.directory}: {error}") from error
 
     def table(self, owner: str, name: str, layout: Layout) -> RocksTable:
-        """A new, empty table."""
+        """Create an empty table."""
         number = len(self._room.tables)
         if number == _MOST_TABLES:
             raise ConfigurationError(f"state '{name}' of {owner} is one too many: a slot has at most {number} tables")
@@ -144,7 +144,7 @@ class RocksTable(Table):
 
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
-        """As in memory; what is looked at does not become alive."""
+        """Return the value of an entry, or ABSENT. The value does not become a live object."""
         alive = self.entries.live(address)
         if alive is not ABSENT:
             return alive
@@ -171,7 +171,10 @@ class RocksTable(Table):
             entries.gone.clear()
 
     def sweep(self, most: int) -> None:
-        """Like a table in memory, but entries do not become live objects. Those new in this epoch are checked later."""
+        """Check this many entries, as a table in memory does.
+
+        They do not become live; entries new in this epoch wait.
+        """
         if self.prune is None or most <= 0:
             return
         cursor = self._cursor(self._swept)
@@ -186,7 +189,7 @@ class RocksTable(Table):
         return (address for address, _, _ in self.scan())
 
     def scan(self) -> Iterator[Entry]:
-        """All entries at this moment, read one by one. May be consumed in another thread."""
+        """Yield all entries at this moment, read one by one. Another thread may consume the iterator."""
         self.flush()
         return _entries(self._cursor(self._prefix))
 
@@ -199,7 +202,10 @@ class RocksTable(Table):
         self._spill.confirm(checkpoint)
 
     def changes(self) -> Iterable[Page]:
-        """Like a table in memory, page by page from disk. An entry may come several times; the last one counts."""
+        """Yield the unconfirmed changes page by page from disk.
+
+        An entry may occur several times; the last one counts.
+        """
         spilled = self._spill.pages()
         return chain(spilled, self.everything()) if self._spill.is_thinned else spilled
 
@@ -232,12 +238,15 @@ class RocksTable(Table):
 
     # --- the database ---
     def read(self, address: Any) -> bytes | None:
-        """The pickled (address, value) that the database has."""
+        """Return the pickled (address, value) from the database, or None if it has no such entry."""
         stored: bytes | None = self._database.get(self._prefix + key_bytes(address))
         return stored
 
     def _cursor(self, start: bytes) -> RdictIter:
-        """A cursor sees the database as it is now. (Snapshots of rocksdict show later writes when iterated.)"""
+        """Open a cursor on the present content of the database.
+
+        (Snapshots of rocksdict show later writes when iterated.)
+        """
         options = ReadOptions()
         options.set_iterate_upper_bound(self._end)
         options.fill_cache(False)
@@ -285,7 +294,7 @@ class RocksTable(Table):
 
 
 def _entries(cursor: RdictIter) -> Iterator[Entry]:
-    """The entries from a cursor on; an error, which would look like their end, is raised."""
+    """Yield the entries from a cursor on. Raise an error of the database, which would otherwise look like the end."""
     while cursor.valid():
         stored = cursor.value()
         address, value = pickle.loads(stored)
@@ -377,7 +386,7 @@ def _factory(path: str) -> Any:
 
 # --- directories ---
 def _claim_directory(directories: tuple[str, ...], label: str) -> tuple[str, int]:
-    """A new directory, and a descriptor that holds a lock on it for as long as this process lives."""
+    """Create a directory. Return it with a descriptor that holds a lock on it as long as this process lives."""
     base = directories[crc32(label.encode()) % len(directories)] if directories else tempfile.gettempdir()
     os.makedirs(base, exist_ok=True)
     _remove_orphans(base)

@@ -39,6 +39,6 @@ FIGURES = (
 
 
 def figures(database: Any, wanted: Sequence[str]) -> dict[str, int]:
-    """What a database says of itself; what it does not say is left out."""
+    """Return a database's own figures by name, without those that it does not report."""
     found = {f"rocksdb.{name}": database.property_int_value(f"rocksdb.{name}") for name in wanted}
     return {name: value for name, value in found.items() if value is not None}

@@ -1,8 +1,8 @@
-"""What a slot writes into a checkpoint, and how it is laid out in a file.
+"""Contents of a slot's part of a checkpoint, and the layout of its file.
 
-A file is a magic number, then sections, then an index in JSON that says where each section is, how long, and its
-checksum. The checksum of the index is in the checkpoint's metadata, so a flipped bit anywhere is detected. A section
-holds the pages of one table, or one pickled value; reading one needs no other.
+A file consists of a magic number, the sections, and an index in JSON. The index gives the place, length and checksum of
+each section. The checkpoint's metadata holds the checksum of the index, so that every flipped bit is detected. A
+section holds the pages of one table or one pickled value, and can be read without the other sections.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OWN = "_own"
 
 
 class Kind(Enum):
-    """What a section is, and therefore how it is distributed to the subtasks of a restored operator."""
+    """Kind of a section. It decides how the section is distributed to the subtasks of a restored operator."""
 
     KEYED = "keyed"
     """A table of keyed state: by key group."""
@@ -41,11 +41,11 @@ class Kind(Enum):
     BROADCAST = "broadcast"
     """A broadcast map: everyone gets a copy."""
     OWN = "own"
-    """What the runtime keeps for a subtask: positions, watermarks, pending commits."""
+    """State that the runtime keeps for a subtask: positions, watermarks, pending commits."""
 
 
 class Name(NamedTuple):
-    """Which state a section holds."""
+    """Identity of the state that a section holds."""
 
     uid: str
     kind: Kind
@@ -74,12 +74,12 @@ class FileRef:
     """The checksum of the index."""
     inline: bytes | None = None
     operators: dict[str, int] = field(default_factory=dict, compare=False)
-    """By operator uid: bytes of its state; known only to the driver for which the file was written."""
+    """Bytes of state by operator uid. Only the driver for which the file was written knows them."""
 
 
 @dataclass
 class SlotSnapshot:
-    """What one slot added to a checkpoint: its files, oldest first, each holding what changed since the one before."""
+    """Additions of one slot to a checkpoint: files, oldest first, each with the changes since the one before."""
 
     files: list[FileRef]
     schemas: dict[Name, dict[str, Any]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class SlotSnapshot:
         return sum(file.size for file in self.files)
 
     def operators(self) -> dict[str, int]:
-        """By operator uid: bytes of its state, as far as it is known."""
+        """Return the bytes of state by operator uid, as far as they are known."""
         sizes: Counter[str] = Counter()
         for file in self.files:
             sizes.update(file.operators)
@@ -96,14 +96,13 @@ class SlotSnapshot:
 
 
 class Shape(NamedTuple):
-    """How an operator was spread over subtasks when its state was written."""
+    """Distribution of an operator over subtasks at the time its state was written."""
 
     parallelism: int
     max_parallelism: int
     name: str = ""
     keeps: bool = False
-    """Whether the operator keeps more than declared state that must not be lost: a source's position, a sink's
-    commits."""
+    """True if the operator keeps more than declared state that must not be lost, such as a source's position."""
 
 
 @dataclass
@@ -112,12 +111,12 @@ class Restore:
 
     checkpoint: int
     shapes: dict[str, Shape]
-    """By operator uid."""
+    """Shapes of the operators, by uid."""
     slots: list[SlotSnapshot]
     continued: bool = False
-    """Whether the next checkpoint may build on these files: the same job goes on in the same shape."""
+    """True if the next checkpoint may build on these files: the same job goes on in the same shape."""
     drained: bool = False
-    """Whether event time was brought to its end before the snapshot: clocks then start anew."""
+    """True if event time was brought to its end before the snapshot. Clocks then start anew."""
 
 
 # --- writing ---
@@ -224,7 +223,7 @@ class SnapshotFile:
             raise CorruptSnapshot(f"file '{self._ref.url}' of the checkpoint is missing") from None
 
     def pages(self, name: Name) -> Iterator[bytes]:
-        """The pages of a section, one at a time."""
+        """Yield the pages of a section."""
         decompress = zstandard.ZstdDecompressor().decompress if self._compressed else None
         for at, length, crc in self.sections.get(name, ()):
             piece = self._read(at, length)

@@ -39,7 +39,7 @@ class Spill:
 
     @property
     def is_thinned(self) -> bool:
-        """Whether `thin` has dropped entries, so that the pages do not hold all changes."""
+        """True if `thin` has dropped entries, so that the pages do not hold all changes."""
         return self._thinning or self._thinned_until is not None
 
     def append(self, entries: Sequence[tuple[Any, ...]], gone: list[Any]) -> None:
@@ -81,7 +81,10 @@ class Spill:
             self._file = None
 
     def pages(self) -> Iterator[Page]:
-        """The pages of all remembered checkpoints. They can be read to the end whatever happens meanwhile."""
+        """Return an iterator over the pages of all remembered checkpoints.
+
+        It stays readable whatever happens meanwhile.
+        """
         files = [open(path, "rb") for paths in self._sealed.values() for path in paths]  # noqa: SIM115
         return (made for file in files for made in _read(file))
 

@@ -257,7 +257,7 @@ class HeapBroadcastState(HeapReadOnlyBroadcastState, BroadcastState[Any, Any]):
 
 
 def reducer(function: Any) -> Callable[[Any, Any], Any]:
-    """The bare callable of a ReduceFunction or lambda."""
+    """Return the bare callable of a ReduceFunction or lambda."""
     return function.reduce if isinstance(function, ReduceFunction) else function
 
 

@@ -1,4 +1,4 @@
-"""What saved state looks like: a description of its types as plain JSON, kept beside the values."""
+"""Description of the types of saved state, as plain JSON beside the values."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def schema_of(descriptor: StateDescriptor) -> Schema:
 
 
 def schema_text(schema: Schema) -> str:
-    """A schema in one line.
+    """Return a schema in one line.
 
     >>> schema_text(schema_of(MapStateDescriptor("s", Types.STRING(), Types.ROW_NAMED(["n"], [Types.LONG()]))))
     'map<STRING, ROW<n LONG>>'
@@ -85,7 +85,7 @@ def _kind_of(descriptor: StateDescriptor) -> str:
 
 
 def types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
-    """The types of the parts that are stored: one value, or key and value of a map's entries, or a list's element."""
+    """Return the types of the stored parts: one value, the key and value of a map's entries, or a list's element."""
     undeclared = Types.PICKLED_BYTE_ARRAY()
     if isinstance(descriptor, MapStateDescriptor):
         return {"key": descriptor.key_type_info or undeclared, "value": descriptor.value_type_info or undeclared}
@@ -96,7 +96,7 @@ def types_of(descriptor: StateDescriptor) -> dict[str, TypeInformation]:
 
 @singledispatch
 def type_schema(info: TypeInformation) -> Schema:
-    """A type as JSON. A type of the user's own has the name that it gives itself, or that of its class."""
+    """Return a type as JSON. A user's own type has the name that it gives itself, or else the name of its class."""
     nameless = type(info).__repr__ is object.__repr__ and type(info).notation is TypeInformation.notation
     return {"type": qualified_name(type(info)) if nameless else info.notation}
 
@@ -140,7 +140,7 @@ def _(info: MapTypeInfo) -> Schema:
 
 
 def _head(info: TypeInformation) -> str:
-    """The name of a type without its parts: ROW of ROW(n LONG)."""
+    """Return the name of a type without its parts: ROW of ROW(n LONG)."""
     return info.notation.partition("(")[0]
 
 
@@ -150,7 +150,7 @@ def qualified_name(named: Any) -> str:
 
 # --- the classes that types mention ---
 def classes_in(declared: Iterable[TypeInformation]) -> dict[str, type]:
-    """The dataclasses and enums that these types, and the annotations of such dataclasses, mention; by name."""
+    """Return by name the dataclasses and enums in these types and in the annotations of such dataclasses."""
     found: dict[str, type] = {}
     for info in declared:
         for part in parts_of(info):
@@ -160,7 +160,7 @@ def classes_in(declared: Iterable[TypeInformation]) -> dict[str, type]:
 
 
 def parts_of(info: TypeInformation) -> Iterator[TypeInformation]:
-    """A type and all types inside it."""
+    """Yield a type and all types inside it."""
     yield info
     inner = [getattr(info, part) for part in ("elem_type", "key_type", "value_type") if hasattr(info, part)]
     for part in (*inner, *getattr(info, "field_types", ())):
@@ -197,7 +197,10 @@ def class_schema(described: type) -> Schema:
 
 
 def _constant_text(value: Any) -> str:
-    """A member's value, by which pickle finds the member again; of objects whose text may vary, only the class."""
+    """Return the text of a member's value, by which pickle finds it.
+
+    Objects with varying text give only their class.
+    """
     if isinstance(value, tuple):
         return f"({', '.join(map(_constant_text, value))})"
     simple = isinstance(value, int | float | str | bytes | None) and not isinstance(value, Enum)
@@ -213,7 +216,7 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def _hint(owner: type, field: dataclasses.Field[Any]) -> Any:
-    """A field's annotation as a type; as it is written, where its names cannot be resolved."""
+    """Return a field's annotation as a type, or as it is written if its names cannot be resolved."""
     home = next((base for base in owner.__mro__ if field.name in _annotations(base)), owner)
     alone = type("_", (), {"__annotations__": {field.name: field.type}})
     # A main script's classes reach the slots without its imports, and of these, those from typing are the usual ones.
@@ -225,7 +228,7 @@ def _hint(owner: type, field: dataclasses.Field[Any]) -> Any:
 
 
 def _annotations(owner: type) -> Mapping[str, Any]:
-    """The annotations in the body of a class. Their names need not exist: Python 3.14 looks for them only now."""
+    """Return the annotations in the body of a class. Their names need not exist: Python 3.14 resolves them only now."""
     if sys.version_info >= (3, 14):
         import annotationlib
 
@@ -234,7 +237,7 @@ def _annotations(owner: type) -> Mapping[str, Any]:
 
 
 def _hint_text(hint: Any) -> str:
-    """An annotation in one spelling: Optional[int], Union[None, int] and int | None are all `int | None`."""
+    """Return an annotation in one spelling: Optional[int], Union[None, int] and int | None all become `int | None`."""
     if isinstance(hint, str):
         return " ".join(hint.split())
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

@@ -1,4 +1,4 @@
-"""Turns the state backend that a program sets into the tables of a slot."""
+"""Tables of a slot for the state backend that a program sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.engine.state.tables import HeapTables, Tables
 
 
 def tables_for(backend: StateBackend | None, label: str) -> Tables:
-    """Where a slot keeps keyed state: memory, unless RocksDB is asked for."""
+    """Create the tables of a slot's keyed state: in memory, or in RocksDB if the program asks for it."""
     if not isinstance(backend, EmbeddedRocksDBStateBackend):
         return HeapTables()
     from penstock.engine.state.rocksdb import RocksOptions, RocksTables

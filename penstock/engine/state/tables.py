@@ -38,7 +38,7 @@ class KeyScope:
             del self.key
 
     def entering(self, key_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """A key selector that also makes the key that it finds the current one."""
+        """Return a key selector that also makes its result the current key."""
 
         def enter(value: Any) -> Any:
             self.key = key = key_of(value)
@@ -47,7 +47,10 @@ class KeyScope:
         return enter
 
     def __getattr__(self, name: str) -> Any:
-        """Called only if there is no current key, so that access with a key costs nothing more."""
+        """Raise KeyedStateRequired.
+
+        Python calls this only without a current key, so access with a key costs nothing extra.
+        """
         raise KeyedStateRequired(
             "there is no current key here: keyed state and timers can be used while a record or a timer of a key is "
             "being processed, and not in open(), close(), at a checkpoint or for a broadcast record"
@@ -62,7 +65,7 @@ class Layout(Enum):
     TIMER = "timer"
 
     def key_of(self, address: Any) -> Any:
-        """The key inside an address."""
+        """Return the key inside an address."""
         return address if self is Layout.KEY else address[0] if self is Layout.PANE else address[1]
 
 
@@ -82,11 +85,14 @@ class Table:
         self.descriptor: StateDescriptor | None = None
         """None for restored state that no function has asked for yet."""
         self.schema: dict[str, Any] | None = None
-        """What restored metadata says about the values; None for state that was never restored."""
+        """Description of the values in restored metadata; None for state that was never restored."""
         self.entries: dict[Any, Any] = {}
         self.changed: set[Any] = set()
         self.prune: Callable[[Any], Any] | None = None
-        """For state that expires: what is left of a value now; None if nothing is."""
+        """Function that removes the expired parts of a value, for state that expires.
+
+        It returns None if nothing is left.
+        """
         self._unconfirmed: dict[int, set[Any]] = {}
         self._sweeping: Iterator[Any] = iter(())
 
@@ -107,21 +113,21 @@ class Table:
         self.changed.update([address for address in addresses if pop(address, ABSENT) is not ABSENT])
 
     def get_all(self, addresses: Sequence[Any]) -> list[Any]:
-        """The values of many entries, None where there is none."""
+        """Return the values of many entries, with None for each missing entry."""
         return list(map(self.entries.get, addresses))
 
     # --- looking without touching ---
     def peek(self, address: Hashable) -> Any:
-        """The value of an entry, or ABSENT. It is the live object: whoever asked for it must not change it."""
+        """Return the value of an entry, or ABSENT. It is the live object, so the caller must not change it."""
         return self.entries.get(address, ABSENT)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
-        """Every address with its value, in no particular order; nothing may change meanwhile."""
+        """Return every address with its value, in no particular order. The table must not change meanwhile."""
         return self.entries.items()
 
     # --- epochs ---
     def end_epoch(self, tracking: bool) -> None:
-        """Called when an epoch is over. Without checkpoints nobody will ask for the changes, so they are forgotten."""
+        """End an epoch. Without tracking, forget its changes, because no checkpoint will ask for them."""
         if not tracking:
             self.changed.clear()
 
@@ -138,7 +144,7 @@ class Table:
                 self._prune(address, held)
 
     def addresses(self) -> Iterator[Any]:
-        """The addresses at this moment."""
+        """Return an iterator over the addresses at this moment."""
         return iter(list(self.entries))
 
     def _prune(self, address: Any, held: Any) -> None:
@@ -156,7 +162,7 @@ class Table:
         self.changed.clear()
 
     def confirm(self, checkpoint: int) -> None:
-        """Called when a checkpoint is complete: what it and those before it hold need not be written again."""
+        """Forget the changes that this checkpoint and those before it hold, because the checkpoint is complete."""
         for number in [number for number in self._unconfirmed if number <= checkpoint]:
             del self._unconfirmed[number]
 
@@ -168,7 +174,7 @@ class Table:
         return [*pages(kept), pack_page([], gone)] if gone else list(pages(kept))
 
     def everything(self, pruned: bool = False) -> Iterable[Page]:
-        """All entries as they are now; without expired ones if asked. May be consumed in another thread."""
+        """Return all present entries, on request without expired ones. Another thread may consume the pages."""
         prune = self.prune if pruned else None
         if prune is None:
             return list(pages(self.entries.items()))
@@ -204,12 +210,12 @@ def pages(entries: Iterable[tuple[Any, Any]]) -> Iterator[Page]:
 
 
 def pack_page(entries: Sequence[tuple[Any, ...]], gone: list[Any] | None = None) -> Page:
-    """One page of entries, which begin with an address and its value."""
+    """Return one page of entries. Each entry begins with an address and its value."""
     return page([entry[0] for entry in entries], [entry[1] for entry in entries], gone)
 
 
 def page(addresses: list[Any], values: list[Any], gone: list[Any] | None = None) -> Page:
-    """One page of entries, serialised."""
+    """Serialise one page of entries."""
     return pickling.dumps((addresses, values, gone or []))
 
 
@@ -217,10 +223,10 @@ class Tables(Protocol):
     """Creates the tables of a slot: in memory, or in a database on disk."""
 
     def table(self, owner: str, name: str, layout: Layout) -> Table:
-        """A new, empty table. `owner` and `name` together are unique in a slot."""
+        """Create an empty table. `owner` and `name` together are unique in a slot."""
 
     def figures(self, wanted: Sequence[str]) -> dict[str, int]:
-        """Those of a database's own figures that are wanted, by the names of its metrics."""
+        """Return those of a database's own figures that are wanted, by the names of its metrics."""
 
     def close(self) -> None:
         """Release what the tables hold outside this process's memory."""
@@ -236,4 +242,4 @@ class HeapTables:
         return {}
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: there is nothing to release."""

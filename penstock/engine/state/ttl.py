@@ -23,12 +23,12 @@ from penstock.api.state.descriptors import (
 from penstock.common.time import to_millis
 
 RECORDS_PER_EPOCH = 1000
-"""How many uses an epoch counts as, if every record is to trigger cleaning whether it uses the state or not."""
+"""Number of uses for which an epoch counts if every record triggers cleaning, whether or not it uses the state."""
 Stamped = tuple[Any, int]
 
 
 class Expiry:
-    """When a stamped value has expired, and whether reading makes it young again."""
+    """Rules by which stamped values expire and reading renews them."""
 
     def __init__(self, config: StateTtlConfig, now: Callable[[], int]) -> None:
         self.now = now
@@ -45,7 +45,10 @@ class Expiry:
         self.prunes_snapshots = cleanup.in_full_snapshot()
 
     def take_sweep(self) -> int:
-        """How many entries to check for expiry: some for each use of the state since the last check."""
+        """Return the number of entries to check for expiry.
+
+        It grows with the uses of the state since the last check.
+        """
         uses, self._uses = self._uses, 0
         return max(uses, self._least_uses) * self._entries_per_use
 
@@ -57,23 +60,26 @@ class Expiry:
         return self.now() - stamped[1] >= self._ttl
 
     def visible(self, stamped: Stamped) -> bool:
-        """Whether a value can be read: an expired one can, if the configuration says so, until it is cleaned up."""
+        """Return True if a value can be read.
+
+        The configuration may allow reading expired values until they are removed.
+        """
         self._uses += 1
         return self._lenient or not self.is_expired(stamped)
 
     def renew(self, stamped: Stamped) -> Stamped:
-        """The value after it was read."""
+        """Return the value as it is stored after a read, with a new time if reading renews it."""
         return self.stamp(stamped[0]) if self._read_renews and not self.is_expired(stamped) else stamped
 
 
 def ttl_of(descriptor: StateDescriptor) -> StateTtlConfig | None:
-    """The descriptor's time to live, if it has one that is switched on."""
+    """Return the descriptor's time to live if it has one that is enabled, else None."""
     config = descriptor.ttl_config
     return config if config is not None and config.is_enabled() else None
 
 
 def pruner(descriptor: StateDescriptor, expiry: Expiry) -> Callable[[Any], Any]:
-    """What is left of a stored value: itself if nothing of it has expired, None if everything has."""
+    """Return a function that removes the expired parts of a stored value. It returns None if no part remains."""
 
     def of_value(held: Stamped) -> Stamped | None:
         return None if expiry.is_expired(held) else held
