@@ -1,4 +1,4 @@
-"""What a program is made of, and the engine reads: functions, windows, state descriptors, settings.
+"""The parts of a program that the engine reads: functions, windows, state descriptors, settings.
 
-It imports nothing of the engine.
+This package imports nothing from the engine.
 """

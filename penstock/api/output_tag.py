@@ -1,4 +1,4 @@
-"""The name of a side output."""
+"""Tags that name side outputs."""
 
 from __future__ import annotations
 

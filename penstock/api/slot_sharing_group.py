@@ -1,4 +1,4 @@
-"""Groups of operators that may share a slot, and the resources they ask for."""
+"""Groups of operators that may share a slot, and the resources that they need."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MemorySize:
 
 @check_arguments
 class SlotSharingGroup(Settings):
-    """Names a group of operators whose subtasks may share slots. Without resources, any slot will do."""
+    """A named group of operators whose subtasks may share slots. Without resources, every slot is suitable."""
 
     def __init__(
         self,
@@ -91,19 +91,19 @@ class SlotSharingGroup(Settings):
         return self._name
 
     def get_cpu_cores(self) -> float | None:
-        """Return the cores asked for; None if any slot will do."""
+        """Return the requested cores, or None if every slot is suitable."""
         return self._cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """Return the heap memory asked for; None if any slot will do."""
+        """Return the requested heap memory, or None if every slot is suitable."""
         return self._task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """Return the off-heap memory asked for; None if any slot will do."""
+        """Return the requested off-heap memory, or None if every slot is suitable."""
         return self._task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """Return the managed memory asked for; None if any slot will do."""
+        """Return the requested managed memory, or None if every slot is suitable."""
         return self._managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
@@ -112,7 +112,7 @@ class SlotSharingGroup(Settings):
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Start a group of that name."""
+        """Return a builder for a group of that name."""
         return SlotSharingGroup.Builder(name)
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -120,7 +120,7 @@ class SlotSharingGroup(Settings):
 
     @check_arguments
     class Builder:
-        """Collects the resources of one group: none at all, or cores and heap memory and perhaps more."""
+        """Collects the resources of one group: none, or cores and heap memory and possibly others."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -172,7 +172,7 @@ class SlotSharingGroup(Settings):
             return self
 
         def build(self) -> SlotSharingGroup:
-            """Return the group. Once one resource is asked for, cores and heap memory must be."""
+            """Return the group. A group with any resource must have cores and heap memory."""
             if not (self._cpu_cores or self._memory or self._external_resources):
                 return SlotSharingGroup(self._name)
             if self._cpu_cores is None or "task_heap_memory" not in self._memory:

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """What `time_window` and other 1.x shorthands mean by time."""
+    """Meaning of time in `time_window` and other shorthands of Flink 1.x."""
 
     ProcessingTime = 0
     """The clock of the machine."""

@@ -1,4 +1,4 @@
-"""Which clock a timer follows."""
+"""The two clocks that a timer can follow."""
 
 from enum import Enum
 

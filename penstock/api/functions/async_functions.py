@@ -1,4 +1,4 @@
-"""Asking outside systems without waiting: the function, what it completes, and when it asks again."""
+"""Functions that ask outside systems without waiting, and the rules for repeating a request."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ExceptionPredicate = Callable[[Exception], bool] | None
 
 
 class ResultFuture(ABC):
-    """Takes the outcome of one request. It may be completed from any thread; only the first completion counts."""
+    """The outcome of one request. Any thread may complete it; only the first completion counts."""
 
     @abstractmethod
     def complete(self, results: Iterable[Any]) -> None:
-        """Emit these, or nothing if there are none."""
+        """Emit these results, or nothing if there are none."""
 
     @abstractmethod
     def complete_exceptionally(self, error: BaseException) -> None:
-        """The request has failed; so does the job, unless the retry strategy allows another attempt."""
+        """Fail the request. The job fails too, unless the retry strategy allows another attempt."""
 
 
 class AsyncFunction(Function):
@@ -46,7 +46,10 @@ class AsyncFunction(Function):
 
     @abstractmethod
     def async_invoke(self, value: Any) -> Any:
-        """Ask about `value`, which must not be changed, and return or complete a list of results."""
+        """Ask about `value`, which must not be changed. Return a list of results, or complete a ResultFuture with it.
+
+        Return a list of results, or complete `result_future` with one.
+        """
 
     def timeout(self, value: Any) -> Iterable[Any]:
         """Return the results of a request that was not answered in time, or raise to fail the job."""
@@ -54,35 +57,38 @@ class AsyncFunction(Function):
 
 
 class AsyncRetryPredicate(ABC):
-    """Which outcomes of a request call for another attempt."""
+    """Rules that decide which outcomes of a request call for another attempt."""
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate:
-        """Return a function that says whether a list of results does; None if none does."""
+        """Return a function that is true for a list of results that calls for another attempt, or None."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate:
-        """Return a function that says whether an exception does; None if none does."""
+        """Return a function that is true for an exception that calls for another attempt, or None."""
 
 
 class AsyncRetryStrategy(ABC):
-    """How often and when a request is tried again. It is shared by all requests, so it must not remember any."""
+    """Number and times of the attempts for a request.
+
+    All requests share one strategy, so it must not keep data about any.
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether another attempt may follow this many."""
+        """Return True if another attempt may follow after `current_attempts` attempts."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait after this many attempts."""
+        """Return the pause, in milliseconds, after `current_attempts` attempts."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate:
-        """Which outcomes call for another attempt."""
+        """Return the rules that decide which outcomes call for another attempt."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy:
-        """Never ask again after a failure."""
+        """Return a strategy that never asks again."""
         return _NoRetries()
 
     @staticmethod
@@ -92,7 +98,7 @@ class AsyncRetryStrategy(ABC):
         result_predicate: ResultPredicate = None,
         exception_predicate: ExceptionPredicate = None,
     ) -> AsyncRetryStrategy:
-        """At most `max_attempts` more attempts after the first, each after the same time."""
+        """Return a strategy of at most `max_attempts` more attempts after the first, with equal pauses."""
         _check_positive(max_attempts=max_attempts, backoff_time_millis=backoff_time_millis)
         backoff = _Backoff(backoff_time_millis, backoff_time_millis, 1.0)
         return _Retries(max_attempts, backoff, _RetryPredicate(result_predicate, exception_predicate))
@@ -106,7 +112,10 @@ class AsyncRetryStrategy(ABC):
         result_predicate: ResultPredicate = None,
         exception_predicate: ExceptionPredicate = None,
     ) -> AsyncRetryStrategy:
-        """At most `max_attempts` more attempts after the first, each `multiplier` times later than the last."""
+        """Return a strategy of at most `max_attempts` more attempts.
+
+        Each pause is `multiplier` times as long as the last.
+        """
         _check_positive(
             max_attempts=max_attempts,
             initial_delay=initial_delay,
@@ -142,7 +151,7 @@ class _NoRetries(AsyncRetryStrategy):
 
 @dataclass(frozen=True)
 class _Backoff:
-    """Milliseconds before each further attempt."""
+    """The pause before each further attempt, in milliseconds."""
 
     initial: int
     most: int
@@ -180,7 +189,7 @@ def _check_positive(**settings: float) -> None:
 
 
 class AsyncFunctionDescriptor:
-    """An async function with all that AsyncDataStream was told about it; `timeout` in any form that it accepts."""
+    """An async function with the settings given to AsyncDataStream. `timeout` has any form that it accepts."""
 
     class OutputMode(Enum):
         """The order in which results are emitted."""

@@ -1,4 +1,4 @@
-"""What a function may implement to take part in checkpoints: state of its own beside keyed state, and news of them."""
+"""Interfaces of functions that take part in checkpoints: they keep operator state or are notified of the outcome."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ class FunctionSnapshotContext(ABC):
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """Return its number; a later checkpoint has a higher one."""
+        """Return the number of the checkpoint. A later checkpoint has a higher number."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """Return when it was started, in epoch milliseconds."""
+        """Return the time at which the checkpoint was started, in epoch milliseconds."""
 
 
 class FunctionInitializationContext(ABC):
-    """Where a function finds its state when it starts, anew or after a recovery."""
+    """Access to the state of a function at its start, whether it is new or restored."""
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Return whether the job starts from a checkpoint or savepoint that knows this operator."""
+        """Return True if the job starts from a checkpoint or savepoint that contains this operator."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """Return the number of the checkpoint restored from; None for a fresh start."""
+        """Return the number of the restored checkpoint, or None for a fresh start."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """Return the state that belongs to the subtask."""
+        """Return the store of state that belongs to the subtask."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """Return the state that belongs to the current key."""
+        """Return the store of state that belongs to the current key."""
 
 
 class CheckpointedFunction(ABC):
@@ -49,11 +49,11 @@ class CheckpointedFunction(ABC):
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """A checkpoint is taken: put into the state what a successor must know."""
+        """Write into the state everything that a successor must know. Called for each checkpoint."""
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Called before `open`: register the state and take over what was restored."""
+        """Register the state and take over the restored content. Called before `open`."""
 
 
 class ListCheckpointed(ABC, Generic[T]):
@@ -72,10 +72,10 @@ class CheckpointListener:
     """Inherit from this class to be notified of the outcome of checkpoints. A failure may prevent either call."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete: what it covers will never be repeated."""
+        """React to a complete checkpoint. The input that it covers will never be processed again."""
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint was given up; a later one covers what it would have."""
+        """React to a checkpoint that was given up. A later checkpoint covers its content."""
 
 
 __all__: list[Any] = [

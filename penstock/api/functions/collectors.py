@@ -66,7 +66,7 @@ def required_parameters(function: Callable[..., Any]) -> int | None:
 
 
 def _usual_parameters(kind: type, name: str) -> int | None:
-    """The number of parameters in the class of Penstock's that declares a method with results."""
+    """Return the number of parameters in Penstock's own declaration of a method, or None if it emits no results."""
     for base in kind.__mro__[1:]:
         declared = vars(base).get(name)
         if isinstance(declared, FunctionType) and declared.__annotations__.get("return") in OUTPUTS:

@@ -1,4 +1,4 @@
-"""What the runtime offers to a function: time and timers, keyed state, and facts about the running task."""
+"""Services of the runtime for a function: time and timers, keyed state, and facts about the running task."""
 
 from __future__ import annotations
 
@@ -34,15 +34,24 @@ class TimerService(ABC):
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the event-time clock of this operator, the smallest 64-bit number before the first watermark."""
+        """Return the current watermark of this operator.
+
+        Before the first watermark it is the smallest 64-bit number.
+        """
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called once processing time reaches `timestamp`; a second registration changes nothing."""
+        """Register a timer that calls `on_timer` once processing time reaches `timestamp`.
+
+        Repeating this has no effect.
+        """
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called once the watermark reaches `timestamp`; a second registration changes nothing."""
+        """Register a timer that calls `on_timer` once the watermark reaches `timestamp`.
+
+        Repeating this has no effect.
+        """
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
@@ -54,7 +63,7 @@ class TimerService(ABC):
 
 
 class KeyedStateStore(ABC):
-    """Hands out state scoped to the current key. One descriptor name is one state, however often it is asked for."""
+    """A store of state for the current key. All requests with the same descriptor name return the same state."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
@@ -70,19 +79,19 @@ class KeyedStateStore(ABC):
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
-        """Return the state that keeps the reduction of what was added for each key."""
+        """Return the state that reduces the values added for each key."""
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
-        """Return the state that keeps an accumulator of what was added for each key."""
+        """Return the state that aggregates the values added for each key."""
 
     @abstractmethod
     def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
-        """Return the state that keeps a fold of what was added for each key, as in Flink 1.x."""
+        """Return the state that folds the values added for each key, as in Flink 1.x."""
 
 
 class DistributedCache:
-    """Files that the program brought along, on the machine of this slot."""
+    """Files that the program registered, on the machine of this slot."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
@@ -97,7 +106,7 @@ class DistributedCache:
 
 
 class RuntimeContext(KeyedStateStore):
-    """What `Function.open` receives: the place of this subtask in the job, its metrics and its keyed state."""
+    """The argument of `Function.open`: the place of this subtask in the job, its metrics and its keyed state."""
 
     @abstractmethod
     def get_job_id(self) -> str:
@@ -109,7 +118,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_task_name_with_subtasks(self) -> str:
-        """Return the name of the operator with subtask number (counted from one) and parallelism: `Map (2/4)`."""
+        """Return the name of the operator with subtask number (counted from one) and parallelism, as in `Map (2/4)`."""
 
     @abstractmethod
     def get_number_of_parallel_subtasks(self) -> int:
@@ -125,7 +134,7 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_attempt_number(self) -> int:
-        """Return how often the job was started over before this attempt."""
+        """Return the number of restarts of the job before this attempt."""
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:

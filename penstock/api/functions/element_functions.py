@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from penstock.common.type_information import TypeInformation
 
 Outputs: TypeAlias = Iterable[Any] | None
-"""The result of a function that may emit any number of elements: a generator, a list, or None for nothing.
+"""Result of a function that may emit any number of elements: a generator, a list, or None for nothing.
 
 A method that is declared with this type can take a `Collector` as one more parameter instead.
 """
 
 
 class ResultTypeQueryable(ABC):
-    """A function that declares the type of its results itself; a type that its builder method is given counts more."""
+    """A function that declares the type of its results. A type given to the builder method takes precedence."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
@@ -29,14 +29,17 @@ class ResultTypeQueryable(ABC):
 
 
 class Function(ABC):  # noqa: B024 - which method must be written, only the subclasses know
-    """Base of everything a user writes to run inside an operator.
+    """Base class of all functions that run inside an operator.\n\nEvery parallel subtask works on its own copy.
 
-    Every parallel subtask works on a copy of its own. `open` is called once before the first element and again after a
-    recovery, `close` once after the last, also when the job fails.
+    `open` is called once before the first element and again after a recovery. `close` is called once after the last
+    element, also if the job fails.
+
+    Every parallel subtask works on a copy of its own. `open` is called once before the first element and again
+    after a recovery, `close` once after the last, also when the job fails.
     """
 
     _holds_function = True
-    """An object of such a class is no plain function, even if it can be called; neither is the class."""
+    """Marks the class and its instances as no plain functions, even if they can be called."""
     _runtime_context: RuntimeContext | None = None
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -44,14 +47,14 @@ class Function(ABC):  # noqa: B024 - which method must be written, only the subc
         accept_collectors(cls)
 
     def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
-        """Prepare for elements: bind state, open connections."""
+        """Prepare for elements, for example get state or open connections."""
 
     def set_runtime_context(self, runtime_context: RuntimeContext) -> None:
-        """Called before `open`, with the same context."""
+        """Store the runtime context. Called before `open`, with the same context."""
         self._runtime_context = runtime_context
 
     def get_runtime_context(self) -> RuntimeContext:
-        """The context that `open` received, for every other method."""
+        """Return the context that `open` received. Every other method may call this."""
         if self._runtime_context is None:
             raise ContextError(f"{type(self).__name__} has no runtime context before it is opened in a slot")
         return self._runtime_context
@@ -65,7 +68,7 @@ class KeySelector(Function):
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """Return the key. It must depend on nothing but the value, for it is computed anew after a recovery."""
+        """Return the key. It must depend on nothing but the value, because it is computed again after a recovery."""
 
 
 class Partitioner(Function):
@@ -73,23 +76,23 @@ class Partitioner(Function):
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:
-        """Return a number from 0 to `num_partitions` - 1."""
+        """Return the subtask for a key, as a number from 0 to `num_partitions` - 1."""
 
 
 class MapFunction(Function):
-    """Turns each element into exactly one."""
+    """Turns each element into exactly one element."""
 
     @abstractmethod
     def map(self, value: Any) -> Any:
-        """Return the element that takes the place of `value`."""
+        """Return the element that replaces `value`."""
 
 
 class FilterFunction(Function):
-    """Keeps the elements for which it answers yes."""
+    """Keeps the elements for which `filter` returns True."""
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Return whether `value` stays in the stream. It must not change the value."""
+        """Return True if `value` stays in the stream. The method must not change the value."""
 
 
 class FlatMapFunction(Function):
@@ -97,7 +100,7 @@ class FlatMapFunction(Function):
 
     @abstractmethod
     def flat_map(self, value: Any) -> Outputs:
-        """Yield, or return as an iterable, what takes the place of `value`."""
+        """Yield the elements that replace `value`, or return them as an iterable."""
 
 
 class MapBatchesFunction(Function):
@@ -105,15 +108,15 @@ class MapBatchesFunction(Function):
 
     @abstractmethod
     def map_batches(self, batch: Any) -> Any:
-        """Return the batch that takes the place of `batch`, or an iterable of batches; None for none."""
+        """Return the batch that replaces `batch`, or an iterable of batches, or None for no batch."""
 
 
 class FilterBatchesFunction(Function):
-    """Keeps the rows of record batches for which it answers yes."""
+    """Keeps the rows of record batches for which `filter_batches` returns True."""
 
     @abstractmethod
     def filter_batches(self, batch: Any) -> Any:
-        """Return a boolean for each row of `batch`: whether it stays in the stream."""
+        """Return a boolean for each row of `batch`: True if the row stays in the stream."""
 
 
 class ReduceFunction(Function):
@@ -121,7 +124,7 @@ class ReduceFunction(Function):
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """Return the combination of what was reduced so far, `value1`, and the element that came next, `value2`."""
+        """Return the combination of `value1`, the result so far, and `value2`, the next element."""
 
 
 class FoldFunction(Function):
@@ -129,27 +132,30 @@ class FoldFunction(Function):
 
     @abstractmethod
     def fold(self, accumulator: Any, value: Any) -> Any:
-        """Return the accumulator with the element."""
+        """Return the accumulator with `value` added to it."""
 
 
 class AggregateFunction(Function):
-    """Folds elements into an accumulator whose type, like that of the result, may differ from theirs."""
+    """Folds elements into an accumulator. Elements, accumulator and result may have three different types."""
 
     @abstractmethod
     def create_accumulator(self) -> Any:
-        """Return the accumulator of no elements. Each call must give an object of its own."""
+        """Return an empty accumulator. Each call must return a new object."""
 
     @abstractmethod
     def add(self, value: Any, accumulator: Any) -> Any:
-        """Return the accumulator with `value` in it; it may be the same object, changed."""
+        """Return the accumulator with `value` added to it. This may be the same object, changed."""
 
     @abstractmethod
     def get_result(self, accumulator: Any) -> Any:
-        """Return the result for what was accumulated. The accumulator may receive more elements afterwards."""
+        """Return the result for the accumulated values. The accumulator may receive more elements afterwards."""
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return one accumulator for both. It is needed where windows merge; neither argument is used again."""
+        """Return one accumulator with the content of both.
+
+        Windows that merge need it. The arguments are not used again.
+        """
 
 
 class CoMapFunction(Function):
@@ -157,11 +163,11 @@ class CoMapFunction(Function):
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
-        """Return what takes the place of an element of the first stream."""
+        """Return the element that replaces an element of the first stream."""
 
     @abstractmethod
     def map2(self, value: Any) -> Any:
-        """Return what takes the place of an element of the second stream."""
+        """Return the element that replaces an element of the second stream."""
 
 
 class CoFlatMapFunction(Function):
@@ -169,11 +175,11 @@ class CoFlatMapFunction(Function):
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Outputs:
-        """Yield what takes the place of an element of the first stream."""
+        """Yield the elements that replace an element of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: Any) -> Outputs:
-        """Yield what takes the place of an element of the second stream."""
+        """Yield the elements that replace an element of the second stream."""
 
 
 class JoinFunction(Function):
@@ -193,19 +199,19 @@ class FlatJoinFunction(Function):
 
 
 class CoGroupFunction(Function):
-    """Sees all elements of two streams that share a key and a window at once."""
+    """Processes together all elements of two streams that share a key and a window."""
 
     @abstractmethod
     def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Outputs:
-        """Yield the results for one key and window. One side may be empty, never both."""
+        """Yield the results for one key and window. One of the two sides may be empty, but never both."""
 
 
 class OutputSelector(Function):
-    """Names the outputs of `split` to which an element belongs."""
+    """Chooses the outputs of `split` to which an element goes."""
 
     @abstractmethod
     def select(self, value: Any) -> Iterable[str]:
-        """Return the names of zero or more outputs."""
+        """Return the names of the outputs, zero or more."""
 
 
 # In Python every function has open and close: the Rich names of Java's API are only spellings.

@@ -1,4 +1,4 @@
-"""fold, as Flink 1.x has it: a start value and a function that adds one element after the other."""
+"""The fold of Flink 1.x: a start value, and a function that adds one element after another."""
 
 from __future__ import annotations
 

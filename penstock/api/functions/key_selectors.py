@@ -35,7 +35,7 @@ class FieldKey:
 
 @dataclasses.dataclass(frozen=True)
 class SeveralKeys:
-    """A key made of several: a tuple."""
+    """A key made of several parts, as a tuple."""
 
     parts: tuple[Callable[[Any], Any], ...]
 
@@ -45,7 +45,10 @@ class SeveralKeys:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnKeys:
-    """Fields by position, as keys of a table: one field is a key as it is, several are a tuple, and none is ()."""
+    """Fields by position, as keys of a table.
+
+    One field is itself the key, several are a tuple, and no fields are ().
+    """
 
     positions: tuple[int, ...]
 
@@ -56,7 +59,7 @@ class ColumnKeys:
 
 
 def frozen(value: Any) -> Any:
-    """A value as part of a key: lists, dicts and rows as tuples, since keys must be hashable."""
+    """Return a value as part of a key. Keys must be hashable, so lists, dicts and rows become tuples."""
     if isinstance(value, (list, tuple, Row)):
         return tuple(map(frozen, value))
     if isinstance(value, dict):
@@ -65,7 +68,7 @@ def frozen(value: Any) -> Any:
 
 
 def key_selector(*keys: Any) -> Callable[[Any], Any]:
-    """What `key_by` was given, as one function from a record to its key."""
+    """Return the arguments of `key_by` as one function from a record to its key."""
     if len(keys) == 1 and isinstance(keys[0], (list, tuple)):
         keys = tuple(keys[0])
     if not keys:
@@ -98,7 +101,7 @@ _TUPLE_FIELD = re.compile(r"_([1-9][0-9]*)|f(0|[1-9][0-9]*)|([0-9]+)")
 
 @cache
 def tuple_position(name: str) -> int | None:
-    """The position that the name of a tuple's field stands for: '_1' (Scala), 'f0' (Java) and '0' are the first."""
+    """Return the position of a tuple's field. '_1' (Scala), 'f0' (Java) and '0' are names of the first field."""
     matched = _TUPLE_FIELD.fullmatch(name)
     if matched is None:
         return None

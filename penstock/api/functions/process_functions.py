@@ -30,19 +30,19 @@ class SideOutputContext(ABC):
 
     @abstractmethod
     def output(self, tag: OutputTag, value: Any) -> None:
-        """Emit `value` to the side output `tag`: the same as to yield the pair `tag, value`."""
+        """Emit `value` to the side output `tag`, like yielding the pair `tag, value`."""
 
 
 class ElementContext(SideOutputContext):
-    """What a process function may ask while it handles one element or timer. It is valid only during that call."""
+    """Facts and services for a process function while it handles one element or timer. Valid only during that call."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Return the timestamp of the element, or of the timer that fires; None where elements have none."""
+        """Return the timestamp of the element or of the firing timer, or None if elements have no timestamps."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Return the clocks, and on a keyed stream the timers."""
+        """Return the clocks and, on a keyed stream, the timers."""
 
 
 class KeyedElementContext(ElementContext):
@@ -54,11 +54,11 @@ class KeyedElementContext(ElementContext):
 
 
 class FiringTimer(ABC):
-    """What can be asked in addition while a timer fires."""
+    """Additional facts for `on_timer` about the firing timer."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Return which clock the timer followed."""
+        """Return the clock that the timer followed."""
 
 
 class ProcessFunction(Function):
@@ -145,7 +145,7 @@ class ProcessJoinFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int:
-            """Return the timestamp of the pair, which is the later of the two and that of what is emitted."""
+            """Return the timestamp of the pair and of its results: the later of the two timestamps."""
 
         @abstractmethod
         def left_timestamp(self) -> int:
@@ -161,18 +161,18 @@ class ProcessJoinFunction(Function):
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What both broadcast functions have in common: contexts that reach broadcast state.
+    """Base class of both broadcast functions, whose contexts give access to broadcast state.
 
     Only the broadcast side may write, since every subtask sees the same elements there and must arrive at the same
     state.
     """
 
     class BaseContext(SideOutputContext):
-        """What can be asked on either side."""
+        """Facts and services on either side."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the timestamp of the element; None where elements have none."""
+            """Return the timestamp of the element, or None if elements have no timestamps."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -187,10 +187,10 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-            """Return the broadcast state, to read and write."""
+            """Return the broadcast state for reading and writing."""
 
     class ReadOnlyContext(BaseContext):
-        """Given to the other side."""
+        """Given to the side that is not broadcast."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
@@ -225,7 +225,10 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
         def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], object]
         ) -> None:
-            """Call `function(key, state)` for every key of this subtask that has such a state. It may change it."""
+            """Call `function(key, state)` for every key of this subtask that has this state.
+
+            The function may change it.
+            """
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
         """Given to `process_element`."""

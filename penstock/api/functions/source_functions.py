@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SourceContext(ABC):
-    """How a running source emits. It is valid until `run` returns."""
+    """The output of a running source. It is valid until `run` returns."""
 
     @abstractmethod
     def collect(self, value: Any) -> None:
@@ -29,19 +29,19 @@ class SourceContext(ABC):
 
     @abstractmethod
     def mark_as_temporarily_idle(self) -> None:
-        """Have the operators downstream not wait for watermarks of this subtask until it emits again."""
+        """Tell the operators downstream not to wait for watermarks of this subtask until it emits again."""
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """Return the re-entrant lock under which no checkpoint is taken.
+        """Return the re-entrant lock that keeps checkpoints from being taken while it is held.
 
-        A source that keeps its position in state emits and advances inside `with ctx.get_checkpoint_lock():`, so that
-        both are in the same checkpoint or neither is.
+        A source that keeps its position in state emits and advances inside `with ctx.get_checkpoint_lock():`,
+        so that both are in the same checkpoint or neither is.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End the output of this subtask; nothing can be emitted afterwards."""
+        """End the output of this subtask. It cannot emit anything afterwards."""
 
 
 class SourceFunction(Function):
@@ -51,7 +51,10 @@ class SourceFunction(Function):
 
     @abstractmethod
     def run(self, ctx: SourceContext) -> None:
-        """Emit through `ctx`. To return ends the stream; an endless source loops until it is cancelled."""
+        """Emit through `ctx`.
+
+        The stream ends when this method returns; an endless source loops until it is cancelled.
+        """
 
     @abstractmethod
     def cancel(self) -> None:

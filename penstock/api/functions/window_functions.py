@@ -25,7 +25,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results for the elements that are in the window now."""
+        """Yield the results for the present elements of the window."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -33,7 +33,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """Yield the results for the elements that are in the window now."""
+        """Yield the results for the present elements of the window."""
 
 
 class WindowStateContext(SideOutputContext, Generic[W2]):
@@ -45,11 +45,11 @@ class WindowStateContext(SideOutputContext, Generic[W2]):
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """Return state of this key in this window alone. What is kept there must be removed in `clear`."""
+        """Return the store of state for this key in this window alone. Remove that state in `clear`."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """Return state of this key that all its windows share."""
+        """Return the store of state that all windows of this key share."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):

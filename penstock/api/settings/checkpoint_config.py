@@ -1,4 +1,4 @@
-"""When checkpoints are taken and how long they are kept."""
+"""Settings for the times at which checkpoints are taken and for how long they are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNLIMITED_FAILURES = 2**31 - 1
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """What happens to the last checkpoint when a job is cancelled. A job that fails always keeps it."""
+    """Treatment of the last checkpoint when a job is cancelled. A job that fails always keeps it."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1
@@ -64,7 +64,7 @@ class CheckpointConfig(Settings):
         self._storage: CheckpointStorage | None = None
 
     def is_checkpointing_enabled(self) -> bool:
-        """Return whether an interval is set."""
+        """Return True if an interval is set."""
         return self._interval > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
@@ -86,11 +86,11 @@ class CheckpointConfig(Settings):
         return self
 
     def get_checkpoint_timeout(self) -> int:
-        """Return after how many milliseconds a checkpoint that is not complete is given up."""
+        """Return the time in milliseconds after which an incomplete checkpoint is given up."""
         return self._timeout
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set after how many milliseconds a checkpoint that is not complete is given up."""
+        """Set the time in milliseconds after which an incomplete checkpoint is given up."""
         self._timeout = at_least("checkpoint_timeout", checkpoint_timeout, SHORTEST_MILLIS)
         return self
 
@@ -104,27 +104,27 @@ class CheckpointConfig(Settings):
         return self
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may be under way at once."""
+        """Return the number of checkpoints that may be under way at once."""
         return self._max_concurrent
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints may be under way at once."""
+        """Set the number of checkpoints that may be under way at once."""
         self._max_concurrent = at_least("max_concurrent_checkpoints", max_concurrent_checkpoints, 1)
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """Return how many checkpoints in a row may fail before the job does."""
+        """Return the number of checkpoints in a row that may fail before the job fails."""
         return self._tolerable_failures
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """Set how many checkpoints in a row may fail before the job does."""
+        """Set the number of checkpoints in a row that may fail before the job fails."""
         self._tolerable_failures = at_least(
             "tolerable_checkpoint_failure_number", tolerable_checkpoint_failure_number, 0
         )
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Return whether the first failed checkpoint fails the job."""
+        """Return True if the first failed checkpoint fails the job."""
         return self._tolerable_failures == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
@@ -132,18 +132,18 @@ class CheckpointConfig(Settings):
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else UNLIMITED_FAILURES)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """Return what happens to the last checkpoint when the job is cancelled."""
+        """Return the treatment of the last checkpoint when the job is cancelled."""
         return self._retention
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what happens to the last checkpoint when the job is cancelled."""
+        """Set the treatment of the last checkpoint when the job is cancelled."""
         self._retention = instance_of("retention_mode", retention_mode, ExternalizedCheckpointRetention)
         return self
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointRetention) -> CheckpointConfig:
-        """The Flink 1.x spelling of `set_externalized_checkpoint_retention`."""
+        """Call `set_externalized_checkpoint_retention`, under its Flink 1.x name."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
@@ -151,15 +151,15 @@ class CheckpointConfig(Settings):
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Return whether checkpoints are meant to be started from by hand."""
+        """Return True if checkpoints are kept to start a job from them by hand."""
         return self._retention is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
 
     def get_max_retained_checkpoints(self) -> int:
-        """Return how many completed checkpoints are kept; older ones are deleted."""
+        """Return the number of completed checkpoints to keep. Older ones are deleted."""
         return self._max_retained
 
     def set_max_retained_checkpoints(self, max_retained_checkpoints: int) -> CheckpointConfig:
-        """Set how many completed checkpoints are kept; older ones are deleted."""
+        """Set the number of completed checkpoints to keep. Older ones are deleted."""
         self._max_retained = at_least("max_retained_checkpoints", max_retained_checkpoints, 1)
         return self
 
@@ -215,19 +215,19 @@ class CheckpointConfig(Settings):
         return self
 
     def get_alignment_timeout(self) -> Duration:
-        """The older spelling of `get_aligned_checkpoint_timeout`."""
+        """Call `get_aligned_checkpoint_timeout`, under its older name."""
         return self.get_aligned_checkpoint_timeout()
 
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """The older spelling of `set_aligned_checkpoint_timeout`."""
+        """Call `set_aligned_checkpoint_timeout`, under its older name."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """Return where checkpoints are written; None if nothing was set."""
+        """Return the place where checkpoints are written, or None if no place was set."""
         return self._storage
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> CheckpointConfig:
-        """Set where checkpoints are written."""
+        """Set the place where checkpoints are written."""
         self._storage = instance_of("storage", storage, CheckpointStorage)
         return self
 

@@ -1,4 +1,4 @@
-"""Where checkpoints are written."""
+"""Settings for the places where checkpoints are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CheckpointStorage(Settings):
 
 @check_arguments
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Keeps checkpoints in the memory of the driver: for tests and small state, gone when the driver is.
+    """Keeps checkpoints in the memory of the driver, for tests and small state. They are lost when the driver ends.
 
     With a path, metadata is written there as well.
     """
@@ -29,7 +29,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         )
 
     def get_checkpoint_path(self) -> str | None:
-        """Return where metadata is written, if anywhere."""
+        """Return the place where metadata is written, if it is set."""
         return self._checkpoint_path
 
     def get_savepoint_path(self) -> str | None:
@@ -37,7 +37,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return None
 
     def get_max_state_size(self) -> int:
-        """Return how many bytes one state may have."""
+        """Return the maximum size of one state, in bytes."""
         return self._max_state_size
 
 
@@ -62,7 +62,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         )
 
     def get_checkpoint_path(self) -> str:
-        """Return where checkpoints are written."""
+        """Return the place where checkpoints are written."""
         return self._checkpoint_path
 
     def get_savepoint_path(self) -> str | None:
@@ -70,7 +70,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """Return the size in bytes below which state is written into the metadata, not a file of its own."""
+        """Return the size in bytes below which state is written into the metadata instead of a separate file."""
         return self._file_state_size_threshold
 
     def get_write_buffer_size(self) -> int:

@@ -1,10 +1,10 @@
-"""Whether a job runs as a stream or as a batch."""
+"""The choice between running a job as a stream and as a batch."""
 
 from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """How the runtime treats the input."""
+    """Treatment of the input by the runtime."""
 
     STREAMING = 0
     """Results appear while input arrives."""

@@ -1,4 +1,4 @@
-"""What becomes of checkpoints, under the name of PyFlink's module."""
+"""Treatment of checkpoints after a job, under the name of PyFlink's module."""
 
 from penstock.api.settings.checkpoint_config import ExternalizedCheckpointRetention
 

@@ -1,4 +1,7 @@
-"""How state is kept while a job runs. These are settings; the tables themselves live in the state package."""
+"""Settings for the way in which state is kept while a job runs.
+
+The engine's state package has the tables themselves.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from penstock.common.configuration import Configuration
 
 
 class StateBackend(Settings):
-    """Base of the ways to keep state.
+    """Base of the state backends.
 
-    Flink 1.x chose the places of checkpoints and savepoints along with the backend; here they are None unless one of
-    its spellings is used.
+    Flink 1.x chose the places of checkpoints and savepoints along with the backend; here they are None unless one
+    of its spellings is used.
     """
 
     checkpoint_storage: CheckpointStorage | None = None
@@ -29,7 +32,7 @@ class StateBackend(Settings):
     asynchronous_snapshots: bool = True
 
     def configure(self, configuration: Configuration, class_loader: Any = None) -> Self:
-        """Return a copy with the places and the way of snapshots that a configuration gives."""
+        """Return a copy with the places and the kind of snapshots that a configuration sets."""
         changed = copy(self)
         folder = configuration.get_string("state.savepoints.dir", "") or None
         changed.savepoint_path = self.savepoint_path if folder is None else folder
@@ -42,7 +45,7 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Settings of RocksDB for the kind of disk it works on."""
+    """Settings of RocksDB for different kinds of disks."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -70,11 +73,11 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(self._incremental)
 
     def get_incremental_checkpoints(self) -> bool | None:
-        """Return what was given for incremental checkpoints; None leaves it to the CheckpointConfig."""
+        """Return the setting for incremental checkpoints. None leaves the choice to the CheckpointConfig."""
         return self._incremental
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set the local directories to spread the files over; without any, the temporary directory is used."""
+        """Set the local directories for the files of RocksDB. Without any, it uses the temporary directory."""
         self._db_storage_paths = [_local_path(path) for path in paths] or None
 
     def get_db_storage_paths(self) -> list[str] | None:
@@ -86,7 +89,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined_options = instance_of("options", options, PredefinedOptions)
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """Return the settings chosen."""
+        """Return the chosen settings for a kind of disk."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
@@ -98,19 +101,19 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._options_factory
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set how many threads move files to and from the checkpoint storage."""
+        """Set the number of threads that move files to and from the checkpoint storage."""
         self._number_of_transfer_threads = at_least("number_of_transfering_threads", number_of_transfering_threads, 1)
 
     def get_number_of_transfer_threads(self) -> int:
-        """Return how many threads move files to and from the checkpoint storage."""
+        """Return the number of threads that move files to and from the checkpoint storage."""
         return self._number_of_transfer_threads
 
     def set_memory_per_slot(self, memory_per_slot: int | None) -> None:
-        """Set how many bytes RocksDB's caches and the live objects of one slot share; None stands for 256 MB."""
+        """Set the memory, in bytes, that RocksDB's caches and the live objects of one slot share. None means 256 MB."""
         self._memory_per_slot = None if memory_per_slot is None else at_least("memory_per_slot", memory_per_slot, 1)
 
     def get_memory_per_slot(self) -> int | None:
-        """Return how many bytes the caches and write buffers of one slot share, None if nothing was set."""
+        """Return the memory of one slot for RocksDB's caches and live objects, in bytes, or None if it was not set."""
         return self._memory_per_slot
 
     def completed_by(self, options: EmbeddedRocksDBStateBackend) -> Self:
@@ -141,7 +144,7 @@ class MemoryStateBackend(HashMapStateBackend):
         max_state_size: int | None = None,
         using_asynchronous_snapshots: bool | None = None,
     ) -> None:
-        """Java's constructors are taken, too: (size), (asynchronous) and (size, asynchronous)."""
+        """Accept Java's constructors too: (size), (asynchronous) and (size, asynchronous)."""
         if isinstance(savepoint_path, bool):
             savepoint_path, using_asynchronous_snapshots = None, savepoint_path
         if isinstance(checkpoint_path, bool):
@@ -165,7 +168,7 @@ class FsStateBackend(HashMapStateBackend):
         write_buffer_size: int | None = None,
         using_asynchronous_snapshots: bool | None = None,
     ) -> None:
-        """Java's constructor (uri, asynchronous) is taken, too."""
+        """Accept Java's constructor (uri, asynchronous) too."""
         if isinstance(default_savepoint_directory_uri, bool):
             default_savepoint_directory_uri, using_asynchronous_snapshots = None, default_savepoint_directory_uri
         self.checkpoint_storage = FileSystemCheckpointStorage(
@@ -185,7 +188,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         enable_incremental_checkpointing: bool | None = None,
         checkpoint_stream_backend: StateBackend | None = None,
     ) -> None:
-        """Java's constructor (backend, incremental) is taken, too."""
+        """Accept Java's constructor (backend, incremental) too."""
         if isinstance(checkpoint_data_uri, StateBackend) and checkpoint_stream_backend is None:
             checkpoint_data_uri, checkpoint_stream_backend = None, checkpoint_data_uri
         super().__init__(enable_incremental_checkpointing)
@@ -202,6 +205,6 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
 
 
 def _local_path(path: str) -> str:
-    """A folder without scheme and slash at its end, as Flink keeps it."""
+    """Return a folder without its scheme and final slash, as Flink keeps it."""
     local = urlsplit(path).path if path.startswith("file:") else path
     return local.rstrip("/") or "/"

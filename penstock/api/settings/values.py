@@ -1,4 +1,4 @@
-"""What settings objects have in common: they are compared and printed by value, and what they are given is checked."""
+"""Base of settings objects, which are compared and printed by value, and checks of their values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Settings:
-    """Plain data with a type. Two are equal if the type and every attribute are."""
+    """Plain data with a type. Two objects are equal if their types and all attributes are equal."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -21,7 +21,7 @@ class Settings:
 
 
 def at_least(what: str, value: int, minimum: int) -> int:
-    """Return `value` if it is a whole number of at least `minimum`; the error names the setting."""
+    """Return `value` if it is a whole number of at least `minimum`. The error names the setting `what`."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{what} must be a whole number, not {value!r}")
     if value < minimum:
@@ -30,14 +30,14 @@ def at_least(what: str, value: int, minimum: int) -> int:
 
 
 def instance_of(what: str, value: object, kind: type[T]) -> T:
-    """Return `value` if it is a `kind`; the error names the setting."""
+    """Return `value` if it is a `kind`. The error names the setting."""
     if not isinstance(value, kind):
         raise TypeError(f"{what} must be a {kind.__qualname__}, not {value!r}")
     return value
 
 
 def expected(kind: type, value: Any) -> Any:
-    """Return `value` if it is a `kind`; for arguments that their method names already."""
+    """Return `value` if it is a `kind`. The error does not name the argument, because the calling method does."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__.startswith(tuple("AEIOU")) else "a"
         raise TypeError(f"expected {article} {kind.__name__}, not {value!r}")

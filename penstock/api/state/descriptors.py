@@ -1,4 +1,4 @@
-"""State as functions see it, and the descriptors by which they ask for it."""
+"""State as functions see it, and the descriptors with which they request it."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ OUT = TypeVar("OUT")
 
 
 class State(ABC):
-    """Base of all state. Keyed state always means the part that belongs to the current key."""
+    """Base of all kinds of state. Keyed state always means the part that belongs to the current key."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove everything that is kept here."""
+        """Remove the content of this state."""
 
     def get_internal_state(self) -> State:
-        """The state itself: PyFlink has another object beneath it, here there is none."""
+        """Return the state itself. PyFlink has another object beneath it; Penstock has none."""
         return self
 
 
 class ValueState(State, Generic[T]):
-    """Keeps one value."""
+    """State that holds one value."""
 
     @abstractmethod
     def value(self) -> T | None:
-        """Return the value; if there is none, the default of the descriptor."""
+        """Return the value, or the default of the descriptor if there is no value."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -67,11 +67,11 @@ class ValueState(State, Generic[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """Keeps what was added in some combined form."""
+    """State that combines the values added to it."""
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """Return the combination of what was added; None if nothing was."""
+        """Return the combination of the added values, or None if there are none."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -79,31 +79,31 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """An appending state of which two can become one, as when session windows merge."""
+    """An appending state of which two can be merged into one, as when session windows merge."""
 
 
 class ReducingState(MergingState[T, T]):
-    """Keeps the reduction of what was added."""
+    """State that reduces the values added to it."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """Keeps an accumulator of what was added; `get` returns its result."""
+    """State that aggregates the values added to it. `get` returns the result of the aggregation."""
 
 
 class FoldingState(AppendingState[IN, OUT]):
-    """Flink 1.x: keeps a fold of what was added; use AggregatingState in new programs."""
+    """State that folds the values added to it, as in Flink 1.x. Use AggregatingState in new programs."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """Keeps a list in the order in which it was filled."""
+    """State that holds a list, in the order of insertion."""
 
     @abstractmethod
     def get(self) -> Iterable[T]:
-        """Return the elements, none if nothing was added."""
+        """Return the elements. The result is empty if no element was added."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Replace the whole list. An empty one removes it, like `clear`."""
+        """Replace the whole list. An empty list removes the entry, like `clear`."""
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
@@ -114,15 +114,15 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class _ReadableMap(State, Generic[K, V]):
-    """What every map can be asked for."""
+    """The methods of every map that can be read."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """Return the value of `key`; None if there is none."""
+        """Return the value of `key`, or None if there is no such key."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Return whether there is a value for `key`."""
+        """Return True if there is a value for `key`."""
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
@@ -146,7 +146,7 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Return whether there are no entries."""
+        """Return True if there are no entries."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -159,7 +159,7 @@ class _ReadableMap(State, Generic[K, V]):
 
 
 class _WritableMap(_ReadableMap[K, V]):
-    """What a map that may be changed can do besides."""
+    """The additional methods of a map that can be changed."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -167,7 +167,7 @@ class _WritableMap(_ReadableMap[K, V]):
 
     @abstractmethod
     def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set the values of all keys in `dict_value`; other entries stay."""
+        """Set the value of each key in `dict_value`. Other entries stay."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -181,19 +181,19 @@ class _WritableMap(_ReadableMap[K, V]):
 
 
 class MapState(_WritableMap[K, V]):
-    """Keeps a map. Each entry is stored, and expires, by itself."""
+    """State that holds a map. Each entry is stored, and expires, by itself."""
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):
-    """A map of which every subtask keeps the same copy, seen from the side that must not change it."""
+    """A map of which every subtask has the same copy, for the side that must not change it."""
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
-    """The same map, seen from the broadcast side. Every subtask must make the same changes."""
+    """A map of which every subtask has the same copy, for the broadcast side. Every subtask must change it alike."""
 
 
 class OperatorStateStore(ABC):
-    """Hands out state that belongs to a subtask, not to a key."""
+    """A store of state that belongs to a subtask, not to a key."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
@@ -201,11 +201,11 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of items that are split evenly between the subtasks when the parallelism changes."""
+        """Return a list whose items are split evenly between the subtasks when the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list of items of which every subtask gets all when it is restored."""
+        """Return a list of which every subtask receives all items when it is restored."""
 
 
 @check_arguments
@@ -230,11 +230,11 @@ class StateDescriptor:
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let what this state keeps expire."""
+        """Let the values of this state expire."""
         self.ttl_config = ttl_config
 
     def set_queryable(self, queryable_state_name: str) -> None:
-        """Let clients outside the job look this state up under a name, which must be unique in the job.
+        """Let clients outside the job read this state under a name. The name must be unique in the job.
 
         Call it before the function asks for the state.
         """
@@ -245,11 +245,11 @@ class StateDescriptor:
         self._queryable_state_name = queryable_state_name
 
     def is_queryable(self) -> bool:
-        """Return whether clients can look this state up."""
+        """Return True if clients can read this state."""
         return self._queryable_state_name is not None
 
     def get_queryable_state_name(self) -> str | None:
-        """Return the name under which clients look it up; None if they cannot."""
+        """Return the name under which clients read this state, or None if they cannot."""
         return self._queryable_state_name
 
     def _identity(self) -> tuple[object, ...]:
@@ -269,7 +269,7 @@ class StateDescriptor:
 
 @check_arguments
 class ValueStateDescriptor(StateDescriptor):
-    """Describes a ValueState. The default is what a key without a value reads."""
+    """Describes a ValueState. A key without a value reads the default."""
 
     def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
         super().__init__(name, value_type_info)
@@ -307,7 +307,7 @@ Reduction: TypeAlias = ReduceFunction | Callable[[Any, Any], Any]
 
 
 class _CallableReduceFunction(ReduceFunction):
-    """A plain callable in the place of a ReduceFunction."""
+    """A plain callable as a ReduceFunction."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
@@ -333,7 +333,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
 @check_arguments
 class AggregatingStateDescriptor(StateDescriptor):
-    """Describes an AggregatingState. The type is that of the accumulator, for that is what is kept."""
+    """Describes an AggregatingState. The type is that of the accumulator, because the state stores accumulators."""
 
     def __init__(
         self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None

@@ -1,4 +1,4 @@
-"""How long state lives, and when what has expired is removed."""
+"""Settings for how long state lives and when expired entries are removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ttl: TypeAlias = Time | Duration | datetime.timedelta | int
 
 @check_arguments
 class CleanupStrategies(Settings):
-    """When expired entries are removed, beyond the moment one of them is read."""
+    """Settings for the removal of expired entries, beyond their removal when they are read."""
 
     class Strategies(Enum):
         """The ways to remove expired entries."""
@@ -32,23 +32,23 @@ class CleanupStrategies(Settings):
 
     @check_arguments
     class IncrementalCleanupStrategy(CleanupStrategy):
-        """Look at a few entries whenever the state is used."""
+        """Checks a few entries whenever the state is used."""
 
         def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
             self._cleanup_size = at_least("cleanup_size", cleanup_size, 1)
             self._run_cleanup_for_every_record = run_cleanup_for_every_record
 
         def get_cleanup_size(self) -> int:
-            """Return how many entries are looked at each time."""
+            """Return the number of entries that are checked each time."""
             return self._cleanup_size
 
         def run_cleanup_for_every_record(self) -> bool:
-            """Return whether each record counts as a use, even if it does not touch the state."""
+            """Return True if each record counts as a use, even if it does not touch the state."""
             return self._run_cleanup_for_every_record
 
     @check_arguments
     class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-        """Drop expired entries when RocksDB compacts its files."""
+        """Drops expired entries when RocksDB compacts its files."""
 
         def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None) -> None:
             self._query_time_after_num_entries = at_least(
@@ -57,11 +57,11 @@ class CleanupStrategies(Settings):
             self._periodic_compaction_time = periodic_compaction_time or Duration.of_days(30)
 
         def get_query_time_after_num_entries(self) -> int:
-            """Return after how many entries the clock is read again."""
+            """Return the number of entries after which the clock is read again."""
             return self._query_time_after_num_entries
 
         def get_periodic_compaction_time(self) -> Duration:
-            """Return the age at which a file is compacted even if nothing else asks for it."""
+            """Return the age at which a file is compacted even without any other reason."""
             return self._periodic_compaction_time
 
     EMPTY_STRATEGY = EmptyCleanupStrategy()
@@ -71,11 +71,11 @@ class CleanupStrategies(Settings):
         self._is_cleanup_in_background = is_cleanup_in_background
 
     def is_cleanup_in_background(self) -> bool:
-        """Return whether the backend cleans up in the way that suits it where no strategy was chosen."""
+        """Return True if the backend removes expired entries in its own way where no strategy was chosen."""
         return self._is_cleanup_in_background
 
     def in_full_snapshot(self) -> bool:
-        """Return whether full snapshots leave expired entries out."""
+        """Return True if full snapshots leave expired entries out."""
         return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
     def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
@@ -94,7 +94,7 @@ class CleanupStrategies(Settings):
 
 
 class UpdateType(Enum):
-    """Which access starts the life of an entry anew."""
+    """Kind of access that starts the life of an entry anew."""
 
     Disabled = 0
     OnCreateAndWrite = 1
@@ -102,7 +102,7 @@ class UpdateType(Enum):
 
 
 class StateVisibility(Enum):
-    """Whether an expired entry that was not removed yet can be seen."""
+    """Visibility of expired entries that were not removed yet."""
 
     ReturnExpiredIfNotCleanedUp = 0
     NeverReturnExpired = 1
@@ -151,11 +151,11 @@ class StateTtlConfig(Settings):
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """Return which access starts the life of an entry anew."""
+        """Return the kind of access that starts the life of an entry anew."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
-        """Return whether expired entries can be seen."""
+        """Return the visibility of expired entries."""
         return self._state_visibility
 
     def get_ttl(self) -> Ttl:
@@ -167,11 +167,11 @@ class StateTtlConfig(Settings):
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Return whether entries expire at all."""
+        """Return True if entries expire at all."""
         return self._update_type is not UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """Return when expired entries are removed."""
+        """Return the settings for the removal of expired entries."""
         return self._cleanup_strategies
 
     @check_arguments
@@ -192,7 +192,7 @@ class StateTtlConfig(Settings):
             return self
 
         def set_update_type(self, update_type: UpdateType) -> StateTtlConfig.Builder:
-            """Set which access starts the life of an entry anew."""
+            """Set the kind of access that starts the life of an entry anew."""
             self._update_type = update_type
             return self
 
@@ -205,12 +205,12 @@ class StateTtlConfig(Settings):
             return self.set_update_type(UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateVisibility) -> StateTtlConfig.Builder:
-            """Set whether expired entries can be seen."""
+            """Set the visibility of expired entries."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """Show expired entries for as long as they are not removed."""
+            """Show expired entries until they are removed."""
             return self.set_state_visibility(StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
@@ -235,7 +235,7 @@ class StateTtlConfig(Settings):
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Look at `cleanup_size` entries whenever the state is used, or for every record."""
+            """Check `cleanup_size` entries whenever the state is used, or for every record."""
             self._strategies[CleanupStrategies.Strategies.INCREMENTAL_CLEANUP] = (
                 CleanupStrategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
             )
@@ -244,7 +244,7 @@ class StateTtlConfig(Settings):
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int = 1000, periodic_compaction_time: Duration | None = None
         ) -> StateTtlConfig.Builder:
-            """Drop expired entries when RocksDB compacts; files are compacted at the latest at the given age."""
+            """Drop expired entries when RocksDB compacts its files, which it does at the latest at the given age."""
             self._strategies[CleanupStrategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
                 CleanupStrategies.RocksdbCompactFilterCleanupStrategy(
                     query_time_after_num_entries, periodic_compaction_time

@@ -1,1 +1,1 @@
-"""Windows, and what users can say about them: assigners, triggers, evictors."""
+"""Windows and the objects that define them: assigners, triggers, evictors."""

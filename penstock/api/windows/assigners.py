@@ -30,7 +30,7 @@ MIN_LONG_VALUE = -(2**63)
 
 
 def positive_millis(value: Any, what: str) -> int:
-    """A time span above zero, in milliseconds."""
+    """Return a time span in milliseconds. It must be above zero; the error names it as `what`."""
     millis = to_millis(value)
     if millis <= 0:
         raise ValueError(f"{what} must be above 0 ms, not {millis} ms")
@@ -38,11 +38,11 @@ def positive_millis(value: Any, what: str) -> int:
 
 
 class _ByTime(WindowAssigner[Any, TimeWindow]):
-    """Assigns windows by one of the two kinds of time; subclasses say which windows an element has."""
+    """Assigns windows by one of the two kinds of time. Subclasses define the windows of an element."""
 
     @abstractmethod
     def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
-        """The windows of an element at a time."""
+        """Return the windows of an element at a time."""
 
 
 class _ByEventTime(_ByTime):
@@ -72,7 +72,7 @@ class _ByProcessingTime(_ByTime):
 
 
 class SlidingWindows(_ByTime):
-    """Windows of `size` that start every `slide`; one assigner for all that repeat, tumbling ones among them."""
+    """Windows of `size` that start every `slide`. Tumbling windows are those whose size and slide are equal."""
 
     def __init__(self, size: int, slide: int, offset: int) -> None:
         if abs(offset) >= slide:
@@ -84,7 +84,7 @@ class SlidingWindows(_ByTime):
         self.offset = offset
 
     def windows_of(self, element: Any, time: int) -> list[TimeWindow]:
-        """The windows that hold a time, the latest first."""
+        """Return the windows that contain a time, the latest first."""
         size = self.size
         last = TimeWindow.get_window_start_with_offset(time, self.offset, self.slide)
         return [TimeWindow(start, start + size) for start in range(last, time - size, -self.slide)]
@@ -144,11 +144,11 @@ class SlidingProcessingTimeWindows(SlidingWindows, _ByProcessingTime):
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Says how long a session waits after a given element."""
+    """Defines the time for which a session waits after a given element."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap in milliseconds, above 0."""
+        """Return the gap in milliseconds, above 0."""
 
 
 class SessionWindows(MergingWindowAssigner[Any, TimeWindow], _ByTime):
@@ -158,7 +158,7 @@ class SessionWindows(MergingWindowAssigner[Any, TimeWindow], _ByTime):
         self._gap = gap
 
     def gap_of(self, element: Any) -> int:
-        """How long the session of this element stays open after it."""
+        """Return the time, in milliseconds, for which the session of this element stays open after it."""
         if isinstance(self._gap, int):
             return self._gap
         return positive_millis(self._gap(element), "a session gap")
@@ -192,12 +192,14 @@ class EventTimeSessionWindows(SessionWindows, _ByEventTime):
 
     @staticmethod
     def with_gap(size: LengthOfTime) -> EventTimeSessionWindows:
+        """Return session windows by event time with a constant gap."""
         return EventTimeSessionWindows(positive_millis(size, "the session gap"))
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
     ) -> DynamicEventTimeSessionWindows:
+        """Return session windows by event time whose gap is computed for each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -210,17 +212,19 @@ class ProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
 
     @staticmethod
     def with_gap(size: LengthOfTime) -> ProcessingTimeSessionWindows:
+        """Return session windows by processing time with a constant gap."""
         return ProcessingTimeSessionWindows(positive_millis(size, "the session gap"))
 
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
     ) -> DynamicProcessingTimeSessionWindows:
+        """Return session windows by processing time whose gap is computed for each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
-    """Sessions by event time, with a gap that each element brings."""
+    """Sessions by event time, with a gap for each element."""
 
     def __init__(self, session_window_time_gap_extractor: Any) -> None:
         super().__init__(_gap_function(session_window_time_gap_extractor))
@@ -229,11 +233,12 @@ class DynamicEventTimeSessionWindows(SessionWindows, _ByEventTime):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
     ) -> DynamicEventTimeSessionWindows:
+        """Return session windows by event time whose gap is computed for each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class DynamicProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
-    """Sessions by processing time, with a gap that each element brings."""
+    """Sessions by processing time, with a gap for each element."""
 
     def __init__(self, session_window_time_gap_extractor: Any) -> None:
         super().__init__(_gap_function(session_window_time_gap_extractor))
@@ -242,14 +247,16 @@ class DynamicProcessingTimeSessionWindows(SessionWindows, _ByProcessingTime):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
     ) -> DynamicProcessingTimeSessionWindows:
+        """Return session windows by processing time whose gap is computed for each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """Everything into one window, which only a trigger of the user's evaluates."""
+    """Assigns every element to one window, which only a trigger chosen by the user evaluates."""
 
     @staticmethod
     def create() -> GlobalWindows:
+        """Return an assigner with one window for all elements."""
         return GlobalWindows()
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[GlobalWindow]:
@@ -279,6 +286,7 @@ class CountSlidingWindowAssigner(WindowAssigner[Any, CountWindow]):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
+        """Return windows of `window_size` elements of a key, one of which starts every `window_slide` elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(self, element: Any, timestamp: int | None, context: Any) -> list[CountWindow]:
@@ -308,11 +316,12 @@ class CountTumblingWindowAssigner(CountSlidingWindowAssigner):
 
     @staticmethod
     def of(window_size: int, window_slide: int = 0) -> CountTumblingWindowAssigner:
+        """Return windows of `window_size` elements of a key. `window_slide` is ignored."""
         return CountTumblingWindowAssigner(window_size)
 
 
 def required(timestamp: int | None) -> int:
-    """The timestamp of a record in an event-time window."""
+    """Return the timestamp of a record for an event-time window. Raise MissingTimestamp if it has none."""
     if timestamp is None or timestamp == MIN_LONG_VALUE:
         raise MissingTimestamp(
             "an event-time window needs records with timestamps: call assign_timestamps_and_watermarks(...) before it, "

@@ -1,4 +1,4 @@
-"""Evictors: what leaves a window before or after it is evaluated."""
+"""Evictors, which remove elements from a window before or after it is evaluated."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ class Evictor(ABC):
     """Removes elements from a pane around its evaluation, by changing the list it is given."""
 
     class EvictorContext(PaneClocks):
-        """The clocks."""
+        """The clocks and metrics of the operator."""
 
     @abstractmethod
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Window, ctx: Evictor.EvictorContext
     ) -> None:
-        """Called before the window function."""
+        """Remove elements from `elements`, of which there are `size`. Called before the window function."""
 
     @abstractmethod
     def evict_after(
         self, elements: list[TimestampedValue], size: int, window: Window, ctx: Evictor.EvictorContext
     ) -> None:
-        """Called after the window function."""
+        """Remove elements from `elements`, of which there are `size`. Called after the window function."""
 
 
 class _Either(Evictor):
-    """An evictor that does one thing, either before or after."""
+    """An evictor that removes the same elements either before or after the window function."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
@@ -73,7 +73,7 @@ class _Either(Evictor):
 
 @check_arguments
 class CountEvictor(_Either):
-    """Keeps the last elements, as many as given."""
+    """Keeps the last `max_count` elements."""
 
     def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -83,6 +83,7 @@ class CountEvictor(_Either):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        """Return an evictor that keeps the last `max_count` elements."""
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:
@@ -91,7 +92,7 @@ class CountEvictor(_Either):
 
 @check_arguments
 class TimeEvictor(_Either):
-    """Keeps the elements of the last stretch of time, counted back from the latest of them."""
+    """Keeps the elements of the last `window_size`, counted back from the latest element."""
 
     def __init__(self, window_size: LengthOfTime, do_evict_after: bool = False) -> None:
         super().__init__(do_evict_after)
@@ -99,6 +100,7 @@ class TimeEvictor(_Either):
 
     @staticmethod
     def of(window_size: LengthOfTime, do_evict_after: bool = False) -> TimeEvictor:
+        """Return an evictor that keeps the elements of the last `window_size`."""
         return TimeEvictor(window_size, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:
@@ -120,6 +122,7 @@ class DeltaEvictor(_Either):
 
     @staticmethod
     def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
+        """Return an evictor that keeps elements whose distance from the last one is below `threshold`."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:

@@ -1,4 +1,4 @@
-"""The triggers: when a pane is evaluated."""
+"""The triggers, which decide when a pane is evaluated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
 
 
 class _Untimed(Trigger[Any, Any]):
-    """Continues whatever the time; a trigger that fires by one of the two kinds of time overrides that method."""
+    """Continues at every timer. A trigger that fires by one of the two kinds of time overrides that method."""
 
     def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
         return CONTINUE
@@ -25,10 +25,11 @@ class _Untimed(Trigger[Any, Any]):
 
 
 class EventTimeTrigger(_Untimed):
-    """Fires when the watermark passes the end of the window, and for every element that comes after that."""
+    """Fires when the watermark passes the end of the window, and for every later element."""
 
     @staticmethod
     def create() -> EventTimeTrigger:
+        """Return the trigger."""
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -56,6 +57,7 @@ class ProcessingTimeTrigger(_Untimed):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
+        """Return the trigger."""
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -77,7 +79,7 @@ class ProcessingTimeTrigger(_Untimed):
 
 
 class _ContinuousTrigger(_Untimed):
-    """What the two continuous triggers share: the next time to fire, kept for each pane."""
+    """Base of the two continuous triggers. It keeps the next time to fire for each pane."""
 
     def __init__(self, interval: LengthOfTime) -> None:
         self.interval = to_millis(interval)
@@ -89,9 +91,10 @@ class _ContinuousTrigger(_Untimed):
         return True
 
     def schedule(self, time: int, window: Any, ctx: Trigger.TriggerContext, register: Callable[[int], None]) -> None:
-        """The first multiple of the interval after `time`, but not after the window's end.
+        """Schedule the next firing: at the first multiple of the interval after `time`, or at the window's end.
 
-        When time has ended, a window that never does has one more firing, not one for each interval up to the end.
+        When time has ended, a window that never does has one more firing, not one for each interval up to the
+        end.
         """
         over = ctx.get_current_watermark() == MAX_LONG_VALUE == window.max_timestamp()
         at = MAX_LONG_VALUE if over else min(time + self.interval, window.max_timestamp())
@@ -100,7 +103,7 @@ class _ContinuousTrigger(_Untimed):
         register(at)
 
     def due(self, time: int, ctx: Trigger.TriggerContext) -> bool:
-        """Whether a firing timer is the one that was scheduled; it is then forgotten."""
+        """Return True if a firing timer is the scheduled one. The schedule is then forgotten."""
         next_fire: Any = ctx.get_partitioned_state(self._next)
         if next_fire.get() != time:
             return False
@@ -108,6 +111,7 @@ class _ContinuousTrigger(_Untimed):
         return True
 
     def next_timer(self, ctx: Trigger.TriggerContext) -> int | None:
+        """Return the time of the scheduled timer, or None if there is none."""
         state: Any = ctx.get_partitioned_state(self._next)
         at: int | None = state.get()
         return at
@@ -131,6 +135,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: LengthOfTime) -> ContinuousEventTimeTrigger:
+        """Return a trigger that fires every `interval` of event time."""
         return ContinuousEventTimeTrigger(interval)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -163,6 +168,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     @staticmethod
     def of(interval: LengthOfTime) -> ContinuousProcessingTimeTrigger:
+        """Return a trigger that fires every `interval` of processing time."""
         return ContinuousProcessingTimeTrigger(interval)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -201,6 +207,7 @@ class CountTrigger(_Untimed):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
+        """Return a trigger that fires after every `window_size` elements."""
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -223,13 +230,14 @@ class CountTrigger(_Untimed):
 
 @check_arguments
 class PurgingTrigger(Trigger[Any, Any]):
-    """Fires when another trigger does, and drops the contents then."""
+    """Fires when another trigger fires, and then drops the contents."""
 
     def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
         self.nested = nested_trigger
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+        """Return a trigger that purges the window whenever `nested_trigger` fires."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -252,7 +260,7 @@ class PurgingTrigger(Trigger[Any, Any]):
 
 
 def _purging(result: TriggerResult) -> TriggerResult:
-    """What is no TriggerResult passes through, for the operator to refuse."""
+    """Add the purge to a firing result. Return any other object unchanged, for the operator to refuse it."""
     return TriggerResult.FIRE_AND_PURGE if isinstance(result, TriggerResult) and result.is_fire() else result
 
 
@@ -268,6 +276,7 @@ class DeltaTrigger(_Untimed):
     def of(
         threshold: float, delta_function: Callable[[Any, Any], float], type_info: TypeInformation | None = None
     ) -> DeltaTrigger:
+        """Return a trigger that fires when `delta_function(last, element)` is above `threshold`."""
         return DeltaTrigger(threshold, delta_function)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:

@@ -1,4 +1,4 @@
-"""Windows, and what decides which elements belong to one and when it is evaluated."""
+"""Windows, and the base classes that define which elements belong to them and when they are evaluated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Window(ABC):
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """Return the largest timestamp that still belongs here; once the watermark is there, the window is complete."""
+        """Return the largest timestamp of this window. A watermark at or after it completes the window."""
 
 
 W = TypeVar("W", bound=Window)
@@ -47,12 +47,12 @@ class TimeWindow(Window, tuple[int, int]):
 
     @property
     def start(self) -> int:
-        """The first millisecond."""
+        """First millisecond of the window."""
         return self[0]
 
     @property
     def end(self) -> int:
-        """The millisecond after the last."""
+        """Millisecond after the last one of the window."""
         return self[1]
 
     def get_start(self) -> int:
@@ -71,7 +71,7 @@ class TimeWindow(Window, tuple[int, int]):
         return self[1] - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Return whether the windows overlap or touch; sessions exactly a gap apart are one session."""
+        """Return True if the windows overlap or touch. Two sessions exactly a gap apart are one session."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
@@ -109,7 +109,7 @@ class TimeWindow(Window, tuple[int, int]):
 
 @persisted_in("penstock.datastream.window")
 class CountWindow(Window):
-    """A window of a number of elements, known by its id."""
+    """A window of a number of elements, identified by its id."""
 
     __slots__ = ("id",)
 
@@ -132,7 +132,7 @@ class CountWindow(Window):
 
 @persisted_in("penstock.datastream.window")
 class GlobalWindow(Window):
-    """The one window that holds everything."""
+    """The window that holds everything. All instances are equal."""
 
     __slots__ = ()
 
@@ -160,7 +160,7 @@ _GLOBAL_WINDOW = GlobalWindow()
 
 @persisted_in("penstock.datastream.window")
 class TriggerResult(Enum):
-    """What a trigger wants done with the window: a pair of whether to evaluate and whether to drop the contents."""
+    """The decision of a trigger about a window: a pair of flags, to evaluate it and to drop its contents."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -168,16 +168,16 @@ class TriggerResult(Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Return whether the window is evaluated."""
+        """Return True if the window is evaluated."""
         return self is TriggerResult.FIRE or self is TriggerResult.FIRE_AND_PURGE
 
     def is_purge(self) -> bool:
-        """Return whether the contents are dropped."""
+        """Return True if the contents are dropped."""
         return self is TriggerResult.PURGE or self is TriggerResult.FIRE_AND_PURGE
 
 
 class PaneClocks(ABC):
-    """What triggers and evictors are told of the time, and where they count. All times are epoch milliseconds."""
+    """Clocks and metrics for triggers and evictors. All times are epoch milliseconds."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
@@ -185,7 +185,7 @@ class PaneClocks(ABC):
 
     @abstractmethod
     def get_current_watermark(self) -> int:
-        """Return the event-time clock of the operator."""
+        """Return the current watermark of the operator."""
 
     @abstractmethod
     def get_metric_group(self) -> Any:
@@ -204,11 +204,11 @@ class Trigger(ABC, Generic[T, W]):
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have `on_processing_time` called once processing time reaches `time`."""
+            """Register a timer that calls `on_processing_time` once processing time reaches `time`."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have `on_event_time` called once the watermark reaches `time`."""
+            """Register a timer that calls `on_event_time` once the watermark reaches `time`."""
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
@@ -223,26 +223,26 @@ class Trigger(ABC, Generic[T, W]):
             """Return state that belongs to this pane alone."""
 
     class OnMergeContext(TriggerContext):
-        """Given to `on_merge`; the current pane is that of the merged window."""
+        """Given to `on_merge`. The current pane is that of the merged window."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-            """Move what the merged panes kept in a merging state into that of the result."""
+            """Move the merging state of the merged panes into the pane of the result."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Decide after an element was added to the pane."""
+        """Return the decision about the pane after `element` was added to it."""
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Decide when a processing-time timer of the pane fires."""
+        """Return the decision about the pane when one of its processing-time timers fires."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Decide when an event-time timer of the pane fires."""
+        """Return the decision about the pane when one of its event-time timers fires."""
 
     def can_merge(self) -> bool:
-        """Return whether the trigger can be used where windows merge; if so, `on_merge` must be written."""
+        """Return True if the trigger supports windows that merge. It must then define `on_merge`."""
         return False
 
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
@@ -258,7 +258,7 @@ class WindowAssigner(ABC, Generic[T, W]):
     """Decides to which windows an element belongs."""
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask."""
+        """Facts and services for an assigner."""
 
         @abstractmethod
         def get_current_processing_time(self) -> int:
@@ -272,18 +272,21 @@ class WindowAssigner(ABC, Generic[T, W]):
     def assign_windows(
         self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[W]:
-        """Return the windows of the element: none, one or several."""
+        """Return the windows of an element: zero, one or several."""
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """Return the trigger for a stream that does not set one."""
+        """Return the trigger to use if the program sets none."""
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Return whether windows are assigned by event time, so that elements can be late."""
+        """Return True if windows are assigned by event time, so that elements can be late."""
 
     def get_window_serializer(self) -> Any:
-        """PyFlink's assigners write it; here windows are kept as objects, and it is never called."""
+        """Return None.
+
+        PyFlink's assigners define this method; Penstock never calls it and stores windows as objects.
+        """
         return None
 
 
@@ -291,12 +294,12 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows can merge, as sessions do."""
 
     class MergeCallback(ABC, Generic[W2]):
-        """Told by `merge_windows` what to merge."""
+        """Receives from `merge_windows` the groups of windows to merge."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """Let `merge_result` take the place of the windows `to_be_merged`."""
+            """Replace the windows `to_be_merged` by `merge_result`."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
-        """Call back for every group of two or more windows that are to become one."""
+        """Call `callback.merge` for every group of two or more windows that become one."""
