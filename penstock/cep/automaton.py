@@ -11,19 +11,19 @@ from penstock.cep.skipping import AfterMatchSkipStrategy
 
 
 class StateKind(Enum):
-    """What reaching a state means."""
+    """Meaning of a state for a match that reaches it."""
 
     START = "start"
     NORMAL = "normal"
     PENDING = "pending"
-    """The match is complete unless something comes before its time is up."""
+    """The match is complete unless a forbidden event comes before its time is up."""
     STOP = "stop"
-    """What must not come has come."""
+    """A forbidden event has come."""
     FINAL = "final"
 
 
 class Action(Enum):
-    """What an edge does with the event."""
+    """Effect of an edge on the event."""
 
     TAKE = "take"
     IGNORE = "ignore"
@@ -33,7 +33,7 @@ class Action(Enum):
 
 @dataclass(eq=False)
 class Edge:
-    """A way out of a state, open to an event that fulfils the condition."""
+    """A way out of a state, open to events that fulfil the condition."""
 
     action: Action
     source: State
@@ -49,11 +49,11 @@ class State:
     name: str
     """Unique in the automaton."""
     element: str
-    """The name under which an event is kept that is taken here."""
+    """Name under which an event that is taken here is kept."""
     kind: StateKind
     edges: list[Edge] = field(default_factory=list)
     limit: int | None = None
-    """How many milliseconds after the last event a partial match may still wait here."""
+    """Time after the last event for which a partial match may wait here, in milliseconds."""
 
     def take(self, target: State, condition: Condition) -> None:
         self.add_edge(Action.TAKE, target, condition)
@@ -75,18 +75,18 @@ class State:
 
 @dataclass
 class Automaton:
-    """All states of a pattern, and what holds for a match as a whole."""
+    """All states of a pattern, and the settings that apply to a match as a whole."""
 
     states: list[State]
     start: State
     window: int | None
-    """How many milliseconds after its first event a match must be complete."""
+    """Time after its first event within which a match must be complete, in milliseconds."""
     skip: AfterMatchSkipStrategy
 
     def shape(self) -> int:
-        """A number that stays while the states and their edges stay, whatever their conditions and times are.
+        """Return a number that depends on the states and edges, but not on their conditions and times.
 
-        Saved partial matches know states by their numbers, so that they fit any automaton of the same shape.
+        Saved partial matches refer to states by number, so they fit every automaton of the same shape.
         """
         lines = [
             f"{state.name} {state.element} {state.kind.value} "

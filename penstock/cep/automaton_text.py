@@ -12,7 +12,7 @@ _STYLES = {Action.TAKE: "solid", Action.IGNORE: "dashed", Action.PROCEED: "dotte
 
 
 def explain_pattern(pattern: Pattern, format: str) -> str:
-    """The automaton in one of the formats `text` and `dot`."""
+    """Return the automaton of a pattern in one of the formats `text` and `dot`."""
     if format not in ("text", "dot"):
         raise ValueError(f"explain knows the formats 'text' and 'dot', not {format!r}")
     automaton = compiled(pattern)
@@ -20,7 +20,7 @@ def explain_pattern(pattern: Pattern, format: str) -> str:
 
 
 def _states(automaton: Automaton) -> list[State]:
-    """The states, from the start to the end."""
+    """Return the states, from the start to the end."""
     return automaton.states[::-1]
 
 

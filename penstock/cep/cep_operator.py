@@ -38,7 +38,7 @@ times as many."""
 
 @dataclass
 class PatternSpec:
-    """Which pattern is looked for, and how."""
+    """The pattern to look for, with the settings for the search."""
 
     pattern: Pattern
     event_time: bool = True
@@ -76,7 +76,7 @@ class PatternOperator(KeyedTimerOperator):
         self._sort_key = sort_key(self.spec.comparator)
         self._late_dropped = context.metrics.counter("numLateRecordsDropped")
         self._begun = False
-        """Whether a match has begun in this round of the current key."""
+        """True if a match has begun in this round of the current key."""
         self._key: Any = None
         """The key whose waiting events are being matched."""
         at_once = self._match_at_once if self._sort_key is None else self._gather_now
@@ -95,7 +95,7 @@ class PatternOperator(KeyedTimerOperator):
             raise self.failed(error, []) from error
 
     def pattern(self) -> Pattern:
-        """The pattern to begin with."""
+        """Return the initial pattern."""
         return self.spec.pattern
 
     def _use(self, pattern: Pattern) -> None:
@@ -104,7 +104,7 @@ class PatternOperator(KeyedTimerOperator):
         self._matcher = Matcher(compiled(pattern), handler, lambda: clock.now)
         self._growth = Growth(self.context.name, self._matcher.elements, MANY)
         self._spare = self._matcher.new()
-        """The state of a key that has none, used again as long as nothing begins."""
+        """State for keys without state. It is reused as long as no match begins."""
         try:
             for leaf in self._matcher.leaves:
                 open_function(leaf.condition, self.runtime_context)
@@ -147,7 +147,7 @@ class PatternOperator(KeyedTimerOperator):
             mark(key)
 
     def _gather_now(self, feed: Iterator[Any], stamps: Iterable[int | None]) -> None:
-        """Processing time with a comparator: keep the events of this moment until it is over."""
+        """Keep the events of this moment until it is over. Used for processing time with a comparator."""
         assert self.keyed is not None and self.key_selector is not None
         now, entries = self.context.clock.now, self._waiting.entries
         for value, _ in zip(feed, stamps, strict=False):
@@ -156,7 +156,7 @@ class PatternOperator(KeyedTimerOperator):
             self.timers.processing_time.register(now + 1, key)
 
     def _match_at_once(self, feed: Iterator[Any], stamps: Iterable[int | None]) -> None:
-        """Processing time: events come in the order in which they count."""
+        """Match each event when it arrives. Used for processing time, where arrival defines the order."""
         assert self.keyed is not None and self.key_selector is not None
         now = self.context.clock.now
         for value, _ in zip(feed, stamps, strict=False):
@@ -198,14 +198,14 @@ class PatternOperator(KeyedTimerOperator):
         self._catch_up(key, self.context.clock.now)
 
     def _catch_up(self, key: Any, now: int) -> None:
-        """Bring a key to the present."""
+        """Process the waiting events of a key up to `now`."""
         assert self.keyed is not None
         self.keyed.scope.key = key
         due = self._due(key, now)
         self._run(key, due if self._sort_key is None else self._sort_events(due), now)
 
     def _due(self, key: Any, now: int) -> list[tuple[int, Any]]:
-        """Take the events out that wait no longer, in the order of their times."""
+        """Remove and return the events of a key that need not wait longer, in the order of their times."""
         held = self._waiting.entries.get(key)
         if held is None or held[0][0] > now:
             return []
@@ -220,14 +220,14 @@ class PatternOperator(KeyedTimerOperator):
         return held  # type: ignore[no-any-return]
 
     def _sort_events(self, due: list[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        """The events of one timestamp after the other, each time in the comparator's order."""
+        """Yield the events by timestamp, and within one timestamp in the comparator's order."""
         assert self._sort_key is not None
         for time, pairs in groupby(due, TIME):
             yield from ((time, event) for event in in_order([event for _, event in pairs], self._sort_key))
 
     # --- matching ---
     def _run(self, key: Any, events: Iterable[tuple[int, Any]], now: int) -> None:
-        """Let the events of a key happen, one after the other, and then the rest of the time."""
+        """Match the events of a key in turn, then advance its time to `now`."""
         held = self._matches.entries.get(key)
         matches, self._begun = self._spare if held is None else held, False
         matcher, changed, reached = self._matcher, False, None
@@ -254,7 +254,7 @@ class PatternOperator(KeyedTimerOperator):
             self._spare = self._matcher.new()
 
     def _note_progress(self, matches: PartialMatches, found: Sequence[Match], time: int, key: Any) -> None:
-        """Something has come of an event."""
+        """Emit the matches of an event that had an effect, and set the limits that it started."""
         if matches.begun and time > 0:
             self._begun = True
             self._limit(time, key)
@@ -311,7 +311,7 @@ class PatternOperator(KeyedTimerOperator):
 
     @contextmanager
     def _naming_unsaved(self) -> Iterator[None]:
-        """An error of state that cannot be saved says which event it is."""
+        """Add the event that cannot be saved to an error of saving state."""
         try:
             yield
         except USER_ERRORS as error:

@@ -11,7 +11,7 @@ from penstock.errors import MalformedPatternException
 
 
 def check_names(pattern: Pattern, reserved: str) -> None:
-    """Every name belongs to one element, inside groups as well."""
+    """Check that every name belongs to one element, inside groups as well."""
     seen = {reserved}
     for name in _names(pattern):
         if name == reserved:
@@ -30,7 +30,7 @@ def _names(pattern: Pattern) -> Iterator[str]:
 
 
 def check_skip(pattern: Pattern) -> None:
-    """A strategy can skip to an element that is not inside a group."""
+    """Check that the target of the skip strategy is an element outside groups."""
     skip = pattern.get_after_match_skip_strategy()
     names = [element.get_name() for element in pattern.elements()]
     if skip.target is not None and skip.target not in names:
@@ -38,7 +38,7 @@ def check_skip(pattern: Pattern) -> None:
 
 
 def check_times(pattern: Pattern, automaton: Automaton) -> None:
-    """Limits fit into each other, and what must not follow at the end has one."""
+    """Check that limits fit into each other, and that a not_followed_by element at the end has one."""
     window = automaton.window
     for state in automaton.states:
         if window is not None and state.limit is not None and state.limit > window:
@@ -55,7 +55,7 @@ def check_times(pattern: Pattern, automaton: Automaton) -> None:
 
 
 def check_rounds(automaton: Automaton) -> None:
-    """A loop must take an event in each round, or a single event would keep it busy for ever."""
+    """Check that each loop takes an event in each round. Otherwise a single event would keep it busy for ever."""
     done: set[State] = set()
     for state in automaton.states:
         _follow(state, [], done)

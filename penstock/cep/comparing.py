@@ -12,11 +12,11 @@ from penstock.engine.state.key_groups import shortened
 from penstock.errors import RecordError
 
 _ALL_PAIRS = 10
-"""Up to so many events every pair is checked, which also finds orders that go round in a circle."""
+"""Number of events up to which every pair is compared. This also finds circular orders."""
 
 
 def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
-    """A comparator, an object or a function, as a key for `sorted`; None without one."""
+    """Return a comparator, which is an object or a function, as a key for `sorted`, or None without a comparator."""
     if comparator is None:
         return None
     compare = comparator.compare if isinstance(comparator, EventComparator) else comparator
@@ -34,7 +34,7 @@ def sort_key(comparator: Any) -> Callable[[Any], Any] | None:
 
 
 def in_order(events: list[Any], key: Callable[[Any], Any]) -> list[Any]:
-    """The events sorted; ties stay in the order of their arrival. A comparator that contradicts itself is an error."""
+    """Return the events sorted, with ties in order of arrival. Raise an error if the comparator contradicts itself."""
     if len(events) < 2:
         return events
     ordered = sorted(events, key=key)

@@ -19,7 +19,7 @@ _END = "$endState$"
 
 
 def compiled(pattern: Pattern) -> Automaton:
-    """The automaton of a pattern, or an error that says which element is at fault."""
+    """Return the automaton of a pattern. An error names the element at fault."""
     check_names(pattern, reserved=_END)
     check_skip(pattern)
     automaton = _Compiler(pattern).automaton()
@@ -43,7 +43,7 @@ class _Compiler:
         self._stops: dict[str, State] = {}
         self._first_round: dict[GroupPattern, bool] = {}
         self._behind_until: dict[State, State] = {}
-        """For what follows a greedy loop: the same without the loop's claim on its events."""
+        """Copies of the states after a greedy loop, without the loop's claim on their events."""
 
     def automaton(self) -> Automaton:
         self.window = self.pattern.get_window_size()
@@ -62,7 +62,10 @@ class _Compiler:
         return state
 
     def _own_state(self, kind: StateKind = StateKind.NORMAL, limited: bool = True) -> State:
-        """A state of the current element, with its limit: `within` for one event, `window_time` inside a loop."""
+        """Create a state of the current element.
+
+        Its limit is `within` for one event, and `window_time` inside a loop.
+        """
         name, times = self.element.get_name(), self.element.get_times()
         state = self._state(name, name, kind)
         if limited and times is None:
@@ -72,7 +75,7 @@ class _Compiler:
         return state
 
     def _stop(self, condition: Condition, name: str) -> State:
-        """The state in which the element of this name ends matches; there is one for each such element."""
+        """Return the state in which this element ends matches. There is one state for each such element."""
         if name not in self._stops:
             stop = self._stops[name] = self._state(name, name, StateKind.STOP)
             stop.take(stop, condition)
@@ -80,7 +83,7 @@ class _Compiler:
 
     # --- sequences ---
     def _sequence(self, sink: State) -> State:
-        """The elements up to the current one, in front of the sink. Gives the state of the first."""
+        """Build the elements up to the current one, in front of the sink. Return the state of the first."""
         while self.element.get_previous() is not None:
             sink = self._in_front_of(sink)
             self._step_back()
@@ -103,7 +106,7 @@ class _Compiler:
         return self._element(sink)
 
     def _not_followed_by(self, sink: State) -> State:
-        """At the end, a state that waits for the time to be up. Elsewhere it only forbids edges of its neighbours."""
+        """Build a waiting state if the element is the last one. Elsewhere, only forbid edges of its neighbours."""
         limited = self.element.get_window_size(WithinType.PREVIOUS_AND_CURRENT) is not None
         if sink.kind is not StateKind.FINAL or not (limited or self.window):
             return sink
@@ -139,7 +142,10 @@ class _Compiler:
 
     # --- one event ---
     def _single(self, sink: State, bypass: State, take: Condition, ignore: Condition | None, optional: bool) -> State:
-        """A state that takes one event and goes to the sink; if optional, it may go to the bypass without one."""
+        """Build a state that takes one event and goes to the sink.
+
+        An optional one may go to the bypass without an event.
+        """
         if isinstance(self.element, GroupPattern):
             return self._round(self.element, sink, bypass if optional else None)
         state = self._own_state()
@@ -152,7 +158,7 @@ class _Compiler:
         return state
 
     def _waiting(self, state: State, taken: State, take: Condition, ignore: Condition, optional: bool) -> State:
-        """Where a match waits that has passed an event over: if the state can be bypassed, in one that cannot."""
+        """Return the state where a match waits after passing an event over. It cannot be bypassed."""
         if not (optional or self._heads_optional_group()):
             return state
         waiting = self._own_state(limited=False)
@@ -171,7 +177,7 @@ class _Compiler:
 
     # --- several events ---
     def _times(self, sink: State, bypass: State) -> State:
-        """As many states as the element must have events, and those that it may have behind them."""
+        """Build a state for each required event, and behind them states for the optional ones."""
         times, until = self.element.get_times(), self.element.get_until_condition()
         assert times is not None
         self._set_first_round(False)
@@ -190,7 +196,7 @@ class _Compiler:
         return self._single(state, bypass, take, self._ignore_condition(), self.element.get_quantifier().is_optional)
 
     def _loop(self, sink: State) -> State:
-        """A state that takes events again and again."""
+        """Build a state that takes events repeatedly."""
         if isinstance(self.element, GroupPattern):
             return self._rounds(self.element, sink)
         until = self.element.get_until_condition()
@@ -209,7 +215,7 @@ class _Compiler:
         return loop
 
     def _add_ways_on(self, loop: State, sink: State) -> None:
-        """From a loop to what follows; a greedy one leaves it no event that the loop itself would take."""
+        """Connect a loop to the next element. A greedy loop leaves it no event that the loop itself would take."""
         condition, until = self._proceed_condition(), self.element.get_until_condition()
         if not self.element.get_quantifier().is_greedy:
             loop.proceed(sink, condition)
@@ -223,7 +229,7 @@ class _Compiler:
 
     # --- groups ---
     def _round(self, group: GroupPattern, sink: State, bypass: State | None) -> State:
-        """The elements of a group, once."""
+        """Build the elements of a group once."""
         with self._inside(group):
             state = self._sequence(sink)
         if bypass is not None:
@@ -231,7 +237,7 @@ class _Compiler:
         return state
 
     def _rounds(self, group: GroupPattern, sink: State) -> State:
-        """The elements of a group, again and again."""
+        """Build the elements of a group as a loop."""
         condition = self._proceed_condition()
         end = self._own_state()
         with self._inside(group):
@@ -266,7 +272,7 @@ class _Compiler:
 
     # --- what must not come ---
     def _forbidden(self) -> list[tuple[Condition, str]]:
-        """The not_followed_by elements before the current one, as far as only optional elements lie between."""
+        """Return the not_followed_by elements before the current one with only optional elements in between."""
         found, element = [], self.element.get_previous()
         while element is not None:
             negated = element.get_quantifier().strategy is ConsumingStrategy.NOT_FOLLOW
@@ -282,14 +288,17 @@ class _Compiler:
             state.proceed(self._stop(condition, name), condition)
 
     def _add_stop_of_following(self, state: State) -> None:
-        """A loop, too, ends when that comes which must not follow it."""
+        """Let an event of the following not_followed_by element end the loop."""
         following = self.following
         if following is not None and following.get_quantifier().strategy is ConsumingStrategy.NOT_FOLLOW:
             condition = self._take_condition(following)
             state.proceed(self._stop(condition, following.get_name()), condition)
 
     def _free_sink(self, sink: State) -> State:
-        """The sink for a match in which an optional element has an event: what must not come before it may come now."""
+        """Return the sink for matches in which an optional element has an event.
+
+        It accepts events that were forbidden.
+        """
         forbidden = {name for _, name in self._forbidden()}
         if not forbidden or not self.element.get_quantifier().is_optional:
             return sink
@@ -320,7 +329,7 @@ class _Compiler:
         return _but_not(self._group_until(), ALWAYS)
 
     def _ignore_condition(self) -> Condition | None:
-        """Which events may be passed over before the element's first one."""
+        """Return the condition on events that may be skipped before the element's first event."""
         strategy = self.element.get_quantifier().strategy
         if self.group is not None and self._heads_group():
             quantifier = self.group.get_quantifier()
@@ -328,7 +337,7 @@ class _Compiler:
         return self._passing_over(strategy)
 
     def _inner_ignore_condition(self) -> Condition | None:
-        """Which events may be passed over between the element's events."""
+        """Return the condition on events that may be skipped between the element's events."""
         quantified = self.group if self.group is not None and self._heads_group() else self.element
         return self._passing_over(quantified.get_quantifier().inner_strategy)
 
@@ -342,10 +351,10 @@ class _Compiler:
 
 
 def _but_not(until: Condition | None, condition: Condition) -> Condition:
-    """The condition, of an event that does not end the loop."""
+    """Return the condition for events that do not end the loop."""
     return condition if until is None else both(Not(until), condition)
 
 
 def _before(until: Condition | None, condition: Condition | None) -> Condition | None:
-    """The same, if there is a condition."""
+    """Return the condition for events that do not end the loop, or None if there is no condition."""
     return None if condition is None else _but_not(until, condition)

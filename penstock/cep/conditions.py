@@ -12,15 +12,15 @@ from penstock.api.functions.element_functions import Function
 
 
 class ConditionContext(ABC):
-    """What an iterative condition may ask. It is valid only during the call."""
+    """Facts for an iterative condition. It is valid only during the call."""
 
     @abstractmethod
     def get_events_for_pattern(self, name: str) -> list[Any]:
-        """Return the events that the partial match holds under this name, in order; none if there are none yet."""
+        """Return the events that the partial match holds under this name, in order. The list may be empty."""
 
     @abstractmethod
     def timestamp(self) -> int:
-        """Return the timestamp of the event: the processing time if the pattern runs in processing time."""
+        """Return the timestamp of the event. In processing time this is the processing time."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
@@ -28,30 +28,33 @@ class ConditionContext(ABC):
 
 
 class IterativeCondition(Function):
-    """A condition that may look at the events which the partial match has accepted so far."""
+    """A condition that may use the events which the partial match has accepted so far."""
 
     @abstractmethod
     def filter(self, value: Any, ctx: ConditionContext) -> bool:
-        """Whether the event is accepted. It must not change the event."""
+        """Return True if the event is accepted. The method must not change the event."""
 
 
 class SimpleCondition(IterativeCondition):
-    """A condition on the event alone. It is asked at most once for each event, however many matches are under way."""
+    """A condition on the event alone.
+
+    It is evaluated at most once for each event, however many matches are under way.
+    """
 
     @abstractmethod
     def filter(self, value: Any) -> bool:  # type: ignore[override]
-        """Whether the event is accepted. It must not change the event."""
+        """Return True if the event is accepted. The method must not change the event."""
 
     @staticmethod
     def of(function: Callable[[Any], bool]) -> SimpleCondition:
-        """A plain function of the event as a condition."""
+        """Return a plain function of the event as a condition."""
         if not callable(function):
             raise TypeError(f"SimpleCondition.of takes a function of one argument, not {function!r}")
         return _OfEvent(function)
 
 
 class RichIterativeCondition(IterativeCondition):
-    """An iterative condition with a life: `open`, `close` and `get_runtime_context` work as in any function."""
+    """An iterative condition with `open`, `close` and `get_runtime_context`, which work as in any function."""
 
 
 @dataclass(eq=False)
@@ -132,12 +135,15 @@ ALWAYS = Always()
 
 
 def both(left: Condition, right: Condition) -> Condition:
-    """A conjunction, without what is always true."""
+    """Return a conjunction, without parts that are always true."""
     return right if isinstance(left, Always) else left if isinstance(right, Always) else Both(left, right)
 
 
 def leaf(condition: Any, element: str, method: str) -> Leaf:
-    """What a user passed to `where`, `or_` or `until`: an object, or a function of one or two arguments."""
+    """Return the argument of `where`, `or_` or `until` as a leaf.
+
+    It is an object or a function of one or two arguments.
+    """
     if isinstance(condition, IterativeCondition):
         return Leaf(condition, element)
     if isinstance(condition, type) and issubclass(condition, IterativeCondition):
@@ -150,7 +156,7 @@ def leaf(condition: Any, element: str, method: str) -> Leaf:
 
 
 def question(condition: IterativeCondition) -> Callable[[Any], bool]:
-    """A simple condition as a function of the event, without a detour where it is a user's function."""
+    """Return a simple condition as a function of the event. A user's function is returned itself."""
     return condition.function if isinstance(condition, _OfEvent) else condition.filter  # type: ignore[return-value]
 
 
@@ -172,7 +178,7 @@ def _takes_context(function: Callable[..., bool], element: str) -> bool:
 
 
 def leaves(condition: Condition) -> list[Leaf]:
-    """All conditions of users in a tree, from left to right."""
+    """Return all conditions of users in a tree, from left to right."""
     if isinstance(condition, Leaf):
         return [condition]
     if isinstance(condition, Not):
@@ -183,7 +189,7 @@ def leaves(condition: Condition) -> list[Leaf]:
 
 
 def condition_text(condition: Condition) -> str:
-    """A condition as `explain` shows it: conditions in text form as they are, functions by their names."""
+    """Return a condition as `explain` shows it. Conditions in text form stay as they are; functions appear by name."""
     if isinstance(condition, Always):
         return "always"
     if isinstance(condition, Not):
@@ -202,7 +208,7 @@ def _within(condition: Condition, other: type) -> str:
 
 
 def name_of(leaf: Leaf) -> str:
-    """How a condition is called: what it prints itself as, or the name of its function or class."""
+    """Return the text that a condition prints for itself, or the name of its function or class."""
     condition = leaf.condition
     if isinstance(condition, _OfEvent | _OfEventAndContext):
         return _name_of(condition.function)

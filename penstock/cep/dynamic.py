@@ -81,7 +81,7 @@ class DynamicPatternOperator(PatternOperator):
                 self._matches.remove(key)
 
     def _limit_again(self, key: Any, matches: PartialMatches) -> None:
-        """The limit may be another one now."""
+        """Set the limit of the matches under way again, because the new pattern may have another limit."""
         for started in {partial[3] for partial in matches.partials}:
             self._limit(started, key)
 
@@ -99,7 +99,7 @@ class DynamicPatternOperator(PatternOperator):
 
 
 class Passage:
-    """From one automaton to another: which partial matches of the first have a place in the second."""
+    """Transfer of partial matches from one automaton to another, by the names of their states."""
 
     def __init__(self, before: Matcher, after: Matcher) -> None:
         states = {state.name: state for state in after.states if state.kind is not StateKind.STOP}
@@ -108,7 +108,7 @@ class Passage:
         self._elements = set(after.elements)
 
     def carry_over(self, matches: PartialMatches) -> PartialMatches:
-        """What is left of the matches of a key."""
+        """Return those partial matches of a key that fit the new automaton."""
         kept = PartialMatches(self._shape)
         kept.last_number, kept.finished = matches.last_number, matches.finished
         kept.partials = [

@@ -1,4 +1,4 @@
-"""One event as the conditions see it, and conditions compiled into functions of such a moment."""
+"""The view of conditions on one event, and conditions compiled into functions of it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from penstock.engine.state.key_groups import shortened
 
 
 class Moment(ConditionContext):
-    """The event that is being looked at, for the partial match whose turn it is."""
+    """The current event, as seen from the partial match that is being processed."""
 
     def __init__(self, conditions: int, now: Callable[[], int]) -> None:
         self.event: Any = None
         self.time = 0
         self.answers: list[bool | None] = [None] * conditions
-        """What simple conditions have said about this event."""
+        """Results of simple conditions for this event, or None for those not evaluated yet."""
         self._unasked: list[bool | None] = [None] * conditions
         self._now = now
         self._node: Node | None = None
         self._events: dict[str, list[Any]] | None = None
 
     def at(self, event: Any, time: int) -> None:
-        """Turn to the next event."""
+        """Make this the current event."""
         self.event = event
         self.time = time
         self.answers[:] = self._unasked
 
     def of(self, node: Node | None) -> None:
-        """Turn to the next partial match."""
+        """Make this the current partial match."""
         self._node = node
         self._events = None
 
@@ -52,7 +52,7 @@ Test: TypeAlias = Callable[[Moment], bool]
 
 
 class Tests:
-    """Compiles the conditions of an automaton. A simple condition is asked once for each event."""
+    """Compiles the conditions of an automaton. A simple condition is evaluated once for each event."""
 
     def __init__(self, automaton: Automaton) -> None:
         found = (leaf for state in automaton.states for edge in state.edges for leaf in leaves(edge.condition))
@@ -60,7 +60,7 @@ class Tests:
         self._indices = {leaf: index for index, leaf in enumerate(self.leaves)}
 
     def compile(self, condition: Condition) -> Test | None:
-        """A function that tells whether the condition holds at a moment; None if it always does."""
+        """Return a function that tests the condition at a moment, or None if the condition is always true."""
         if isinstance(condition, Always):
             return None
         if isinstance(condition, Leaf):
@@ -116,6 +116,6 @@ def _either(left: Test, right: Test | None) -> Test | None:
 
 
 def _add_note(error: BaseException, leaf: Leaf, event: Any) -> BaseException:
-    """The error of a condition, with a note that says whose it is."""
+    """Add a note to the error of a condition that names the element and the event. Return the error."""
     error.add_note(f"in a condition of the element '{leaf.element}', on the event {shortened(event)}")
     return error

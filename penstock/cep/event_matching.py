@@ -1,4 +1,4 @@
-"""Matching: what an event, or time that passes, does to the partial matches of a key."""
+"""Matching: the effect of events and of passing time on the partial matches of a key."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from penstock.errors import StateMigrationException
 
 Match = dict[str, list[Any]]
 KEPT, FINISHED, STOPPED = range(3)
-"""What becomes of a match that takes a way: it goes on, is complete, or comes to its end without a result."""
+"""Outcomes for a match that takes a way: it continues, is complete, or ends without a result."""
 Way: TypeAlias = tuple[Test | None, bool, str, int, int, bool]
-"""An edge, compiled: its test, whether it takes the event and under which name, the target state, what becomes of the
-match there, and whether the target has edges that may lead on to the end without an event."""
+"""A compiled edge.
+
+Its parts are the test; True if it takes the event; the element's name; the target state; the outcome there (KEPT,
+FINISHED or STOPPED); True if the target may lead on to the end without an event.
+"""
 
 
 class Matcher:
-    """Runs an automaton. It holds no state of keys: that is in the PartialMatches which every method is given."""
+    """Runs an automaton. The state of keys is not here, but in the PartialMatches that every method receives."""
 
     def __init__(self, automaton: Automaton, reports_timeouts: bool, now: Callable[[], int] = lambda: 0) -> None:
         tests = Tests(automaton)
@@ -31,7 +34,7 @@ class Matcher:
         """The element of each state, by its number."""
         self.window = automaton.window
         self.limits = {state.number: state.limit for state in automaton.states if state.limit is not None}
-        """How long a partial match may wait after its last event, by the state in which it waits."""
+        """Time for which a partial match may wait after its last event, in milliseconds, by the number of its state."""
         self._skip = automaton.skip
         self._reports_timeouts = reports_timeouts
         self._start = automaton.start.number
@@ -40,20 +43,20 @@ class Matcher:
         self._pending = {state.number for state in automaton.states if state.kind is StateKind.PENDING}
         self._in_order = [_in_order(state, tests) for state in automaton.states]
         self._ways = [None if any(p for p, _ in ways) else [way for _, way in ways] for ways in self._in_order]
-        """The edges of states that proceed nowhere, which are most."""
+        """Edges of the states without proceeding edges, which are most states; None for the others."""
         self._may_begin = self._test_of_start()
 
     def _test_of_start(self) -> Test | None:
-        """What an event must fulfil to begin a match, if it is a single condition; most events do not."""
+        """Return the test that an event must pass to begin a match, if there is a single one. Most events fail it."""
         ways = self._ways[self._start]
         return ways[0][0] if ways is not None and len(ways) == 1 and not self._looks_back else None
 
     def new(self) -> PartialMatches:
-        """The state of a key that has none."""
+        """Return empty state for a key."""
         return PartialMatches(self.shape)
 
     def check(self, matches: PartialMatches) -> None:
-        """Refuse what was saved by a pattern of another shape."""
+        """Refuse partial matches that a pattern of another shape saved."""
         if matches.shape != self.shape:
             raise StateMigrationException(
                 "the saved partial matches belong to another pattern: conditions and lengths of time may change, but "
@@ -63,7 +66,7 @@ class Matcher:
 
     # --- events ---
     def feed(self, matches: PartialMatches, event: Any, time: int) -> tuple[Sequence[Match], bool]:
-        """Process an event. Gives the matches that can be emitted, and whether anything has changed."""
+        """Process an event. Return the matches that can be emitted, and True if anything has changed."""
         moment, partials = self._moment, matches.partials
         moment.at(event, time)
         number, finished = matches.last_number + 1, list[Finished]()
@@ -80,7 +83,7 @@ class Matcher:
         return self._take_ready(matches, finished) if finished or matches.finished else (), True
 
     def _go_on(self, partials: list[Partial], number: int, finished: list[Finished]) -> tuple[list[Partial], bool]:
-        """What becomes of the partial matches, and whether that is anything new."""
+        """Advance the partial matches by an event. Return those that remain, and True if any of them changed."""
         kept, changed = list[Partial](), False
         for partial in partials:
             before = len(kept)
@@ -91,7 +94,7 @@ class Matcher:
     def _step(
         self, state: int, partial: Partial | None, kept: list[Partial], finished: list[Finished], number: int
     ) -> None:
-        """Show the event to one partial match, or to the search for a new one. The lists get what comes of it."""
+        """Apply the event to one partial match, or to the search for a new one. The results are added to the lists."""
         moment, before, stopped = self._moment, len(kept), False
         if self._looks_back:
             moment.of(None if partial is None else partial[1])
@@ -116,7 +119,7 @@ class Matcher:
             del kept[before:]
 
     def _open_ways(self, state: int) -> list[Way]:
-        """The ways that are open to the event: the state's own, then those behind its proceeding edges."""
+        """Return the ways that are open to the event: the state's own, then those behind its proceeding edges."""
         moment, found, waiting = self._moment, list[Way](), [state]
         while waiting:
             for proceeds, way in self._in_order[waiting.pop()]:
@@ -128,7 +131,7 @@ class Matcher:
         return found
 
     def _leads_to_end(self, state: int) -> bool:
-        """Whether what follows is optional, so that the match may end here."""
+        """Return True if all following elements are optional, so that the match may end here."""
         waiting = [state]
         while waiting:
             for proceeds, way in self._in_order[waiting.pop()]:
@@ -140,7 +143,7 @@ class Matcher:
 
     # --- time ---
     def advance(self, matches: PartialMatches, time: int) -> tuple[Sequence[Match], Sequence[tuple[Match, int]]]:
-        """Let time pass. Gives the matches that it completes, and those that run out of time with their limit."""
+        """Let time pass. Return the completed matches, and the timed-out matches with their limits."""
         if not matches.partials or not self._may_be_late(matches.partials[0], time):
             return (), ()
         kept: list[Partial] = []
@@ -160,11 +163,11 @@ class Matcher:
         return self._take_ready(matches, finished), late
 
     def _may_be_late(self, first: Partial, time: int) -> bool:
-        """The first one began before all others, so that they have time if it has."""
+        """Return True if a match may have run out of time. The first one began earliest, so it tells for all."""
         return bool(self.limits) or (self.window is not None and time - first[3] >= self.window)
 
     def _limit(self, partial: Partial, time: int) -> int | None:
-        """The time at which a partial match should have gone on; None if that lies ahead."""
+        """Return the time by which a partial match should have continued, or None if that time has not come."""
         state, _, _, started, latest = partial
         limit = self.limits.get(state)
         if limit is not None and time - latest >= limit:
@@ -175,7 +178,7 @@ class Matcher:
 
     # --- complete matches ---
     def _take_ready(self, matches: PartialMatches, finished: list[Finished]) -> list[Match]:
-        """The matches that need not wait for others. What a strategy skips is dropped."""
+        """Return the matches that need not wait for others. Matches that the strategy skips are dropped."""
         heap, emitted, skip = matches.finished, list[Match](), self._skip
         for item in finished:
             java_heap.push(heap, item)
@@ -196,7 +199,7 @@ class Matcher:
 
 
 def _extend(partial: Partial | None, target: int, element: str, number: int, moment: Moment) -> Partial:
-    """A partial match with one event more, or a new one with its first."""
+    """Return a partial match with one more event, or a new one with its first event."""
     time = moment.time
     if partial is None:
         return target, (element, number, moment.event, None), number, time, time
@@ -205,7 +208,7 @@ def _extend(partial: Partial | None, target: int, element: str, number: int, mom
 
 
 def _in_order(state: State, tests: Tests) -> list[tuple[bool, Way]]:
-    """A state's edges, each with whether it proceeds to another state."""
+    """Return a state's edges, each with True if it proceeds to another state."""
     return [(edge.action is Action.PROCEED, _way(edge, tests)) for edge in state.edges]
 
 

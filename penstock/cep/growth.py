@@ -1,4 +1,4 @@
-"""Warns of keys whose partial matches grow and grow, because nothing ends them."""
+"""Warnings about keys whose partial matches keep growing because nothing ends them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _log = logging.getLogger(__name__)
 
 
 class Growth:
-    """Watches the size of what keys hold. Each warning raises the size of the next one tenfold."""
+    """Watches the number of matches and events of each key. Each warning raises the next threshold tenfold."""
 
     def __init__(self, operator: str, elements: Sequence[str], many: int) -> None:
         self._operator = operator
         self._elements = elements
-        """The element of each state, by the state's number."""
+        """Names of the elements by the numbers of the states."""
         self._step = self._many = many
 
     def may_be_much(self, matches: PartialMatches) -> bool:
-        """Whether it is worth a closer look. It is asked for each event, so it only looks at numbers that are there."""
+        """Return True if a closer look is worth it. It runs for each event, so it only compares known numbers."""
         return len(matches.partials) >= self._many or matches.last_number % self._step == 0
 
     def warn(self, matches: PartialMatches, key: Any) -> None:

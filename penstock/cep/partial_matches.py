@@ -22,7 +22,10 @@ Finished: TypeAlias = tuple[int, Node]
 
 @persisted
 class PartialMatches:
-    """What one key has found so far. In checkpoints it is flat, for chains may be longer than pickle can nest."""
+    """The matches that one key has begun.
+
+    In checkpoints the chains of events are stored flat, because they may be longer than pickle can nest.
+    """
 
     __slots__ = ("begun", "finished", "last_number", "partials", "shape")
 
@@ -30,19 +33,19 @@ class PartialMatches:
         self.shape = shape
         """The shape of the automaton to which the numbers of states belong."""
         self.partials: list[Partial] = []
-        """In the order of their first events."""
+        """Partial matches in the order of their first events."""
         self.finished: list[Finished] = []
         """Complete matches that wait for those which began before them; a heap in Java's order."""
         self.last_number = 0
         """The number of the last event that was taken. Numbers grow in the order of events."""
         self.begun = False
-        """Whether the last event began a match; not saved."""
+        """True if the last event began a match. It is not saved."""
 
     def __bool__(self) -> bool:
         return bool(self.partials or self.finished)
 
     def nodes(self) -> Iterator[Node]:
-        """Every node that a match holds, once."""
+        """Yield every node that a match holds, once."""
         seen: set[int] = set()
         for node in [*(partial[1] for partial in self.partials), *(item[1] for item in self.finished)]:
             current: Node | None = node
@@ -76,7 +79,7 @@ class _Flat:
         self._indices: dict[int, int] = {}
 
     def index(self, node: Node) -> int:
-        """The index of a node, which is added with those before it if it is new."""
+        """Return the index of a node. A new node is added, together with its predecessors."""
         chain: list[Node] = []
         current: Node | None = node
         while current is not None and id(current) not in self._indices:
@@ -93,7 +96,7 @@ class _Flat:
 
 
 def chain(node: Node | None) -> list[Node]:
-    """A match's nodes, first one first."""
+    """Return a match's nodes, the first one first."""
     nodes = []
     while node is not None:
         nodes.append(node)
@@ -103,7 +106,7 @@ def chain(node: Node | None) -> list[Node]:
 
 
 def events_of(node: Node | None) -> dict[str, list[Any]]:
-    """A match as its events by name, in the order in which the names first took one."""
+    """Return a match as its events by name, in the order in which the names took their first events."""
     match: dict[str, list[Any]] = {}
     for element, _, event, _ in chain(node):
         match.setdefault(element, []).append(event)
@@ -111,7 +114,7 @@ def events_of(node: Node | None) -> dict[str, list[Any]]:
 
 
 def numbers_of(node: Node) -> dict[str, list[int]]:
-    """A match as the numbers of its events by name."""
+    """Return a match as the numbers of its events by name."""
     match: dict[str, list[int]] = {}
     for element, number, _, _ in chain(node):
         match.setdefault(element, []).append(number)

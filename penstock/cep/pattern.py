@@ -1,4 +1,4 @@
-"""Pattern: a sequence of elements, written by calling its methods one after the other."""
+"""Pattern: a sequence of elements, built by chained method calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pattern:
     # --- the sequence ---
     @staticmethod
     def begin(name: str | Pattern, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
-        """The first element: a name, or a whole pattern as a group."""
+        """Begin a pattern with its first element: a name, or a whole pattern as a group."""
         skip = AfterMatchSkipStrategy.no_skip() if after_match_skip_strategy is None else after_match_skip_strategy
         if not isinstance(skip, AfterMatchSkipStrategy):
             raise TypeError(
@@ -52,23 +52,23 @@ class Pattern:
         return _element(name, None, ConsumingStrategy.STRICT, skip)
 
     def next(self, name: str | Pattern) -> Pattern:
-        """The element whose event must be the next one."""
+        """Add an element whose event must be the very next one."""
         return self._then(name, ConsumingStrategy.STRICT)
 
     def followed_by(self, name: str | Pattern) -> Pattern:
-        """The element whose event comes later; events that do not match it are passed over."""
+        """Add an element whose event comes later. Events that do not match it are skipped."""
         return self._then(name, ConsumingStrategy.SKIP_TILL_NEXT)
 
     def followed_by_any(self, name: str | Pattern) -> Pattern:
-        """The element whose event comes later; events that match it may be passed over as well."""
+        """Add an element whose event comes later. Events that match it may be skipped as well."""
         return self._then(name, ConsumingStrategy.SKIP_TILL_ANY)
 
     def not_next(self, name: str) -> Pattern:
-        """What the next event must not be."""
+        """Forbid that the next event is one of this element."""
         return self._never(name, ConsumingStrategy.NOT_NEXT)
 
     def not_followed_by(self, name: str) -> Pattern:
-        """What must not come before the next element, or before the time is up."""
+        """Forbid events of this element before the next element, or before the time is up."""
         return self._never(name, ConsumingStrategy.NOT_FOLLOW)
 
     def _then(self, name: str | Pattern, strategy: ConsumingStrategy) -> Pattern:
@@ -84,17 +84,20 @@ class Pattern:
 
     # --- conditions ---
     def where(self: P, condition: Any) -> P:
-        """What an event must fulfil: an object, or a function of (event) or (event, ctx). Several must all hold."""
+        """Add a condition on the event: an object, or a function of (event) or (event, ctx).
+
+        All conditions must hold.
+        """
         return self._and(leaf(condition, self._name, "where"))
 
     def or_(self: P, condition: Any) -> P:
-        """An alternative to the conditions given so far."""
+        """Add an alternative to the conditions given so far."""
         added = leaf(condition, self._name, "or_")
         self._condition = added if self._condition is None else Either(self._condition, added)
         return self
 
     def subtype(self: P, subtype_class: type) -> P:
-        """The event must be an instance of this class."""
+        """Require that the event is an instance of this class."""
         return self._and(Leaf(IsInstance(subtype_class), self._name))
 
     def _and(self: P, added: Leaf) -> P:
@@ -102,7 +105,7 @@ class Pattern:
         return self
 
     def until(self: P, condition: Any) -> P:
-        """What ends a loop: an event that fulfils this is not taken, and nothing after it is."""
+        """End a loop at an event that fulfils the condition. The loop takes neither that event nor any later one."""
         if self._until is not None:
             raise MalformedPatternException(f"'{self._name}' has an until condition already")
         if self._quantifier.kind is not Kind.LOOPING:
@@ -114,7 +117,7 @@ class Pattern:
 
     # --- how often ---
     def optional(self: P) -> P:
-        """The element may be missing."""
+        """Allow that the element is missing."""
         if self._previous is not None and self._previous._quantifier.is_greedy:
             raise MalformedPatternException(
                 f"'{self._name}' cannot be optional: '{self._previous._name}' before it is greedy"
@@ -123,15 +126,18 @@ class Pattern:
         return self
 
     def one_or_more(self: P, window_time: Any = None) -> P:
-        """Any number of events, at least one. `window_time` limits the wait for each."""
+        """Take any number of events, but at least one. `window_time` limits the wait for each."""
         return self._repeat(Kind.LOOPING, 1, 1, window_time)
 
     def times_or_more(self: P, times: int, window_time: Any = None) -> P:
-        """Any number of events, at least so many."""
+        """Take any number of events, but at least `times`. `window_time` limits the wait for each."""
         return self._repeat(Kind.LOOPING, times, times, window_time)
 
     def times(self: P, from_times: int, to_times: Any = None, window_time: Any = None) -> P:
-        """Exactly so many events, or from so many up to so many; from 0 is from 1 and optional."""
+        """Take exactly `from_times` events, or from `from_times` up to `to_times`.
+
+        Starting at 0 means 1 and optional.
+        """
         if to_times is not None and not isinstance(to_times, int):
             to_times, window_time = None, to_times
         if to_times is None:
@@ -163,12 +169,12 @@ class Pattern:
         return self
 
     def allow_combinations(self: P) -> P:
-        """Between the events of the loop, events that match may be left out."""
+        """Allow the loop to leave out matching events between its events."""
         self._quantifier.combinations()
         return self
 
     def consecutive(self: P) -> P:
-        """Between the events of the loop there must be nothing."""
+        """Forbid other events between the events of the loop."""
         self._quantifier.consecutive()
         return self
 
@@ -180,9 +186,9 @@ class Pattern:
 
     # --- time ---
     def within(self: P, window_time: Any, within_type: WithinType = WithinType.FIRST_AND_LAST) -> P:
-        """How long the whole match may take, or with PREVIOUS_AND_CURRENT the wait for this element's event.
+        """Limit the time of the whole match, or with PREVIOUS_AND_CURRENT the wait for this element's event.
 
-        The shortest limit for the whole match counts, whichever element it is given to.
+        If several elements set a limit for the whole match, the shortest one counts.
         """
         if not isinstance(within_type, WithinType):
             raise TypeError(f"within of '{self._name}' takes a WithinType, not {within_type!r}")
@@ -201,7 +207,7 @@ class Pattern:
         return self._name
 
     def get_previous(self) -> Pattern | None:
-        """The element before this one."""
+        """Return the element before this one."""
         return self._previous
 
     def get_times(self) -> Times | None:
@@ -211,21 +217,21 @@ class Pattern:
         return self._quantifier
 
     def get_condition(self) -> Condition:
-        """What `where`, `or_` and `subtype` have built; ALWAYS without any."""
+        """Return the condition built by `where`, `or_` and `subtype`, or ALWAYS if there is none."""
         return ALWAYS if self._condition is None else self._condition
 
     def get_until_condition(self) -> Leaf | None:
         return self._until
 
     def get_window_size(self, within_type: WithinType = WithinType.FIRST_AND_LAST) -> int | None:
-        """Milliseconds of `within`, or None."""
+        """Return the limit set by `within`, in milliseconds, or None."""
         return self._windows.get(within_type)
 
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
         return self._skip
 
     def elements(self) -> list[Pattern]:
-        """The elements up to this one, first one first."""
+        """Return the elements up to this one, the first one first."""
         return list(self._backwards())[::-1]
 
     def _backwards(self) -> Iterator[Pattern]:
@@ -236,14 +242,14 @@ class Pattern:
 
     # --- other forms ---
     def explain(self, format: str = "text") -> str:
-        """The automaton that the pattern becomes, as text or as a graph for Graphviz (`dot`)."""
+        """Return the automaton of the pattern, as text or as a graph for Graphviz (`dot`)."""
         from penstock.cep.automaton_text import explain_pattern
 
         return explain_pattern(self, format)
 
     @staticmethod
     def parse(text: str, after_match_skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
-        """A pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
+        """Parse a pattern in text form, such as `start(type = 'a') -> end+(value > start.value) within 10 s`."""
         from penstock.cep.pattern_text import parse_pattern
 
         return parse_pattern(text, after_match_skip_strategy)
@@ -268,7 +274,7 @@ class GroupPattern(Pattern):
         self._group = group
 
     def get_raw_pattern(self) -> Pattern:
-        """The pattern inside."""
+        """Return the pattern of the group."""
         return self._group
 
     def where(self, condition: Any) -> NoReturn:

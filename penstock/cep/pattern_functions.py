@@ -16,14 +16,14 @@ Match: TypeAlias = dict[str, list[Any]]
 
 
 class PatternProcessFunction(Function):
-    """Gets every match. With `TimedOutPartialMatchHandler` as a second base it also gets those that ran out of time."""
+    """Processes every match. With `TimedOutPartialMatchHandler` as a second base it also receives timed-out matches."""
 
     class Context(SideOutputContext):
-        """What the function may ask while it handles a match."""
+        """Facts and services for the function while it handles a match."""
 
         @abstractmethod
         def timestamp(self) -> int:
-            """Return the time of the event that completed the match; of a match that timed out, its limit."""
+            """Return the time of the event that completed the match, or the limit of a match that timed out."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -35,11 +35,11 @@ class PatternProcessFunction(Function):
 
 
 class TimedOutPartialMatchHandler(ABC):
-    """A mixin for a PatternProcessFunction that wants the partial matches that `within` ended."""
+    """A mixin for a PatternProcessFunction that handles the partial matches that `within` ended."""
 
     @abstractmethod
     def process_timed_out_match(self, match: Match, ctx: PatternProcessFunction.Context) -> Outputs:
-        """Handle such a match. Results go to side outputs: `ctx.output(tag, value)`, or `yield tag, value`."""
+        """Handle a timed-out match. Results go to side outputs: `ctx.output(tag, value)`, or `yield tag, value`."""
 
 
 class PatternSelectFunction(Function):

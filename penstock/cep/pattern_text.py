@@ -40,7 +40,7 @@ _INNER = {ConsumingStrategy.STRICT: "consecutive", ConsumingStrategy.SKIP_TILL_A
 
 
 def parse_pattern(text: str, skip: AfterMatchSkipStrategy | None = None) -> Pattern:
-    """The pattern that a text describes. An error shows where the text is wrong."""
+    """Return the pattern that a text describes. An error shows where the text is wrong."""
     reader = Reader(text)
     names = frozenset(reader.names_behind(*ARROWS))
     written = reader.cut_off(("skip", "no"), _strategy)  # it stands at the end, and the first element needs it
@@ -149,7 +149,7 @@ def _time(reader: Reader) -> Duration:
 
 
 def format_pattern(pattern: Pattern) -> str:
-    """A pattern as text. It can be read again unless conditions are Python functions, which appear by their names."""
+    """Return a pattern as text. Python functions appear by name; without them the text can be parsed again."""
     skip = pattern.get_after_match_skip_strategy()
     return _format_elements(pattern) + ("" if isinstance(skip, NoSkip) else f" {skip}")
 

@@ -101,7 +101,7 @@ class Reader:
 
     # --- looking ahead ---
     def names_behind(self, *signs: str) -> Iterator[str]:
-        """The names at the beginning and behind these signs; parentheses may lie between."""
+        """Yield the names at the beginning and behind these signs. Parentheses may lie between."""
         expected = True
         for token in self._tokens:
             if expected and token.kind == "name":
@@ -128,7 +128,7 @@ class Reader:
     # --- errors ---
     @contextmanager
     def errors_here(self) -> Iterator[None]:
-        """What a method of Pattern refuses is an error at the beginning of the element."""
+        """Report errors of Pattern's methods at the beginning of the element."""
         token = self.token
         try:
             yield

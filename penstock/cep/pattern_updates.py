@@ -1,4 +1,4 @@
-"""What a stream of patterns brings."""
+"""Elements of a stream of patterns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PatternUpdate:
-    """The pattern to look for from now on, in text form, and what becomes of the matches that are under way.
+    """A new pattern, in text form, and the treatment of the matches that are under way.
 
-    They are dropped, or kept as far as they fit: a partial match goes on if the new pattern has the place where it
-    waits and all elements whose events it holds.
+    The matches are dropped, or kept as far as they fit: a partial match continues if the new pattern has the place
+    where it waits and all elements whose events it holds.
     """
 
     pattern: str

@@ -1,4 +1,4 @@
-"""How often an element matches, and what may lie between its events and those of its neighbours."""
+"""Quantifiers, which tell how often an element matches and which events may lie between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import MalformedPatternException
 
 
 class ConsumingStrategy(Enum):
-    """What may happen between two events of a match."""
+    """Rules for the events between two events of a match."""
 
     STRICT = "next"
     SKIP_TILL_NEXT = "followed_by"
@@ -20,19 +20,19 @@ class ConsumingStrategy(Enum):
 
     @property
     def is_negated(self) -> bool:
-        """Whether the element says what must not come."""
+        """True if the element forbids its events."""
         return self in (ConsumingStrategy.NOT_NEXT, ConsumingStrategy.NOT_FOLLOW)
 
 
 class WithinType(Enum):
-    """Between which events the time of `within` passes."""
+    """Events between which the time of `within` passes."""
 
     FIRST_AND_LAST = "first and last"
     PREVIOUS_AND_CURRENT = "previous and current"
 
 
 class Kind(Enum):
-    """How many events an element may take."""
+    """Number of events that an element may take."""
 
     SINGLE = "one event"
     TIMES = "a number of times"
@@ -41,12 +41,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Times:
-    """From how many events an element takes up to how many; a looping one takes at least `least`."""
+    """Least and greatest number of events of an element. A looping element takes at least `least`."""
 
     least: int
     most: int
     window_time: int | None = None
-    """How long each event of the loop may be waited for, in milliseconds."""
+    """Longest wait for each event of the loop, in milliseconds."""
 
     def __post_init__(self) -> None:
         if self.least <= 0:
@@ -56,7 +56,7 @@ class Times:
 
 
 class Quantifier:
-    """The quantifier of one element. Its methods refuse what cannot be combined."""
+    """The quantifier of one element. Its methods refuse settings that cannot be combined."""
 
     def __init__(self, element: str, kind: Kind, strategy: ConsumingStrategy) -> None:
         self.element = element
@@ -67,7 +67,7 @@ class Quantifier:
         self.is_greedy = False
 
     def optional(self) -> None:
-        """The element may be missing."""
+        """Allow that the element is missing."""
         if self.is_optional:
             self._refuse("is optional already")
         if self.strategy.is_negated:
@@ -75,7 +75,7 @@ class Quantifier:
         self.is_optional = True
 
     def greedy(self) -> None:
-        """The element takes as many events as it can get."""
+        """Make the element take as many events as possible."""
         if self.inner_strategy is ConsumingStrategy.SKIP_TILL_ANY:
             self._refuse("allows combinations and cannot be greedy as well")
         if self.kind is Kind.SINGLE:
@@ -83,11 +83,11 @@ class Quantifier:
         self.is_greedy = True
 
     def consecutive(self) -> None:
-        """Nothing may lie between the element's events."""
+        """Forbid other events between the element's events."""
         self._inner(ConsumingStrategy.STRICT, "consecutive")
 
     def combinations(self) -> None:
-        """Events that match may be left out between the element's events."""
+        """Allow that matching events are left out between the element's events."""
         self._inner(ConsumingStrategy.SKIP_TILL_ANY, "allow_combinations")
 
     def _inner(self, strategy: ConsumingStrategy, method: str) -> None:

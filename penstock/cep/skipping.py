@@ -1,7 +1,7 @@
-"""What is given up once a match was found: the after-match skip strategies.
+"""After-match skip strategies, which choose the matches to give up once a match was found.
 
-An event's number tells its place in the order of events of its key. A partial match is known by the number of its
-first event.
+An event's number tells its place in the order of events of its key. The number of its first event identifies a partial
+match.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Numbers: TypeAlias = Mapping[str, Sequence[int]]
 
 
 class AfterMatchSkipStrategy(ABC):
-    """Chooses which matches that have begun are given up when one is complete."""
+    """Chooses the begun matches to give up when another match is complete."""
 
     skips = True
-    """Whether anything is ever given up. If so, a match waits for those that began before it."""
+    """True if matches may be given up. A complete match then waits for those that began before it."""
     target: str | None = None
-    """The element to which it skips."""
+    """Name of the element to skip to."""
 
     @staticmethod
     def no_skip() -> AfterMatchSkipStrategy:
@@ -52,7 +52,7 @@ class AfterMatchSkipStrategy(ABC):
 
     @abstractmethod
     def first_kept(self, match: Numbers) -> int | None:
-        """The least number with which a match may have begun to be kept; None if all are."""
+        """Return the least first number of the matches to keep, or None if all are kept."""
 
 
 @dataclass(frozen=True)

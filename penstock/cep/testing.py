@@ -17,15 +17,15 @@ class PartialMatch:
     """A match that is under way."""
 
     waiting_for: str
-    """The element at which it waits. One that waits in a loop may also go on to what follows."""
+    """Element at which the match waits. A match that waits in a loop may also go on to the next element."""
     events: Match
-    """What it has so far."""
+    """Events of the match so far."""
     since: int
-    """The timestamp of its first event."""
+    """Timestamp of the first event."""
 
 
 class PatternTester:
-    """One key's events, in the order in which they count, for one pattern.
+    """Feeds one key's events, in order, to one pattern.
 
     >>> tester = PatternTester(Pattern.begin("a").where(lambda e: e > 5).next("b"))
     >>> tester.feed(7)
@@ -41,7 +41,7 @@ class PatternTester:
         self._matcher = Matcher(self._automaton, reports_timeouts=True, now=lambda: self.now)
         self._matches = self._matcher.new()
         self.now = 0
-        """How far time has come."""
+        """Present time, in milliseconds."""
         self.matches: list[Match] = []
         """All matches so far."""
         self.timeouts: list[tuple[Match, int]] = []
@@ -50,14 +50,14 @@ class PatternTester:
             leaf.condition.open(runtime_context)  # type: ignore[arg-type]
 
     def feed(self, event: Any, timestamp: int | None = None) -> list[Match]:
-        """Process an event, a millisecond after the one before if no timestamp is given. Gives the new matches."""
+        """Process an event, by default a millisecond after the one before. Return the new matches."""
         found = self.advance(self.now + 1 if timestamp is None else timestamp)
         emitted, _ = self._matcher.feed(self._matches, event, self.now)
         self.matches += emitted
         return [*found, *emitted]
 
     def advance(self, timestamp: int) -> list[Match]:
-        """Let time pass, as a watermark does. Gives the new matches; what runs out of time is in `timeouts`."""
+        """Let time pass, as a watermark does. Return the new matches; timed-out matches are added to `timeouts`."""
         if timestamp < self.now:
             raise ValueError(f"time is at {self.now} and does not go back to {timestamp}")
         self.now = timestamp
@@ -67,7 +67,7 @@ class PatternTester:
         return list(found)
 
     def partial_matches(self) -> list[PartialMatch]:
-        """What is under way, in the order of the first events."""
+        """Return the matches that are under way, in the order of their first events."""
         states = self._automaton.states
         return [
             PartialMatch(states[state].element, events_of(node), since)
@@ -75,5 +75,5 @@ class PatternTester:
         ]
 
     def held_back(self) -> list[Match]:
-        """Complete matches that wait until those which began before them have ended."""
+        """Return the complete matches that wait for matches which began before them."""
         return [events_of(node) for _, node in sorted(self._matches.finished, key=lambda item: item[0])]

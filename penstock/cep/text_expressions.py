@@ -192,13 +192,13 @@ class IterativeTextCondition(IterativeCondition):
 
 
 def condition_of(expression: Expression) -> IterativeCondition:
-    """An expression as a condition."""
+    """Return an expression as a condition."""
     looks_back = any(isinstance(each, Aggregate) for each in parts(expression))
     return IterativeTextCondition(expression) if looks_back else TextCondition(expression)
 
 
 def parts(expression: Expression) -> Iterable[Expression]:
-    """An expression and everything in it."""
+    """Yield an expression and everything in it."""
     yield expression
     inner: tuple[Expression, ...] = ()
     if isinstance(expression, Calculation | Comparison):
@@ -214,7 +214,7 @@ def parts(expression: Expression) -> Iterable[Expression]:
 
 
 def field_of(event: Any, path: Sequence[str]) -> Any:
-    """What lies at the end of a path of names: entries of mappings, attributes, or `f0`, `f1` … of a tuple."""
+    """Return the value at a path of names: entries of mappings, attributes, or `f0`, `f1` … of a tuple."""
     value = event
     for name in path:
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Which keys have events that wait for the watermark, and since which time."""
+"""Keys with events that wait for the watermark, ordered by time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TIME = itemgetter(0)
 
 
 class WaitingKeys:
-    """Keys in the order of the times at which they want to be woken.
+    """Keys in the order of the times at which they must be processed.
 
-    It is not saved: the table of waiting events tells the same. Most keys are woken by the next watermark, for which a
-    list that is sorted once is enough; only those that wait longer go into a heap.
+    This object is not saved, because the table of waiting events holds the same facts. The next watermark reaches
+    most keys, for which a list sorted once is enough. Only keys that wait longer go into a heap.
     """
 
     def __init__(self, waiting: Iterable[tuple[int, Any]] = ()) -> None:
@@ -28,7 +28,7 @@ class WaitingKeys:
         """Called with (time, key). A key may be there several times."""
 
     def due(self, watermark: int) -> Iterator[Any]:
-        """The keys whose time has come; each is removed as it is given out."""
+        """Yield the keys whose time has come, and remove each."""
         arrived, later = self._arrived, self._later
         arrived.sort(key=TIME)
         count = bisect_right(arrived, watermark, key=TIME)
