@@ -1,4 +1,4 @@
-"""How records are distributed from the subtasks of one operator to those of the next."""
+"""Partitionings, which distribute records from the subtasks of one operator to those of the next."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Partitioning:
-    """Base of all partitionings. `targets` says which downstream subtasks a given upstream subtask is connected
-    with."""
+    """Base of all partitionings.
+
+    `targets` returns the downstream subtasks to which an upstream subtask is connected.
+    """
 
     label = "REBALANCE"
 
@@ -63,8 +65,7 @@ class Broadcast(Partitioning):
 
 @dataclass(frozen=True)
 class Global(Partitioning):
-    """Send every record to the first subtask; the others get only watermarks and the end, without which they would
-    wait."""
+    """Send every record to the first subtask. The others only receive watermarks and the end, or they would wait."""
 
     label = "GLOBAL"
 
@@ -75,13 +76,13 @@ class ByKey(Partitioning):
 
     selector: Callable[[Any], Any]
     key_type: Any = None
-    """The declared type of the key, a TypeInformation; None if none was declared."""
+    """Declared type of the key, a TypeInformation, or None if no type was declared."""
     label = "HASH"
 
 
 @dataclass(frozen=True)
 class Custom(Partitioning):
-    """Send each record where the user's partitioner says."""
+    """Send each record to the subtask that the user's partitioner returns."""
 
     partitioner: Any
     selector: Callable[[Any], Any]

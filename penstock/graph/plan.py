@@ -1,4 +1,4 @@
-"""From transformations to a plan: parallelism, edges, stages and chains, checked and fixed."""
+"""Compilation of transformations into a plan: parallelism, edges, stages and chains, all checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.graph.transformations import Chaining, StreamRef, Transformation, 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment decides for every operator."""
+    """Settings of the environment for all operators."""
 
     parallelism: int = 1
     max_parallelism: int | None = None
@@ -40,15 +40,15 @@ class Node:
     parallelism: int
     max_parallelism: int
     max_parallelism_given: bool = False
-    """Whether the program sets the max parallelism; otherwise it follows from the parallelism."""
+    """True if the program sets the max parallelism. Otherwise it follows from the parallelism."""
     stage: int = 0
     chain: int = 0
     slot_sharing_group: str = "default"
     description: str | None = None
     aligned: tuple[tuple[str, str], ...] = ()
-    """For a source: (alignment group, uid of the watermark operator) of the streams that it feeds."""
+    """For a source, pairs of alignment group and uid of the watermark operator, for the streams that it feeds."""
     alignment: tuple[str, int] | None = None
-    """For a watermark operator: its alignment group and how far it may run ahead, in milliseconds."""
+    """For a watermark operator, its alignment group and the allowed lead in milliseconds."""
 
 
 @dataclass
@@ -64,14 +64,14 @@ class Edge:
     local: bool = False
 
     def connects(self, plan: Plan, sender: int) -> Sequence[int]:
-        """The downstream subtasks that upstream subtask `sender` writes to."""
+        """Return the downstream subtasks to which upstream subtask `sender` writes."""
         upstream, downstream = plan.nodes[self.source], plan.nodes[self.target]
         return self.partitioning.targets(sender, upstream.parallelism, downstream.parallelism)
 
 
 @dataclass
 class Plan:
-    """What a job is: nodes in topological order, edges, and the number of slots and stages."""
+    """The plan of a job: nodes in topological order, edges, and the number of slots and stages."""
 
     nodes: list[Node]
     edges: list[Edge]
@@ -102,7 +102,7 @@ class Plan:
 
 
 def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: str = "Penstock job") -> Plan:
-    """The plan of a program, or an error that says which operator is wrong."""
+    """Return the plan of a program. An error names the operator at fault."""
     transformations = reachable(roots)
     if not transformations:
         raise NothingToExecute(
@@ -126,7 +126,7 @@ def compile_plan(roots: Sequence[Transformation], settings: Settings, job_name: 
 
 
 def _node(index: int, count: int, transformation: Transformation, settings: Settings) -> Node:
-    """`count` numbers the operators whose uids are not given."""
+    """Return the node of a transformation. `count` numbers the operators without a given uid."""
     parallelism = 1 if transformation.non_parallel else transformation.parallelism or settings.parallelism
     parallelism = min(parallelism, settings.most or parallelism)
     maximum = transformation.max_parallelism or settings.max_parallelism or default_max_parallelism(parallelism)
@@ -154,7 +154,7 @@ def _node(index: int, count: int, transformation: Transformation, settings: Sett
 
 
 def _inherit_groups(transformations: list[Transformation], nodes: list[Node]) -> None:
-    """An operator that names no slot sharing group is in that of its inputs, if they agree."""
+    """Put operators without a slot sharing group into the group of their inputs, if the inputs agree."""
     numbers = {transformation: index for index, transformation in enumerate(transformations)}
     for node, transformation in zip(nodes, transformations, strict=True):
         groups = {nodes[numbers[above]].slot_sharing_group for above in transformation.upstream()}
@@ -163,7 +163,7 @@ def _inherit_groups(transformations: list[Transformation], nodes: list[Node]) ->
 
 
 def operator_id(uid: str) -> str:
-    """What an operator is called where Flink has ids of hexadecimal digits; the same in every run of the program."""
+    """Return the name of an operator where Flink has hexadecimal ids. It is the same in every run of the program."""
     return md5(uid.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -179,7 +179,7 @@ def _check_uids(nodes: list[Node]) -> None:
 
 
 def _check_queryable_names(nodes: list[Node]) -> None:
-    """States that functions make queryable are known, and checked, when the job runs."""
+    """Check the names of queryable streams. States that functions make queryable are checked when the job runs."""
     owners: dict[str, str] = {}
     for node in nodes:
         for name in getattr(node.operator, "queryable_names", ()):
@@ -213,13 +213,13 @@ def _partitioning(ref: StreamRef, source: Node, target: Node) -> Partitioning:
 
 
 def _needs_exchange(edge: Edge, nodes: list[Node]) -> bool:
-    """Forward stays in its slot, and so does everything between two operators that have one subtask each."""
+    """Return True if an edge leaves its slot. Forward edges and edges between single subtasks stay in their slot."""
     alone = nodes[edge.source].parallelism == nodes[edge.target].parallelism == 1
     return not (alone or isinstance(edge.partitioning, Forward))
 
 
 def _assign_stages(nodes: list[Node], edges: list[Edge]) -> None:
-    """An operator runs in the first stage in which all its inputs are available."""
+    """Put each operator into the first stage in which all its inputs are available."""
     entering: dict[int, list[Edge]] = {node.id: [] for node in nodes}
     for edge in edges:
         entering[edge.target].append(edge)
@@ -233,7 +233,7 @@ def _assign_stages(nodes: list[Node], edges: list[Edge]) -> None:
 def _assign_chains(
     transformations: list[Transformation], nodes: list[Node], edges: list[Edge], settings: Settings
 ) -> None:
-    """Number the chains: an operator joins its only input's chain where nothing forbids it."""
+    """Assign a chain number to each operator. It joins its only input's chain where nothing forbids it."""
     entering: dict[int, list[Edge]] = {node.id: [] for node in nodes}
     for edge in edges:
         entering[edge.target].append(edge)

@@ -1,4 +1,4 @@
-"""A plan as stable text and as JSON: used by explain(), by tests and by user interfaces."""
+"""A plan as stable text and as JSON, for explain(), tests and user interfaces."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from penstock.graph.plan import Edge, Node, Plan
 
 _PACTS = {"source": "Data Source", "sink": "Data Sink", "committing sink": "Data Sink"}
-"""What Flink's plan visualiser calls an operator of a kind."""
+"""Names that Flink's plan visualiser has for the kinds of operators."""
 _TITLES = {"source": "Source: {}", "sink": "Sink: {}", "committing sink": "{}: Writer"}
 
 
 def as_text(plan: Plan) -> str:
-    """Stage by stage, chain by chain; under each operator where its records come from, if not from the one above."""
+    """Return a plan as text, by stage and chain. Inputs are shown where they are not the operator above."""
     mode = "BATCH" if plan.batch else "STREAMING"
     lines = [f"{plan.job_name}: {mode}, {_count(plan.slots, 'slot')}, {_count(plan.stages, 'stage')}"]
     for stage in range(plan.stages):
@@ -35,7 +35,7 @@ def _chain_lines(plan: Plan, nodes: list[Node]) -> list[str]:
 
 
 def _obvious(edge: Edge, above: Node) -> bool:
-    """Whether an operator simply reads the main output of the one above it."""
+    """Return True if an operator simply reads the main output of the one above it."""
     return edge.source == above.id and edge.tag is None
 
 
@@ -55,7 +55,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def as_json(plan: Plan) -> str:
-    """Nodes with their predecessors, as Flink's plan visualizer reads them."""
+    """Return the nodes with their predecessors, in the form that Flink's plan visualiser reads."""
     return json.dumps({"nodes": [_node_json(plan, node) for node in plan.nodes]}, indent=2)
 
 
@@ -79,7 +79,7 @@ def _node_json(plan: Plan, node: Node) -> dict[str, Any]:
 
 
 def title(node: Node) -> str:
-    """A node's name as Flink's plans have it: sources and sinks say what they are."""
+    """Return a node's name as Flink's plans show it. Sources and sinks are marked as such."""
     return _TITLES.get(node.kind, "{}").format(node.name)
 
 

@@ -11,7 +11,7 @@ from penstock.graph.partitioning import Partitioning
 
 
 class Chaining(enum.Enum):
-    """Whether an operator may share a chain with its neighbours."""
+    """Rules for chaining an operator with its neighbours."""
 
     ALWAYS = "always"
     HEAD = "head"
@@ -25,7 +25,7 @@ class StreamRef:
     node: Transformation
     tag: str | None = None
     partitioning: Partitioning | None = None
-    """None: forward if the parallelism allows it, else rebalance."""
+    """Distribution of the records. None means forward if the parallelism allows it, else rebalance."""
 
 
 @dataclass(eq=False)
@@ -39,26 +39,29 @@ class Transformation:
     parallelism: int | None = None
     max_parallelism: int | None = None
     non_parallel: bool = False
-    """Fixed at parallelism 1: a source or operator that has no parallel form."""
+    """True for a source or operator that has no parallel form. Its parallelism is 1."""
     uid: str | None = None
     uid_hash: str | None = None
     is_numbered: bool = True
-    """Whether it counts in the numbers in uids that the program has not given. An operator does not that a query has
-    with some parallelisms only: the others keep their uids when the parallelism changes."""
+    """True if the node counts in the numbers of automatic uids.
+
+    It is False for operators that a query has only at some parallelisms. The other operators then keep their uids
+    when the parallelism changes.
+    """
     description: str | None = None
     slot_sharing_group: str | None = None
     chaining: Chaining = Chaining.ALWAYS
     buffer_timeout: int | None = None
     alignment: tuple[str, int] | None = None
-    """For a watermark operator: its alignment group and how far it may run ahead, in milliseconds."""
+    """For a watermark operator, its alignment group and the allowed lead in milliseconds."""
 
     def upstream(self) -> list[Transformation]:
-        """The nodes that this one reads from, in the order of its inputs."""
+        """Return the nodes that this one reads from, in the order of its inputs."""
         return [ref.node for refs in self.inputs for ref in refs]
 
 
 def reachable(roots: Sequence[Transformation]) -> list[Transformation]:
-    """The roots and everything upstream of them, upstream first; without recursion, since chains can be long."""
+    """Return the roots and everything upstream of them, upstream first. It uses no recursion, as chains can be long."""
     ordered: dict[Transformation, None] = {}
     stack: list[tuple[Transformation, bool]] = [(root, False) for root in reversed(roots)]
     while stack:

@@ -26,7 +26,7 @@ _SENT = "numbers, strings, bytes, None, lists, tuples, sets, dicts, rows, dates 
 
 
 def key_to_json(key: Any) -> Any:
-    """A key. It must arrive as exactly what it is, or it would be another key."""
+    """Encode a key. It must arrive unchanged, because a changed key would be another key."""
     if type(key) not in _ENCODERS:
         raise UnsupportedKey(
             f"{shortened(key)} of type {type(key).__name__} cannot be sent as a key: {_SENT} can. In the process of "
@@ -36,7 +36,7 @@ def key_to_json(key: Any) -> Any:
 
 
 def value_to_json(value: Any) -> Any:
-    """A value. Named tuples and dataclass instances become rows, enums their names, and other subclasses their base."""
+    """Encode a value. Named tuples and dataclasses become rows, enums their names, and other subclasses their base."""
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
         return encoder(value, value_to_json)
@@ -62,7 +62,7 @@ def _simpler(value: Any) -> Any:
 
 
 def from_json(sent: Any) -> Any:
-    """What was sent. Raises QueryError for what no encoder makes."""
+    """Decode a key or a value. Raise QueryError for JSON that no encoder produces."""
     if isinstance(sent, list):
         return [from_json(part) for part in sent]
     if not isinstance(sent, dict):

@@ -1,4 +1,4 @@
-"""What is asked of a job's queryable state, and what is answered."""
+"""Requests for a job's queryable state, and their answers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from penstock.engine.queryable.slot_states import Pack
 
 MOST_KEYS = 100_000
-"""In one request."""
+"""Greatest number of keys in one request."""
 MOST_ANSWER_BYTES = 256 << 20
-"""Of one answer, as it comes from the slots."""
+"""Greatest size of one answer, as it comes from the slots, in bytes."""
 
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """Values of one state: of some keys, or of all keys in some key groups, at once or page by page.
+    """A request for values of one state: of some keys, or of all keys in some key groups, at once or page by page.
 
     Everything in the answer to one request is from one cut, also if it is fetched in pages.
     """
@@ -25,13 +25,13 @@ class QueryRequest:
     name: str
     """The queryable name of the state."""
     keys: tuple[Any, ...] | None = None
-    """The keys to look up; None for all that there are."""
+    """The keys to look up, or None for all existing keys."""
     key_groups: tuple[int, int] | None = None
-    """The first and the last key group, to ask for all keys of these alone; None for all key groups."""
+    """The first and the last key group whose keys are wanted, or None for all key groups."""
     limit: int | None = None
-    """How many entries a page has; None for everything in one answer."""
+    """Number of entries in a page, or None for everything in one answer."""
     token: str | None = None
-    """Where the next page begins, as the page before says. It continues the request to which that page belongs."""
+    """Start of the next page, as given by the page before. It continues the request of that page."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -73,11 +73,14 @@ class Cut:
     attempt: int
     epoch: int
     processing_time: int
-    """Milliseconds since 1970: what has expired by then is not shown."""
+    """Time of the cut, in milliseconds since 1970. Values that have expired by then are not shown."""
     slot: int | None = None
-    """The slot that answered within the epoch that follows; None for the end of `epoch`."""
+    """The slot that answered within the following epoch, or None for the end of `epoch`."""
     step: int = 0
-    """Which of its answers in that epoch this is, counted from 1; later ones show more. 0 for the end of `epoch`."""
+    """Number of the slot's answer in that epoch, counted from 1; later answers show more.
+
+    0 means the end of `epoch`.
+    """
 
 
 @dataclass(frozen=True)
@@ -91,24 +94,24 @@ class Entry:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """What was found: for every key asked for, in that order, or for all keys, in no particular order."""
+    """The entries of the requested keys, in that order, or of all keys, in no particular order."""
 
     name: str
     kind: str
     """value, list, map, reducing or aggregating."""
     cut: Cut
     keys: tuple[Any, ...] | None = None
-    """The keys asked for; None if all were."""
+    """The requested keys, or None for all keys."""
     next_token: str | None = None
-    """For the next page; None if there is none."""
+    """Token of the next page, or None if there is none."""
     packs: tuple[Pack, ...] = field(default=(), repr=False)
-    """The entries as the slots have sent them. Reading `entries` opens them, in the reader's own thread."""
+    """The entries as the slots have sent them. Reading `entries` unpickles them, in the reader's own thread."""
     skip: int = field(default=0, repr=False)
     limit: int | None = field(default=None, repr=False)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """What was found. These are copies: changing them changes nothing in the job."""
+        """The entries, as copies. Changing them changes nothing in the job."""
         pairs = [pair for pack in self.packs for pair in pickle.loads(pack.data)]
         if self.keys is None:
             end = None if self.limit is None else self.skip + self.limit
@@ -117,7 +120,7 @@ class QueryAnswer:
         return tuple(_entry(place, key, found) for place, key in enumerate(self.keys))
 
     def values(self) -> dict[Any, Any]:
-        """By key, what was found."""
+        """Return the values that were found, by key."""
         return {entry.key: entry.value for entry in self.entries if entry.found}
 
 

@@ -36,7 +36,7 @@ DEFAULT_PORT = 9069
 DEFAULT_PAGE = 1_000
 LOOK_MILLIS = 500
 GRACE_SECONDS = 2.0
-"""How much later than the server a client gives up."""
+"""Time for which a client waits longer than the server, in seconds."""
 
 
 class QueryableStateClient:
@@ -51,10 +51,12 @@ class QueryableStateClient:
         timeout: float = 10.0,
         tls: bool | str | Path | ssl.SSLContext = False,
     ) -> None:
-        """Connects with the first question. `timeout` is how many seconds an answer may take.
+        """Prepare a connection, which opens with the first request.
 
-        With `tls` the connection is encrypted, and the server has to show a certificate that is trusted: by this
-        machine (True), by a file with authorities, or by a context.
+        `timeout` limits the time for an answer, in seconds.
+
+        With `tls` the connection is encrypted, and the server must show a trusted certificate. The trusted
+        authorities are those of this machine (True), those in a file, or those of a context.
         """
         self._tls = trusting(tls)
         self._address = (remote_hostname, int(remote_port))
@@ -73,9 +75,10 @@ class QueryableStateClient:
         key_type_info: TypeInformation | None = None,
         state_descriptor: StateDescriptor | None = None,
     ) -> Future[State]:
-        """The state of one key, as an object of its kind that cannot be changed; UnknownKey if there is nothing.
+        """Return the state of one key, as a read-only object of its kind. Raise UnknownKey if the key has no state.
 
-        With a type the key is checked before it is sent, and with a descriptor the kind of the state.
+        If a type is given, the key is checked before it is sent. If a descriptor is given, the kind of the
+        state is checked.
         """
 
         def make_state(answer: QueryAnswer) -> State:
@@ -92,13 +95,16 @@ class QueryableStateClient:
         return _then(self.query(job_id, QueryRequest.of(queryable_state_name, key)), make_state)
 
     def get_many(self, job_id: Any, queryable_state_name: str, keys: Iterable[Any]) -> Future[QueryAnswer]:
-        """Many keys at once, all from the same cut; `entries` has them in this order, `values()` those found."""
+        """Return the entries of many keys, all from the same cut.
+
+        `entries` has them in this order, `values()` those found.
+        """
         return self.query(job_id, QueryRequest(queryable_state_name, tuple(keys)))
 
     def get_all(
         self, job_id: Any, queryable_state_name: str, key_groups: tuple[int, int] | None = None
     ) -> Future[QueryAnswer]:
-        """All keys in one answer, or those of the first to the last of some key groups."""
+        """Return all keys in one answer, or the keys in a range of key groups, given by its first and last group."""
         return self.query(job_id, QueryRequest(queryable_state_name, key_groups=key_groups))
 
     def scan(
@@ -108,7 +114,10 @@ class QueryableStateClient:
         page_size: int = DEFAULT_PAGE,
         key_groups: tuple[int, int] | None = None,
     ) -> Iterator[QueryAnswer]:
-        """All keys, page by page. The job is asked once: all pages are from the cut of the first."""
+        """Yield all keys, page by page.
+
+        All pages are from the cut of the first page, because the job is asked only once.
+        """
         token: str | None = None
         while True:
             groups = key_groups if token is None else None
@@ -120,12 +129,12 @@ class QueryableStateClient:
                 return
 
     def states(self, job_id: Any) -> dict[str, str]:
-        """The queryable states of a job: by name, their kind."""
+        """Return the kinds of a job's queryable states, by name."""
         message = {"job": str(job_id), "states": True}
         return {state["name"]: state["kind"] for state in self._ask(message, "states").result()}
 
     def query(self, job_id: Any, request: QueryRequest) -> Future[QueryAnswer]:
-        """Any request. Whatever goes wrong, the future tells it."""
+        """Send any request. Every error is reported by the future."""
         try:
             message = {"job": str(job_id), "request": wire.request_to_json(request), "timeout": self._timeout * 1000}
             return _then(self._ask(message, "answer"), wire.answer_from_json)
@@ -143,14 +152,14 @@ class QueryableStateClient:
         return link.ask(number, data, part)
 
     def shutdown_and_wait(self) -> None:
-        """Close the connection. Questions without an answer fail."""
+        """Close the connection. Requests without an answer fail."""
         with self._lock:
             link, self._link = self._link, None
         if link is not None:
             link.close()
 
     def shutdown_and_handle(self) -> Future[None]:
-        """Close the connection; the future says when that is done."""
+        """Close the connection, and return a future that is done once it is closed."""
         self.shutdown_and_wait()
         closed: Future[None] = Future()
         closed.set_result(None)
@@ -178,7 +187,7 @@ def _make_failed_future(error: Exception) -> Future[Any]:
 
 
 def _then(future: Future[Any], change: Any) -> Future[Any]:
-    """A future of what becomes of the result of another one."""
+    """Return a future of `change` applied to the result of another future."""
     changed: Future[Any] = Future()
 
     def take(done: Future[Any]) -> None:
@@ -195,7 +204,7 @@ def _then(future: Future[Any], change: Any) -> Future[Any]:
 
 
 class _Waiting(NamedTuple):
-    """Somebody waits for a part of an answer, until some time."""
+    """A pending request: the wanted part of its answer, its future and its deadline."""
 
     part: str
     future: Future[Any]
@@ -300,7 +309,10 @@ class _Link:
             waiting.future.set_result(message[waiting.part])
 
     def _give_up_late(self) -> None:
-        """The server gives up too, and says so; this is for one that says nothing any more."""
+        """Fail requests whose deadline has passed.
+
+        The server gives up earlier, so this is for servers that are silent.
+        """
         now = time.monotonic()
         if now < self._next_look:
             return

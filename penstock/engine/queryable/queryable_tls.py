@@ -1,4 +1,4 @@
-"""TLS for queryable state: what a server shows, and a client's connection that several threads can use."""
+"""TLS for queryable state: a server's certificate, and a client's connection that several threads can use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError
 
 @dataclass(unsafe_hash=True)
 class Certificate:
-    """Where a server's certificate and key are, as PEM files."""
+    """A server's certificate and key, as PEM files."""
 
     enabled: bool = False
     certificate: str | None = None
@@ -23,7 +23,10 @@ class Certificate:
     key_password: str | None = field(default=None, repr=False)
 
     def context(self) -> ssl.SSLContext | None:
-        """What a server needs to speak TLS; None if it is not to. Raises ConfigurationError."""
+        """Return the server's TLS context, or None if TLS is off.
+
+        Raise ConfigurationError if the files cannot be used.
+        """
         if not self.enabled:
             return None
         if self.certificate is None or self.key is None:
@@ -55,7 +58,7 @@ class EncryptedSocket:
     """A connection of a client in which one thread reads while others write: OpenSSL does not allow both at once."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:
-        """Shakes hands; raises OSError, which errors of TLS are."""
+        """Perform the TLS handshake. Raise OSError if it fails, also for errors of TLS."""
         self._sock = context.wrap_socket(sock, server_hostname=host)
         self._timeout = self._sock.gettimeout()
         self._sock.setblocking(False)
@@ -88,7 +91,7 @@ class EncryptedSocket:
             raise TimeoutError("timed out")
 
     def pending(self) -> int:
-        """Bytes that have arrived and been decrypted, which nobody can wait for."""
+        """Return the number of decrypted bytes that wait to be read. Polling the socket does not show them."""
         with self._one:
             return self._sock.pending()
 

@@ -28,7 +28,7 @@ _REFUSE: Any = _refuse
 
 
 class ReadOnly:
-    """What they share: a copy of what the state held, and the cut at which it did."""
+    """Base of the read-only states: a copy of the state's content, and the cut that it shows."""
 
     def __init__(self, held: Any, cut: Cut) -> None:
         self._held = held
@@ -100,7 +100,7 @@ _KINDS: dict[str, type[ReadOnly]] = {
 
 
 def read_only(kind: str, held: Any, cut: Cut) -> State:
-    """The state object for what was looked up."""
+    """Return the state object for the result of a lookup."""
     made = _KINDS[kind](held, cut)
     assert isinstance(made, State)
     return made

@@ -17,7 +17,7 @@ from penstock.errors import QueryError, QueryTimeout
 
 
 def answer_as_json(answer: QueryAnswer) -> dict[str, Any]:
-    """An answer as REST gives it."""
+    """Return an answer in the form of the REST API."""
     return {
         "state": answer.name,
         "kind": answer.kind,
@@ -28,7 +28,7 @@ def answer_as_json(answer: QueryAnswer) -> dict[str, Any]:
 
 
 def _cut(cut: Cut) -> dict[str, int]:
-    """Slot and step only within an epoch."""
+    """Return a cut in the form of the REST API. Slot and step appear only within an epoch."""
     named = {"attempt": cut.attempt, "epoch": cut.epoch, "processing-time": cut.processing_time}
     return named if cut.slot is None else {**named, "slot": cut.slot, "step": cut.step}
 
@@ -36,7 +36,7 @@ def _cut(cut: Cut) -> dict[str, int]:
 def look_up(
     query: Callable[[QueryRequest], Future[QueryAnswer]], name: str, asked: Mapping[str, Any], seconds: float
 ) -> dict[str, Any]:
-    """What a client asks for in JSON: `keys`, or all keys with `limit`, `token` and `key-groups` as it likes."""
+    """Answer a request in JSON. It has `keys`, or asks for all keys with optional `limit`, `token` and `key-groups`."""
     unknown = sorted(set(asked) - {"keys", "limit", "token", "key-groups"})
     if unknown:
         raise QueryError(f"a lookup has no '{unknown[0]}': it may have keys, or limit, token and key-groups")
@@ -62,7 +62,7 @@ def look_up(
 
 
 def key_of_json(sent: Any) -> Any:
-    """A key as REST is given it: an array is a tuple, since a list cannot be a key."""
+    """Return a key given in JSON. An array becomes a tuple, because a list cannot be a key."""
     return tuple(map(key_of_json, sent)) if isinstance(sent, list) else sent
 
 
@@ -72,7 +72,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def readable(value: Any) -> Any:
-    """A value in JSON's own types. Bytes are in base64, times in ISO's form, and what has no form is its repr."""
+    """Return a value in JSON's own types: bytes in base64, times in ISO form, and other objects as their text."""
     if value is None or isinstance(value, bool | str | int):
         return value.name if isinstance(value, Enum) else value
     if isinstance(value, float):
@@ -86,7 +86,7 @@ def readable(value: Any) -> Any:
 
 
 def _parts(value: Any) -> Any:
-    """What consists of several values; None for what does not."""
+    """Return the parts of a value that consists of several values, or None for any other value."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
             return {key: readable(part) for key, part in value.items()}

@@ -1,4 +1,4 @@
-"""The pages of answers: all pages of one request are from the cut of the first, so the rest is kept for the client."""
+"""Pages of answers. All pages of a request are from the cut of the first, so the rest is kept for the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.engine.queryable.query_requests import MOST_ANSWER_BYTES, QueryAns
 from penstock.errors import QueryError
 
 REST_SECONDS = 60.0
-"""How long an answer of which nothing is fetched any more is kept."""
+"""Time for which an answer is kept after its last page was fetched, in seconds."""
 
 
 @dataclass
@@ -22,7 +22,7 @@ class _Scan:
     answer: QueryAnswer
     limit: int
     ends: tuple[int, ...]
-    """By pack: how many entries there are up to its end."""
+    """Number of entries up to the end of each pack."""
     used: float = 0.0
 
     @property
@@ -37,16 +37,16 @@ class Scans:
         self._clock = clock
         self._most = most_bytes
         self._scans: dict[str, _Scan] = {}
-        """The one that rested longest first."""
+        """Scans by name, the one unused for the longest time first."""
         self._lock = threading.Lock()
 
     def first(self, answer: QueryAnswer, limit: int) -> QueryAnswer:
-        """The first page of an answer."""
+        """Return the first page of an answer."""
         scan = _Scan(answer, limit, tuple(accumulate(pack.entries for pack in answer.packs)))
         return self._page(scan, secrets.token_hex(8), 0, limit)
 
     def page(self, request: QueryRequest) -> QueryAnswer:
-        """The page at which a token points."""
+        """Return the page to which a token points."""
         name, _, place = (request.token or "").partition(".")
         with self._lock:
             self._tidy()
@@ -59,7 +59,7 @@ class Scans:
         return self._page(scan, name, int(place), request.limit or scan.limit)
 
     def _page(self, scan: _Scan, name: str, start: int, limit: int) -> QueryAnswer:
-        """The packs in which a page lies. The scan is kept if there are more pages."""
+        """Return the packs that contain a page. The scan is kept if there are more pages."""
         packs, ends = scan.answer.packs, scan.ends
         end = start + limit
         first, last = bisect_right(ends, start), bisect_left(ends, end)
@@ -82,7 +82,7 @@ class Scans:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Drop what has rested too long, and, if there is too much, what has rested longest."""
+        """Drop scans unused for too long. If the rest is too large, drop those unused for the longest time."""
         oldest = self._clock() - REST_SECONDS
         for name in [name for name, scan in self._scans.items() if scan.used < oldest]:
             del self._scans[name]

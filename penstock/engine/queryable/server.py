@@ -23,20 +23,23 @@ from penstock.errors import AccessDenied, ConfigurationError, QueryError, QueryT
 
 MOST_CONNECTIONS = 256
 MOST_UNANSWERED = 1_000
-"""How many requests of one connection may wait; further ones are not read until some are answered."""
+"""Number of requests of one connection that may wait. Further requests are not read until some are answered."""
 GREETING_SECONDS = 10.0
-"""For a client to show that it knows the token."""
+"""Time for a client to prove that it knows the token, in seconds."""
 SLOW_SECONDS = 30.0
-"""How long a client may leave its answers unread."""
+"""Time for which a client may leave its answers unread, in seconds."""
 SWITCH_SECONDS = 0.0005
-"""After so long the thread that runs the job's epochs gets the interpreter from the one that answers; Python's 5 ms
-would be a third of an epoch."""
+"""Switch interval of the interpreter, in seconds.
+
+The thread that runs the job's epochs waits at most this long for the thread that answers. Python's default of 5 ms
+would be a third of an epoch.
+"""
 DEFAULT_TIMEOUT_MILLIS, MOST_TIMEOUT_MILLIS = 10_000, 600_000
 log = logging.getLogger("penstock.queryable")
 
 
 class Queryable(Protocol):
-    """What the server needs of a job."""
+    """The part of a job that the server needs."""
 
     def query(self, request: QueryRequest) -> Future[QueryAnswer]: ...
 
@@ -49,7 +52,7 @@ class QueryServer:
     def __init__(
         self, host: str, ports: Sequence[int], token: str | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Listens on the first port that is free; 0 stands for any. With `tls`, nothing else is spoken."""
+        """Listen on the first free port; 0 means any port. With `tls`, the server accepts only TLS."""
         self._tls = tls
         self.token = token
         self.jobs: dict[str, Queryable] = {}
@@ -75,7 +78,7 @@ class QueryServer:
             self._loop.close()
 
     def close(self) -> None:
-        """Let every client go."""
+        """Close all connections and stop the server."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._let_go)
         self._thread.join()
@@ -112,7 +115,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 class Connection(asyncio.Protocol):
-    """One client. What it asks is answered in the order in which jobs answer."""
+    """A connection of one client. Its requests are answered in the order in which jobs answer."""
 
     def __init__(self, server: QueryServer) -> None:
         self._server = server
@@ -148,7 +151,7 @@ class Connection(asyncio.Protocol):
         self._timers.clear()
 
     def end(self) -> None:
-        """The server is closed."""
+        """Close the connection, because the server closes."""
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -226,7 +229,7 @@ class Connection(asyncio.Protocol):
             self._say({"id": number, "error": wire.error_to_json(late)})
 
     def _signal(self, number: Any, future: Future[QueryAnswer]) -> None:
-        """Called in the job's thread, which must not wait for clients: the answer is made and sent in the server's."""
+        """Pass an answer on to the server's thread. This runs in the job's thread, which must not wait for clients."""
         self._done.append((number, future))
         if not self._signalled:
             self._signalled = True

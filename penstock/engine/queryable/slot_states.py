@@ -1,4 +1,4 @@
-"""The queryable states of a slot, and what it answers when the driver asks for them between two epochs."""
+"""The queryable states of a slot, and its answers to questions that the driver asks between two epochs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from penstock.engine.state.tables import Layout, Table
 from penstock.errors import ProgramError, UnsupportedOperation
 
 PACK_ENTRIES = 256
-"""How many entries of a scan are serialised together."""
+"""Number of entries of a scan that are serialised together."""
 
 
 # --- what is said between driver and slot ---
 class Pack(NamedTuple):
-    """Some of what was found: pickled pairs of the place of a key in the request, or of a key, and its value."""
+    """A part of the found entries, pickled: pairs of a value and its key, or the key's place in the request."""
 
     entries: int
     data: bytes
@@ -32,7 +32,7 @@ class Pack(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryableState:
-    """What the driver has to know of a queryable state."""
+    """Description of a queryable state for the driver."""
 
     name: str
     kind: str
@@ -49,28 +49,31 @@ class QueryableState:
 
 @dataclass(frozen=True)
 class Question:
-    """What one slot is asked about one state: some keys, or all entries of some key groups."""
+    """A question to one slot about one state: for some keys, or for all entries of some key groups."""
 
     name: str
     keys: bytes | None = None
-    """Each with its place in the request, pickled, as only this question fails with them; None for all keys."""
+    """The keys, each with its place in the request, or None for all keys.
+
+    They are pickled so that only this question fails if they cannot be unpickled.
+    """
     groups: tuple[int, int] | None = None
-    """The first and the last key group, without keys; None for all."""
+    """The first and the last key group of a question without keys, or None for all groups."""
     most_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The questions for one slot, and the processing time at which they are asked, which decides what has expired."""
+    """The questions for one slot, and the processing time that decides which values have expired."""
 
     now: int
     questions: Mapping[int, Question]
-    """By the numbers under which they are answered."""
+    """The questions, by the numbers of their answers."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer to one question, or why there is none."""
+    """The answer to one question, or the reason why there is no answer."""
 
     number: int
     packs: tuple[Pack, ...] = ()
@@ -84,10 +87,10 @@ class Findings:
     slot: int
     attempt: int
     epoch: int
-    """The last one that has ended."""
+    """The last epoch that has ended."""
     found: tuple[Finding, ...]
     step: int = 0
-    """Within the next epoch, which of the slot's answers this is, counted from 1; 0 before that epoch begins."""
+    """Number of the slot's answer within the next epoch, counted from 1, or 0 before that epoch begins."""
 
 
 # --- in the slot ---
@@ -99,7 +102,7 @@ class _Published:
     max_parallelism: int
 
     def some(self, keys: list[tuple[int, Any]], now: int) -> list[tuple[int, Any]]:
-        """By the place of a key: what is found."""
+        """Return the values that were found, each with the place of its key."""
         table, peek = self.table, self.peek
         shown = ((place, peek(table.peek(key), now)) for place, key in keys)
         return [(place, value) for place, value in shown if value is not ABSENT]
@@ -120,7 +123,7 @@ class Queryables:
         self._new: list[QueryableState] = []
 
     def publish(self, operator: str, uid: str, max_parallelism: int, descriptor: StateDescriptor, table: Table) -> None:
-        """A function asks for a state that is queryable."""
+        """Register a queryable state when a function asks for it."""
         name = descriptor.get_queryable_state_name()
         assert name is not None
         known = self._published.get(name)
@@ -139,7 +142,7 @@ class Queryables:
         self._new.append(state)
 
     def news(self) -> list[QueryableState]:
-        """What was published since the last time."""
+        """Return the states that were registered since the last call."""
         new, self._new = self._new, []
         return new
 
@@ -147,11 +150,11 @@ class Queryables:
         return bool(self._published)
 
     def answers(self, lookup: Lookup) -> tuple[Finding, ...]:
-        """What is found now; nothing changes by it."""
+        """Return the answers to all questions. The state does not change."""
         return tuple(self.answer(number, question, lookup.now) for number, question in lookup.questions.items())
 
     def answer(self, number: int, question: Question, now: int) -> Finding:
-        """Whatever goes wrong is told to whoever asked; the job continues."""
+        """Return the answer to a question. Errors become part of the answer, and the job continues."""
         published = self._published.get(question.name)
         if published is None:
             # Published later in some slots than in others: this one has none of its keys yet.
@@ -163,7 +166,7 @@ class Queryables:
 
 
 def claimed_twice(first: QueryableState, second: QueryableState) -> str:
-    """The message for two states that have the same name for clients."""
+    """Return the message for two states that have the same name for clients."""
     return (
         f"two states are queryable as '{first.name}': {first.describe()} and {second.describe()}; each needs a name of "
         "its own in the job"

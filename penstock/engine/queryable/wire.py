@@ -23,7 +23,7 @@ MOST_MESSAGE_BYTES = 64 << 20
 
 
 class BadMessage(QueryError):
-    """The other side does not keep to the protocol."""
+    """An error of the other side against the protocol."""
 
 
 def pack(message: dict[str, Any], most: int = MOST_MESSAGE_BYTES) -> bytes:
@@ -41,7 +41,7 @@ class Unpacker:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """The messages that are whole now."""
+        """Yield the messages that are complete now."""
         self._held += data
         while len(self._held) >= 4:
             length = int.from_bytes(self._held[:4], "big")
@@ -65,7 +65,7 @@ def _message(body: bytes) -> dict[str, Any]:
 
 
 def proof(token: str, side: str, nonces: tuple[str, str]) -> str:
-    """What only those can say who know the token; the two sides never say the same."""
+    """Return a proof that this side knows the token. The proofs of the two sides are never equal."""
     return hmac.new(token.encode(), "\n".join((side, *nonces)).encode(), "sha256").hexdigest()
 
 
