@@ -31,7 +31,7 @@ class PyFlinkFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.import_module(_own_name(spec.name))
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module was executed when it was imported under its own name."""
+        """Do nothing: the module was executed when it was imported under its own name."""
         own = importlib.util.find_spec(module.__name__)
         if own is not None:
             # The import system has just put the alias's spec on the shared module; give it its own back.
@@ -52,7 +52,7 @@ def install() -> None:
 
 
 def is_installed() -> bool:
-    """Whether `import pyflink` finds Penstock in this process."""
+    """Return True if `import pyflink` finds Penstock in this process."""
     return any(isinstance(finder, PyFlinkFinder) for finder in sys.meta_path)
 
 

@@ -146,7 +146,7 @@ class StorageError(PenstockError):
     """A file system refused a call, or failed at it too often."""
 
     lasting = False
-    """Whether another try would fail the same way: no space, no permission."""
+    """True if another attempt would fail the same way, as without space or permission."""
 
 
 class AlreadyThere(StorageError):
@@ -160,7 +160,7 @@ class SnapshotError(PenstockError):
 
 
 class NoSuchSnapshot(SnapshotError):
-    """There is no checkpoint or savepoint where one was expected."""
+    """No checkpoint or savepoint exists where one was expected."""
 
 
 class CorruptSnapshot(SnapshotError):
@@ -192,11 +192,11 @@ class MissingTimestamp(RecordError):
 
 
 class UndecodableRecord(RecordError):
-    """What a source read is not what its format says."""
+    """A source read data that does not have the expected format."""
 
 
 class ConnectorError(PenstockError):
-    """A system outside failed too often, or said no."""
+    """An external system failed too often, or refused a request."""
 
 
 class MissingDependency(ConnectorError):
@@ -240,7 +240,7 @@ class StateUnavailable(QueryError):
 
 
 class QueryTimeout(QueryError):
-    """There was no answer in time."""
+    """No answer came in time."""
 
 
 class ContextError(PenstockError):
@@ -267,7 +267,7 @@ class JobFailed(ExecutionException):
     """A function or operator raised. The message shows the user's own traceback and nothing of the machinery."""
 
     slot: int | None = None
-    """The slot in which it happened; None for a part of an operator that lives on the driver."""
+    """Number of the slot that failed, or None for a part of an operator that lives on the driver."""
 
     def __init__(self, message: str, *, operator: str = "", uid: str = "", record: str = "", cause: str = "") -> None:
         super().__init__(message)
@@ -286,7 +286,7 @@ class CheckpointFailed(JobError):
 
 
 class JobDisplaced(JobError):
-    """Another driver has taken over the job. This one has ended and changed nothing since it knew."""
+    """Another driver has taken over the job. This driver has ended, and changed nothing after it learned of that."""
 
 
 class JobSuspended(JobError):
@@ -299,5 +299,5 @@ class JobCancelled(JobError):
 
 @cache
 def job_failed_as(kind: type[PenstockError]) -> type[JobFailed]:
-    """A JobFailed that is also `kind`, for a job that fails on an error with a class of its own."""
+    """Return a JobFailed class that is also `kind`, for a job that fails on an error with its own class."""
     return type(kind.__name__, (JobFailed, kind), {"__doc__": kind.__doc__})

@@ -15,5 +15,5 @@ ADVICE = (
 
 
 def get_gateway() -> Any:
-    """An object that can be passed around; using it raises an error that says what to do instead."""
+    """Return an object that can be passed around. Its use raises an error that names the alternative."""
     return absent_object("the Java gateway", ADVICE)

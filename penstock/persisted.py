@@ -40,7 +40,7 @@ PLACES = {
     "_Section": "penstock.connectors.committing.write_ahead_sink",
     "_Transaction": "penstock.connectors.committing.two_phase_sink",
 }
-"""By the name in checkpoints: the module that defines the class today."""
+"""Modules that define the persisted classes today, by the classes' names in checkpoints."""
 
 MOVED = {
     # Names of format 1, which knew classes by the modules that defined them.
@@ -70,7 +70,7 @@ MOVED = {
     "penstock.runtime.operator:GateState": f"{HOME}:GateState",
     "penstock.spark.streaming_source:BatchFile": f"{HOME}:BatchFile",
 }
-"""Names that are no longer written, as `module:name`, and what they are called now."""
+"""Present names, by the names that are no longer written. Both have the form `module:name`."""
 
 MOVED_MODULES: dict[str, tuple[str, ...]] = {
     "penstock.datastream._async_functions": ("penstock.api.functions.async_functions",),
@@ -116,7 +116,7 @@ MOVED_MODULES: dict[str, tuple[str, ...]] = {
     "penstock.datastream.connectors._rabbitmq_writer": ("penstock.connectors.rabbitmq.rabbitmq_writer",),
     "penstock.datastream.key_selectors": ("penstock.api.functions.key_selectors",),
 }
-"""Former modules, and where to look for what was in them if it is not named above."""
+"""Modules that hold the content of former modules, for names that are not in `MOVED`."""
 
 
 def persisted(cls: C) -> C:
@@ -141,7 +141,7 @@ def persisted_in(public: str) -> Callable[[C], C]:
 
 
 def find_persisted(module: str, name: str) -> Any:
-    """What a checkpoint calls by this name, whichever version wrote it."""
+    """Return the object that a checkpoint of any version calls by this name."""
     now = MOVED.get(f"{module}:{name}", f"{module}:{name}")
     today, _, attribute = now.partition(":")
     for place in (today, *MOVED_MODULES.get(today, ())):
@@ -157,7 +157,7 @@ def find_persisted(module: str, name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """The classes of `PLACES`, which pickle looks for in this module."""
+    """Return one of the classes in `PLACES`. pickle looks for them in this module."""
     if name not in PLACES:
         raise AttributeError(f"module {HOME!r} has no attribute {name!r}")
     return getattr(import_module(PLACES[name]), name)

@@ -1,4 +1,4 @@
-"""Names of PyFlink that stand for something which does not exist here: they can be imported, and their use says why."""
+"""Stand-ins for PyFlink's names that do not exist here. They can be imported, and their use raises an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Absent(type):
 
 
 def absent(name: str, advice: str) -> Any:
-    """A class of that name. Making an object of it, or asking it for anything, raises UnsupportedOperation."""
+    """Return a class of that name. Creating an object of it, or using an attribute, raises UnsupportedOperation."""
     return _Absent(name, (), {"advice": advice, "__doc__": f"Does not exist here: {advice}"})
 
 

@@ -13,13 +13,16 @@ from typing import Any
 from penstock.errors import ConfigurationError
 
 MANIFEST = "penstock-package.json"
-"""The file that says what a package holds; an archive of another origin has none."""
+"""Name of the file that describes a package. Archives from elsewhere have none."""
 PROGRAM, LIBRARIES = "program", "libraries"
-"""The folders of a package: the program with its modules, and the packages that it needs."""
+"""Folders of a package: the program with its modules, and the libraries that it needs."""
 
 
 def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
-    """Unpack an archive into a folder that is there either complete or not at all, whoever else does the same."""
+    """Unpack an archive into a folder.
+
+    The folder appears complete or not at all, even if several processes do the same.
+    """
     target = Path(folder)
     if target.is_dir():
         return
@@ -39,7 +42,7 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
 
 
 def manifest(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """What a package says of itself; None for another archive."""
+    """Return a package's description of itself, or None for another archive."""
     path = Path(folder, MANIFEST)
     if not path.is_file():
         return None
@@ -48,6 +51,6 @@ def manifest(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def import_folders(folder: str | os.PathLike[str]) -> list[str]:
-    """Where to import from in an unpacked archive, the program's own modules first."""
+    """Return the folders of an unpacked archive to import from. The program's own modules come first."""
     packed = Path(folder, MANIFEST).is_file()
     return [str(Path(folder, name)) for name in (PROGRAM, LIBRARIES)] if packed else [str(folder)]

@@ -50,7 +50,7 @@ def check_arguments(target: T) -> T:
 
 
 def _is_promised(owner: type, name: str) -> bool:
-    """Whether a base class that is not checked has the method, too: the engine calls it, perhaps for each record."""
+    """Return True if an unchecked base class has the method too. The engine then calls it, perhaps for each record."""
     return any(name in vars(base) and "_checks_arguments" not in vars(base) for base in owner.__mro__[1:])
 
 
@@ -130,7 +130,7 @@ class _Arguments:
         return (*known, *more), kwargs
 
     def _method(self, args: tuple[Any, ...]) -> str:
-        """The name of the method, with the class of the object that it was called on."""
+        """Return the name of the method, with the class of the object on which it was called."""
         owner, name = self._owner, self._function.__name__
         if owner is None:
             return name
@@ -174,9 +174,9 @@ class Check:
     text: str
     """The allowed values in words, for the error."""
     accepts: Callable[[Any], bool]
-    """Whether a value can be used as it is."""
+    """Function that returns True if a value can be used as it is."""
     convert: Callable[[Any], Any] = _refuse
-    """A value that is not accepted, in the form that is; REFUSED if it has none."""
+    """Function that converts a value that is not accepted. It returns REFUSED if it cannot."""
     classes: tuple[type, ...] = ()
     """The classes whose objects are accepted."""
 
@@ -190,7 +190,7 @@ class _Names(dict[str, Any]):
     """The names that annotations of a module use, with those that it imports for type checkers alone."""
 
     def __init__(self, defined: Any) -> None:
-        """`defined` is the class or the function that has the annotations."""
+        """Prepare the names for `defined`, the class or function that has the annotations."""
         super().__init__()
         self._module = sys.modules[defined.__module__]
         scope: Any = self._module
@@ -219,7 +219,7 @@ class _Names(dict[str, Any]):
 
 
 def _imports_for_types(source: str) -> dict[str, tuple[str, str | None]]:
-    """Module and attribute of each name that is imported under `if TYPE_CHECKING`."""
+    """Return module and attribute of each name that is imported under `if TYPE_CHECKING`."""
     found: dict[str, tuple[str, str | None]] = {}
     for block in ast.parse(source).body:
         if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
@@ -245,7 +245,7 @@ class Elsewhere:
         return Elsewhere(self.module, f"{self.attribute}.{name}".lstrip("."))
 
     def __call__(self) -> None:
-        """Only what can be called may stand in a Union."""
+        """Do nothing. This method exists because members of a Union must be callable."""
 
     def __getitem__(self, item: Any) -> Elsewhere:
         return self
@@ -257,7 +257,7 @@ class Elsewhere:
         return Union[other, self]  # noqa: UP007 - it is made here
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is an object of this class."""
+        """Return True if a value is an object of this class."""
         if self.module not in sys.modules:
             return False
         kind = operator.attrgetter(self.attribute)(sys.modules[self.module])
@@ -265,7 +265,7 @@ class Elsewhere:
 
 
 def _check_of(hint: Any) -> Check | None:
-    """The check of a type; None if everything is allowed."""
+    """Return the check of a type, or None if every value is allowed."""
     origin, args = get_origin(hint), get_args(hint)
     check: Check | None
     if hint in _ANYTHING or isinstance(hint, (typing.ParamSpec, str)):
@@ -291,7 +291,7 @@ _ANYTHING = (Any, object, None, inspect.Parameter.empty, typing.Self)
 
 
 def _union(checks: Sequence[Check | None]) -> Check | None:
-    """A value that any of the parts accepts; else the first conversion that succeeds."""
+    """Return a check that accepts a value if any part does. Otherwise the first successful conversion counts."""
     known = [check for check in checks if check is not None]
     if len(known) < len(checks):
         return None
@@ -342,7 +342,10 @@ def _check_of_subclass(kind: Any) -> Check:
 
 # --- containers ---
 def _collection(kind: type, *args: Any) -> Check:
-    """A list, sequence or other collection, and its elements. Its text is none of it."""
+    """Return the check of a list, sequence or other collection and its elements.
+
+    A string does not count as a collection.
+    """
     element = _check_of(args[0]) if args else None
     text = _article(kind.__name__) + (f" of which each element is {element.text}" if element else "")
     lasting = issubclass(kind, collections.abc.Collection)

@@ -20,7 +20,7 @@ def optional_library(module: str, need: str, extra: str) -> Any:
 
 @contextmanager
 def named_missing(who: str, extra: str) -> Iterator[None]:
-    """Name the extra that installs a library which a module of Penstock's imports in vain within this block."""
+    """Turn a failed import within this block into an error that names the extra which installs the library."""
     try:
         yield
     except ModuleNotFoundError as error:

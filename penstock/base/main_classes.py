@@ -85,7 +85,10 @@ def adopt_all_classes() -> None:
 
 
 def _address(defined: type) -> tuple[str, str]:
-    """Module and name by which the class is to be found. A named tuple of a function does not tell its function."""
+    """Return the module and name by which the class is found.
+
+    A named tuple of a function does not know its function.
+    """
     function, _, name = defined.__qualname__.rpartition(".<locals>.")
     if function:
         return f"{MAIN}.{function.replace('.<locals>', '')}", name

@@ -1,4 +1,4 @@
-"""How objects become bytes: pickled by reference where possible, by value where a class cannot be imported.
+"""Conversion of objects into bytes: pickled by reference where possible, by value where a class cannot be imported.
 
 Bytes that outlive the process, such as those of a checkpoint, are read with `loads`, which also finds classes that have
 been moved since (`penstock/persisted.py`). Bytes from another process of the same job are read with `pickle.loads`.
@@ -29,12 +29,12 @@ def load(stream: BinaryIO) -> Any:
 
 
 def loads(data: bytes) -> Any:
-    """What `dumps` was given, in this version of Penstock or an earlier one."""
+    """Return the object that `dumps` pickled, in this version of Penstock or an earlier one."""
     return _Unpickler(BytesIO(data)).load()
 
 
 class ByValuePickler(cloudpickle.Pickler):
-    """cloudpickle that takes classes with a `functools.cached_property`, which holds a lock before Python 3.12."""
+    """cloudpickle that supports classes with a `functools.cached_property`, which has a lock before Python 3.12."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, cached_property):
@@ -58,7 +58,7 @@ def dumps_by_value(value: Any) -> bytes:
 
 
 def dumps(value: Any) -> bytes:
-    """Plain pickle, or cloudpickle for what plain pickle does not know, such as classes defined inside functions."""
+    """Pickle a value, with cloudpickle if plain pickle cannot, as for classes defined inside functions."""
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -66,7 +66,7 @@ def dumps(value: Any) -> bytes:
 
 
 def can_be_saved(value: Any) -> bool:
-    """Whether `dumps` can make bytes of a value."""
+    """Return True if `dumps` can pickle a value."""
     try:
         dumps(value)
     except Exception:

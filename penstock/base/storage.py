@@ -40,11 +40,11 @@ _LASTING_CODES = {
 _CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure", "requests", "urllib3", "paramiko"}
 """Packages that talk to a storage for fsspec. Some of their errors are no OSError."""
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
-"""They know no folders; a file appears whole, and on request only if there is none of its name."""
+"""Protocols of object stores. They have no folders; a file appears whole, and on request only if it is new."""
 _LISTINGS = 20
 PATTERN = re.compile(r"[*?\[]")
 _in_memory = threading.Lock()
-"""fsspec's memory looks for a file and makes it in two steps."""
+"""Guards the memory file system of fsspec, which checks for a file and creates it in two steps."""
 log = logging.getLogger("penstock.storage")
 T = TypeVar("T")
 
@@ -69,15 +69,15 @@ class Storage:
         self._renames_by_order = is_hdfs(url)
         self._puts_whole = self._stores_objects or "memory" in self._protocols
         self.shows_flushed = self.local or self.in_memory
-        """Whether others see what was flushed into a file that is still open."""
+        """True if other processes see data that was flushed into a file that is still open."""
 
     # --- names ---
     def path(self, name: str) -> str:
-        """The path of a name as the file system knows it."""
+        """Return the path of a name on the file system."""
         return posixpath.normpath(posixpath.join(self.root, name)) if name else self.root
 
     def url(self, name: str = "") -> str:
-        """The full URL of a name. What the file system cuts off in front of a path, such as a host, stays in it."""
+        """Return the full URL of a name. It keeps parts that the file system cuts off, such as a host."""
         if self.local or "://" not in self._url:
             return str(self.fs.unstrip_protocol(self.path(name)))
         base, name = self._url, posixpath.normpath(name)
@@ -86,7 +86,7 @@ class Storage:
         return base if name == "." else f"{base}/{name}"
 
     def name(self, url: str) -> str:
-        """The name of a file on the same file system, by its URL."""
+        """Return the name of a file on the same file system, given its URL."""
         return self._name(str(self.fs._strip_protocol(url)))
 
     def _name(self, path: str) -> str:
@@ -144,8 +144,7 @@ class Storage:
         self._place(name, data)
 
     def is_exclusive(self) -> bool:
-        """Whether one is refused if two processes create a file at the same moment. It is tested with a temporary
-        file."""
+        """Test with a temporary file whether one of two processes that create the same file is refused."""
         name = f"{uuid.uuid4().hex}.trial"
         try:
             self._place(name, b"first")
@@ -172,7 +171,7 @@ class Storage:
                 self.delete(draft)
 
     def _put(self, name: str, data: bytes) -> None:
-        """In one go, and only if there is none: the file system itself says no otherwise."""
+        """Create a file in one step. The file system itself refuses this if the file exists."""
         path = self.path(name)
         try:
             with _in_memory if self.in_memory else nullcontext():
@@ -257,13 +256,13 @@ class Storage:
 
     # --- reading ---
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The whole file, or a range of it; FileNotFoundError if there is none."""
+        """Return the whole file, or a range of it. Raise FileNotFoundError if there is no such file."""
         path = self.path(name)
         read = self._retry("read", name, lambda: self.fs.cat_file(path, start=start, end=end), missing=True)
         return cast(bytes, read)
 
     def open(self, name: str) -> BinaryIO:
-        """A file to seek and read in; FileNotFoundError if there is none."""
+        """Open a file for seeking and reading. Raise FileNotFoundError if there is no such file."""
         return self._retry("open", name, lambda: self._open(self.path(name)), missing=True)
 
     def _open(self, path: str) -> BinaryIO:
@@ -294,7 +293,7 @@ class Storage:
                 self.delete(probe)
 
     def size(self, name: str) -> int | None:
-        """The size of a file; None if there is none."""
+        """Return the size of a file, or None if there is no such file."""
 
         def look() -> int | None:
             self.fs.invalidate_cache()
@@ -306,16 +305,19 @@ class Storage:
         return self._retry("look for", name, look)
 
     def names(self) -> list[str]:
-        """Every file below the folder; none if there is no such folder."""
+        """Return the names of all files below the folder. The result is empty if there is no such folder."""
         return sorted(self.sizes())
 
     def sizes(self) -> dict[str, int | None]:
-        """Every file below the folder, with its size if the file system tells it; none if there is no such folder."""
+        """Return all files below the folder with their sizes, if known.
+
+        The result is empty if there is no such folder.
+        """
         found = self._listed(lambda: self._below(self.root))
         return {self._name(path): size for path, size in found.items()}
 
     def _listed(self, find: Callable[[], dict[str, int | None]]) -> dict[str, int | None]:
-        """List, again if a file was gone before it could be looked at: others work in the same folder."""
+        """List files, and repeat this if one disappears meanwhile, because others work in the same folder."""
 
         def find_again() -> dict[str, int | None]:
             for _ in range(_LISTINGS):
@@ -330,7 +332,7 @@ class Storage:
         return self._retry("list", "", find_again)
 
     def _below(self, folder: str) -> dict[str, int | None]:
-        """The paths of all files below a folder."""
+        """Return the paths and sizes of all files below a folder."""
         # fsspec's own `find` leaves out folders that it cannot list, and does not tell.
         own = type(self.fs).find is not AbstractFileSystem.find
         found = self.fs.find(folder, detail=True).values() if own else self._walk(folder)
@@ -347,7 +349,7 @@ class Storage:
 
     # --- deleting ---
     def delete(self, name: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file if it exists."""
 
         def remove() -> None:
             with suppress(FileNotFoundError):
@@ -356,7 +358,7 @@ class Storage:
         self._retry("delete", name, remove)
 
     def delete_empty_folder(self, name: str) -> None:
-        """Remove a folder if it holds nothing; where folders are no things of their own there is nothing to do."""
+        """Remove a folder if it is empty. Object stores have no folders, so nothing is done there."""
         if not self._stores_objects:
             # OSError: it holds something, or is gone. NotImplementedError: there are no folders here.
             with suppress(OSError, NotImplementedError):
@@ -366,7 +368,7 @@ class Storage:
     def _retry(
         self, verb: str, name: str, action: Callable[[], T], attempts: int = ATTEMPTS, *, missing: bool = False
     ) -> T:
-        """Try a few times. With `missing`, a file that is not there is not for this method to judge."""
+        """Try an action a few times. With `missing`, `_missing` decides about the error for a missing file."""
         began = time.monotonic()
         for attempt in range(attempts):
             try:
@@ -396,24 +398,27 @@ class Storage:
 
 
 def pause(attempt: int) -> None:
-    """Wait before the next try, the longer the more there were."""
+    """Wait before the next attempt. The time grows with the number of attempts."""
     time.sleep(_WAITS[attempt])
 
 
 # --- errors ---
 def is_passing(error: BaseException) -> bool:
-    """Whether a storage failed in a way that another try may heal."""
+    """Return True if a storage failed in a way that another attempt may heal."""
     lasting = isinstance(error, _LASTING) or getattr(error, "errno", None) in _LASTING_CODES
     return is_of_storage(error) and not lasting
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Whether it was a file system that failed, or the client of one."""
+    """Return True if a file system or its client failed."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _CLIENTS
 
 
 def _is_refusal(error: OSError) -> bool:
-    """Whether a file was not made because there is one. s3fs tells so only if the server names the condition."""
+    """Return True if a file was not created because it exists.
+
+    s3fs shows this only if the server names the condition.
+    """
     response = getattr(error.__cause__, "response", None) or {}
     return isinstance(error, FileExistsError) or response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 412
 
@@ -428,6 +433,6 @@ def _sync_folder(path: str) -> None:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The folder and the last part of a URL or path."""
+    """Return the folder and the last part of a URL or path."""
     folder, _, name = url.rstrip("/").rpartition("/")
     return folder, name

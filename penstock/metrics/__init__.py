@@ -45,7 +45,7 @@ class HasValue(Protocol):
 
 
 def _function_of(name: str, given: Any) -> Callable[[], Any]:
-    """The function that reads the value of a gauge."""
+    """Return the function that reads the value of a gauge."""
     function = getattr(given, "get_value", given)
     if not callable(function):
         raise TypeError(f"gauge '{name}' needs a function or an object with get_value(), not {given!r}")
@@ -59,7 +59,7 @@ class Gauge(Metric):
     combining: Mapping[str, str] = {"": "none"}
 
     def __init__(self, function: Callable[[], Any], combining: str = "none") -> None:
-        """`combining` is how values of several subtasks become one: sum, min, max, last or none."""
+        """Create a gauge. `combining` is the way to combine values of several subtasks: sum, min, max, last or none."""
         if combining not in COMBINING:
             raise ValueError(f"values of gauges are put together by {', '.join(COMBINING)}, and not by {combining!r}")
         self._function = function
@@ -141,7 +141,7 @@ M = TypeVar("M", bound=Metric)
 
 
 class _Registry:
-    """Every metric of a tree of groups, and what it is, by full name."""
+    """All metrics of a tree of groups and their descriptions, by full name."""
 
     __slots__ = ("__weakref__", "described", "metrics")
 
@@ -172,15 +172,18 @@ class MetricGroup:
 
     @property
     def described(self) -> dict[str, Described]:
-        """By full name: what every metric is, here and in the groups around and below."""
+        """Descriptions of all metrics in this tree of groups, by full name."""
         return self._find_registry().described
 
     def _find_registry(self) -> _Registry:
-        """What the groups of a tree share; nothing, if the outermost one is gone."""
+        """Return the registry of this tree of groups. It is empty if the outermost group is gone."""
         return self._registry() or _Registry()
 
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group within this one; with `extra`, a group named so within it, and `name` becomes a variable."""
+        """Return a group within this one.
+
+        With `extra`, it contains a group of that name, and `name` becomes a variable.
+        """
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = MetricGroup(*self._scope, name, variables=self._variables)
@@ -194,14 +197,14 @@ class MetricGroup:
         return value_group
 
     def counter(self, name: str, counter: Counter | None = None) -> Counter:
-        """The counter of this name; a custom counter can be passed in before the name is used."""
+        """Return the counter of this name. A custom counter can be passed before the name is used."""
         return self._metric(name, Counter, lambda: counter or Counter())
 
     def gauge(self, name: str, obj: Callable[[], Any] | HasValue, combining: str = "none") -> Gauge:
-        """A value that a function returns, or the `get_value` of an object, whenever the value is read.
+        """Register a gauge for the result of a function, or of an object's `get_value`, at each reading.
 
-        A second call with the same name replaces the function. `combining` is how values of several subtasks become
-        one: sum, min, max, last or none.
+        A second call with the same name replaces the function. `combining` is the way to combine values of
+        several subtasks: sum, min, max, last or none.
         """
         gauge = obj if isinstance(obj, Gauge) else Gauge(_function_of(name, obj), combining)
         self._metric(name, Gauge, lambda: gauge)
@@ -228,7 +231,7 @@ class MetricGroup:
         return ".".join((*self._scope, metric_name))
 
     def snapshot(self) -> dict[str, Any]:
-        """The readings of all metrics here and in the groups below, by full name."""
+        """Return the readings of all metrics in this group and the groups below, by full name."""
         readings = {
             f"{self.get_metric_identifier(name)}.{part}" if part else self.get_metric_identifier(name): value
             for name, metric in self._metrics.items()
@@ -239,8 +242,7 @@ class MetricGroup:
         return readings
 
     def changes(self, last: dict[str, Any]) -> dict[str, Any]:
-        """What all metrics that share this group's root report and `last` does not hold yet; `last` is brought up to
-        date."""
+        """Return the reports of all metrics in this tree that differ from those in `last`, and update `last`."""
         changed = {
             name: value
             for full, metric in self._find_registry().metrics.items()
@@ -275,5 +277,8 @@ _PLAIN = frozenset({int, float, str, bool, type(None), HistogramState})
 
 
 def _same(before: Any, now: Any) -> bool:
-    """Whether two readings are equal for certain. A gauge may give anything, also what changes without a trace."""
+    """Return True if two readings are certainly equal.
+
+    A gauge may return any object, even one that changes unnoticed.
+    """
     return type(before) is type(now) and type(now) in _PLAIN and bool(before == now)

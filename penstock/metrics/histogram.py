@@ -32,7 +32,7 @@ class HistogramState(NamedTuple):
     """A histogram as plain data, which is sent to the driver and merged there."""
 
     seen: int = 0
-    """How many values there were in all; below, only those that are remembered count."""
+    """Number of all values. The fields below describe only the remembered values."""
     kept: int = 0
     mean: float = 0.0
     squares: float = 0.0
@@ -64,7 +64,7 @@ def _readings(state: HistogramState) -> dict[str, Any]:
 
 
 def merged(states: Iterable[HistogramState]) -> HistogramState:
-    """The histogram of all values of several."""
+    """Return the histogram of all values of several histograms."""
     given = list(states)
     seen = sum(state.seen for state in given)
     full = [state for state in given if state.kept]
@@ -88,7 +88,7 @@ def merged(states: Iterable[HistogramState]) -> HistogramState:
 
 
 def _merge_bins(states: list[HistogramState]) -> tuple[Bins, Bins]:
-    """The library merges bin by bin in Python, which takes a while; but it knows how to collapse too many of them."""
+    """Merge bins. The library does this slowly, bin by bin, but it can collapse bins if there are too many."""
     positive = _add_bins([state.positive for state in states])
     negative = _add_bins([state.negative for state in states])
     if positive is not None and negative is not None:
@@ -157,11 +157,11 @@ class Histogram(Metric):
         self._zeros += self._sketch.take(value)
 
     def get_count(self) -> int:
-        """How many values there were."""
+        """Return the number of values."""
         return self._seen
 
     def state(self) -> HistogramState:
-        """As plain data; the same object as long as no value is added."""
+        """Return the state as plain data. It is the same object as long as no value is added."""
         if self._state is None:
             self._state = merged([self._older, self._younger()])._replace(seen=self._seen)
         return self._state
@@ -179,7 +179,7 @@ class Histogram(Metric):
 
 # --- the library ---
 def _sketch(state: HistogramState) -> Any:
-    """The library's sketch that holds what a state says; loaded only by those who have a histogram."""
+    """Return the library's sketch of a state. The library is loaded only if there is a histogram."""
     from penstock.metrics.sketch import Sketch
 
     return Sketch(state.zeros, state.positive, state.negative)

@@ -1,4 +1,4 @@
-"""What every metric is: a name for its kind, readings, and how those of several slots become one."""
+"""The base of all metrics: a kind, readings, and rules for combining readings of several slots."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import Any, ClassVar, NamedTuple
 from penstock.metrics.samples import GAUGE
 
 COMBINING = ("sum", "min", "max", "mean", "last", "merge", "none")
-"""The ways in which readings of several slots become one: the last is that of the last slot; none means that nothing
-can be said of all slots together."""
+"""Ways to combine readings of several slots.
+
+`last` takes the reading of the last slot, and `none` means that there is no value for all slots together.
+"""
 
 
 class Metric:
-    """Something that can be read at any moment."""
+    """A measured value that can be read at any moment."""
 
     kind: ClassVar[str] = GAUGE
     combining: Mapping[str, str] = {}
-    """By reading: how those of several slots become one, where they are not added up."""
+    """Ways to combine readings of several slots, by the name of the reading. Other readings are added up."""
 
     def readings(self) -> dict[str, Any]:
-        """What it shows, by name; the empty name stands for the metric itself."""
+        """Return the readings by name. The empty name stands for the metric itself."""
         raise NotImplementedError
 
     def reported(self) -> dict[str, Any]:
-        """What a slot tells the driver: the readings, or what they can be worked out from."""
+        """Return the report of a slot for the driver: the readings, or data from which they are computed."""
         return self.readings()
 
 
 class Described(NamedTuple):
-    """What a metric is, whatever it shows."""
+    """Description of a metric, without its readings."""
 
     scope: tuple[str, ...]
     """The names of its groups, outermost first."""

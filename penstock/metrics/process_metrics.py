@@ -1,4 +1,4 @@
-"""What a process knows of its own use of processor and memory, under the names of Flink's metrics."""
+"""A process's own use of processor and memory, under the names of Flink's metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def process_metrics() -> dict[str, float | int]:
-    """Memory, threads, files and time of this process. What Flink calls heap is all memory of the process here."""
+    """Return memory, threads and time of this process. Flink's heap is here the whole memory of the process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     unit = 1 if sys.platform == "darwin" else _KIBIBYTE
     peak = usage.ru_maxrss * unit
@@ -30,14 +30,14 @@ def process_metrics() -> dict[str, float | int]:
 
 
 class Usage:
-    """The same for one process over time: its load is its own share of a core since it was last asked."""
+    """The metrics of this process over time. The load is its share of a core since the last call of `look`."""
 
     def __init__(self, every_seconds: float = 1.0) -> None:
         self._every = every_seconds
         self._asked = self._spent = 0.0
 
     def look(self) -> dict[str, float | int]:
-        """The metrics of this process; nothing if it was asked only just now."""
+        """Return the metrics of this process, or nothing if the last call was only just now."""
         now = time.monotonic()
         if now - self._asked < self._every and self._asked:
             return {}
@@ -48,7 +48,7 @@ class Usage:
 
 
 def machine_load() -> float:
-    """The machine's load as a share of its cores."""
+    """Return the machine's load as a share of its cores."""
     try:
         return min(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     except OSError:
@@ -56,7 +56,7 @@ def machine_load() -> float:
 
 
 def resident() -> int:
-    """Bytes of memory in use; 0 where the system does not say."""
+    """Return the memory in use, in bytes, or 0 where the system does not tell."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -65,7 +65,7 @@ def resident() -> int:
 
 
 def physical_memory() -> int:
-    """Bytes of memory of this machine; 0 where the system does not say."""
+    """Return the memory of this machine, in bytes, or 0 where the system does not tell."""
     try:
         return _PAGE * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def physical_memory() -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory that nobody uses; 0 where the system does not say."""
+    """Return the free memory of this machine, in bytes, or 0 where the system does not tell."""
     try:
         return _PAGE * os.sysconf("SC_AVPHYS_PAGES")
     except (OSError, ValueError):

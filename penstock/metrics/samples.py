@@ -1,4 +1,4 @@
-"""Samples: what reporters get, one metric at one moment with the scope and the variables that Flink gives it."""
+"""Samples for reporters: one metric at one moment, with the scope and the variables that Flink gives it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Sample:
     """One metric at one moment, ready for a reporter."""
 
     name: str
-    """Such as `numRecordsIn`; groups of users are part of the scope, not of the name."""
+    """Name of the metric, such as `numRecordsIn`. Groups of users belong to the scope, not to the name."""
     kind: str
     """`counter`, `gauge`, `meter` or `histogram`."""
     values: Mapping[str, Any]
@@ -24,11 +24,11 @@ class Sample:
     and `rate`. A histogram, which a distribution is too, has those that are known of `count`, `min`, `max`, `mean`,
     `stddev`, `p50`, `p75`, `p95`, `p98`, `p99` and `p999`."""
     scope: tuple[str, ...]
-    """The system scope, formatted as `metrics.scope.*` says, and then the groups of users."""
+    """The system scope in the format of `metrics.scope.*`, followed by the groups of users."""
     logical_scope: tuple[str, ...]
     """The same without names of this job: such as `("taskmanager", "job", "task", "operator")`, and then groups."""
     variables: Mapping[str, str]
-    """Such as `{"<job_name>": "orders", "<subtask_index>": "0"}`, with the key-value groups of users."""
+    """Variables, such as `{"<job_name>": "orders", "<subtask_index>": "0"}`, with the key-value groups of users."""
     help: str = ""
 
     @property

@@ -1,4 +1,4 @@
-"""Scope formats: how the system scopes of metrics are written, after `metrics.scope.*`."""
+"""Scope formats, which define the text of system scopes of metrics, after `metrics.scope.*`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 __all__ = ["FORMAT_OPTIONS", "ScopeFormats"]
 
 _SEPARATOR = "."
-"""Between the parts of a format, whatever delimiter is put between the parts of a scope."""
+"""Separator of the parts of a format. The delimiter of the resulting scope may be another one."""
 _INHERIT = "*"
-"""As the first part of a format: the format of the scope around it."""
+"""First part of a format that stands for the format of the surrounding scope."""
 
 FORMAT_OPTIONS = {
     "jm": ("metrics.scope.jm", "<host>.jobmanager"),
@@ -20,7 +20,7 @@ FORMAT_OPTIONS = {
     "task": ("metrics.scope.task", "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>"),
     "operator": ("metrics.scope.operator", "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>"),
 }
-"""By scope: the option that sets its format, and Flink's default."""
+"""Options for the formats, and Flink's defaults, by scope."""
 EARLIER_NAMES = {"metrics.scope.jm-job": "metrics.scope.jm.job", "metrics.scope.tm-job": "metrics.scope.tm.job"}
 _AROUND = {"jm_job": "jm", "tm_job": "tm", "task": "tm_job", "operator": "task"}
 DELIMITER_OPTION = "metrics.scope.delimiter"
@@ -41,7 +41,7 @@ class ScopeFormats:
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, str]) -> ScopeFormats:
-        """The formats that a configuration sets, and Flink's defaults for the others."""
+        """Return the formats that a configuration sets, with Flink's defaults for the others."""
         parts: dict[str, tuple[str, ...]] = {}
         for scope, (option, default) in FORMAT_OPTIONS.items():
             text = configuration.get(option) or configuration.get(EARLIER_NAMES.get(option, ""), "") or default
@@ -51,9 +51,9 @@ class ScopeFormats:
         return cls(parts, configuration.get(DELIMITER_OPTION) or ".")
 
     def formatted(self, scope: str, variables: Mapping[str, str]) -> tuple[str, ...]:
-        """The parts of a scope with values for variables. A variable that has no value here stays as it is written."""
+        """Return the parts of a scope with values in place of variables. Variables without a value stay as they are."""
         return tuple(variables.get(part, part) for part in self.parts[scope])
 
     def joined(self, scope: tuple[str, ...], name: str) -> str:
-        """A full name: the parts of a scope and the metric's name, with the delimiter between them."""
+        """Return a full name: the parts of a scope and the metric's name, joined by the delimiter."""
         return self.delimiter.join((*scope, name))

@@ -1,4 +1,4 @@
-"""What catalogs raise, under the names of PyFlink's module."""
+"""Errors that catalogs raise, under the names of PyFlink's module."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ __all__ = [
 
 
 class CatalogException(ValidationException):
-    """A catalog cannot do what it was asked for."""
+    """A catalog cannot carry out a request."""
 
 
 class DatabaseAlreadyExistException(CatalogException):
-    """There is a database of this name."""
+    """A database of this name exists already."""
 
 
 class DatabaseNotExistException(CatalogException):
-    """There is no database of this name."""
+    """No database of this name exists."""
 
 
 class DatabaseNotEmptyException(CatalogException):
-    """A database that holds tables or functions is dropped only if asked for with CASCADE."""
+    """A database with tables or functions can only be dropped with CASCADE."""
 
 
 class TableAlreadyExistException(CatalogException):
-    """There is a table or view of this name."""
+    """A table or view of this name exists already."""
 
 
 class TableNotExistException(CatalogException):
-    """There is no table or view of this name."""
+    """No table or view of this name exists."""
 
 
 class FunctionAlreadyExistException(CatalogException):
-    """There is a function of this name."""
+    """A function of this name exists already."""
 
 
 class FunctionNotExistException(CatalogException):
-    """There is no function of this name."""
+    """No function of this name exists."""
 
 
 class PartitionAlreadyExistsException(CatalogException):
@@ -64,7 +64,7 @@ class PartitionNotExistException(CatalogException):
 
 
 class PartitionSpecInvalidException(CatalogException):
-    """A partition is described by other columns than those that the table is partitioned by."""
+    """A partition is specified by other columns than the partition columns of the table."""
 
 
 class TableNotPartitionedException(CatalogException):

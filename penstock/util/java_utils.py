@@ -19,7 +19,7 @@ __all__ = [
 
 
 def get_j_env_configuration(j_env: Any) -> Any:
-    """The live configuration of `env._j_stream_execution_environment`: what is set on it, is set on the environment.
+    """Return the live configuration of `env._j_stream_execution_environment`. Changes to it change the environment.
 
     It has the methods of a Configuration, in Python's spelling and in Java's, and `Configuration(j_configuration=…)`
     takes it.

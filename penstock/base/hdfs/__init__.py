@@ -18,7 +18,7 @@ MISSING = (
 
 
 def is_hdfs(url: str) -> bool:
-    """Whether a URL belongs to this package."""
+    """Return True if a URL belongs to HDFS."""
     return url.partition("://")[0] in NATIVE + HTTP
 
 

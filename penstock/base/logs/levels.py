@@ -1,4 +1,4 @@
-"""Levels of loggers: as a configuration names them, as a process has them, and as they are changed."""
+"""Levels of loggers: parsing them from a configuration, reading and changing them in a process."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _WORDS = {
 """Python's names, and those of Log4j where they differ."""
 _NAMES = {1: "ALL", 5: "TRACE", OFF: "OFF"}
 Levels = dict[str, str]
-"""By the name of a logger: a level; an empty one leaves the logger to the one above it."""
+"""Levels by the names of loggers. An empty level means that the logger takes the level of the one above it."""
 
 
 def level_of(text: str) -> int:
-    """The number of a level; raises ConfigurationError."""
+    """Return the number of a level. Raise ConfigurationError if there is no such level."""
     word = text.strip().upper()
     if word not in _WORDS:
         allowed = "ALL, TRACE, DEBUG, INFO, WARN, WARNING, ERROR, FATAL, CRITICAL, OFF"
@@ -39,7 +39,7 @@ def level_of(text: str) -> int:
 
 
 def checked(levels: Mapping[str, str]) -> Levels:
-    """The same levels, after a look at each."""
+    """Return the same levels after checking each."""
     for name, level in levels.items():
         if not name.strip():
             raise ConfigurationError(f"the level {level} is for no logger: name one, or {ROOT}")
@@ -49,7 +49,7 @@ def checked(levels: Mapping[str, str]) -> Levels:
 
 
 def levels_of(configuration: Mapping[str, str]) -> Levels:
-    """Return what `logging.level.<logger>` says, and PyFlink's options where it says nothing."""
+    """Return the levels from `logging.level.<logger>`, or from PyFlink's options where the former are not set."""
     levels: Levels = {}
     if PYFLINKS_LEVEL in configuration:
         levels[ROOT] = configuration[PYFLINKS_LEVEL]
@@ -69,7 +69,7 @@ def apply(levels: Mapping[str, str]) -> None:
 
 
 def current() -> Levels:
-    """The levels that loggers of this process have been given."""
+    """Return the levels that were set on loggers of this process."""
     there = {ROOT: logging.getLogger(), **logging.root.manager.loggerDict}
     return {
         name: _name(logger.level)
@@ -83,5 +83,5 @@ def _name(level: int) -> str:
 
 
 def _nearest(level: int) -> str:
-    """A level between two of those that have names lets through what the higher one lets through, and a little more."""
+    """Return the nearest named level below. It lets slightly more through than a level between two names."""
     return max((number, word) for word, number in _WORDS.items() if number <= max(level, 1))[1]

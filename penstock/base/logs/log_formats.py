@@ -1,4 +1,4 @@
-"""How lines are written: as text, or as JSON, one object a line."""
+"""Formats of log lines: text, or JSON with one object per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FindOrigin = Callable[[], Origin | None]
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people. Functions that run in this process are named, too."""
+    """Formats lines for people. Lines of this process name the function's operator too."""
 
     def __init__(self, find: FindOrigin = lambda: None) -> None:
         super().__init__(TEXT_FORMAT)
@@ -29,7 +29,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A line for programs."""
+    """Formats lines for programs, as JSON."""
 
     def __init__(self, find: FindOrigin = lambda: None) -> None:
         super().__init__()
@@ -61,5 +61,5 @@ def _fields(origin: Origin | None) -> dict[str, object]:
 
 
 def formatter(kind: str, find: FindOrigin = lambda: None) -> logging.Formatter:
-    """As `logging.format` says."""
+    """Return the formatter for a value of `logging.format`."""
     return JsonFormatter(find) if kind == JSON else TextFormatter(find)

@@ -1,4 +1,4 @@
-"""Lines of a log that travel from a slot to the driver, and what they become there."""
+"""Log lines that travel from a slot to the driver, and their form in the driver."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Origin:
-    """Where in a job a line was written."""
+    """Place in a job where a line was written."""
 
     job_id: str = ""
     job_name: str = ""
     operator: str = ""
-    """Empty if no operator was at work, as in a thread of a library."""
+    """Name of the operator. It is empty if no operator was at work, as in a thread of a library."""
     uid: str = ""
     subtask: int = 0
     parallelism: int = 0
@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 class SlotRecord(logging.LogRecord):
-    """A record from a slot. Whatever format a handler has, its message says where it comes from."""
+    """A record from a slot. Its message names its origin, whatever format a handler has."""
 
     origin: Origin
     text: str
@@ -53,7 +53,7 @@ class SlotRecord(logging.LogRecord):
 
 
 def record_of(line: Line) -> SlotRecord:
-    """The line as a record of this process."""
+    """Return the line as a record of this process."""
     record = SlotRecord(line.logger, line.level, line.path, line.line, line.text, (), None, line.function)
     record.origin, record.text = line.origin, line.text
     record.created, record.msecs = line.created, (line.created - int(line.created)) * 1000
@@ -69,7 +69,7 @@ def show(line: Line) -> None:
 
 
 class Allowance:
-    """How many lines may pass: a number each second, and twice as many at once after a quiet time."""
+    """Limit for the number of lines: a number each second, and twice as many at once after a quiet time."""
 
     def __init__(self, per_second: float, now: float) -> None:
         self._per_second = per_second

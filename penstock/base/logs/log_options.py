@@ -32,11 +32,11 @@ OPTIONS = [
 
 @dataclass
 class LogSettings:
-    """What slots need to know about logging; `levels` may change while the job runs."""
+    """Settings of logging for the slots. `levels` may change while the job runs."""
 
     levels: Levels = field(default_factory=dict)
     lines_per_second: int = 1000
-    """Of all slots together; 0 lets none through but errors."""
+    """Greatest number of lines per second for all slots together. 0 lets only errors through."""
     line_length: int = 16_384
     """Characters of a line, and of the traceback behind it; the rest is cut off."""
     format: str = TEXT

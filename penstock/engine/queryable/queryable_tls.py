@@ -46,7 +46,10 @@ class Certificate:
 
 
 def trusting(tls: bool | str | Path | ssl.SSLContext) -> ssl.SSLContext | None:
-    """What a client was told: no TLS, the authorities of this machine, a file with others, or a context of its own."""
+    """Return a client's TLS context.
+
+    `tls` selects no TLS (False), the authorities of this machine (True) or of a file (a path), or a context.
+    """
     if tls is False:
         return None
     if isinstance(tls, ssl.SSLContext):
