@@ -421,7 +421,7 @@ _CONTAINERS: dict[Any, Callable[..., Check]] = {
 
 # --- simple types ---
 def is_function(value: Any) -> bool:
-    """Whether a value can be called, and is not one of the objects that hold a function, nor their class."""
+    """Return True if a value can be called and does not hold a function, nor is the class of such an object."""
     return callable(value) and not getattr(value, "_holds_function", False)
 
 

@@ -1,4 +1,4 @@
-"""What programs share with the engine: rows, types, time, watermarks, schemas, settings and jobs."""
+"""Classes that programs share with the engine: rows, types, time, watermarks, schemas, settings and jobs."""
 
 from penstock.common import watermark_strategy
 from penstock.common.completable_future import CompletableFuture

@@ -141,7 +141,7 @@ def _roundings(number: float) -> list[str]:
 
 
 def _java_float(number: float, shortest: str) -> str:
-    """Java's spelling of a number whose shortest exact digits are known."""
+    """Return Java's spelling of a number whose shortest exact digits are known."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):

@@ -30,24 +30,24 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def submit(function: Callable[[], T]) -> CompletableFuture[T]:
-        """Run the function in a thread of its own, which does not keep the program from ending."""
+        """Run the function in a new thread, which does not keep the program from ending."""
         future: Future[T] = Future()
         Thread(target=_complete, args=(future, function), daemon=True).start()
         return CompletableFuture(future)
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result, or raise what went wrong."""
+        """Wait for the result, or raise the error."""
         return self._future.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end, and return what went wrong if something did."""
+        """Wait for the end, and return the error, or None if there is none."""
         return self._future.exception(timeout)
 
     def done(self) -> bool:
         return self._future.done()
 
     def cancel(self) -> bool:
-        """Give up on the result; False if it is already being computed."""
+        """Give up on the result. Return False if it is already being computed."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:

@@ -168,7 +168,7 @@ class RowTypeInfo(TypeInformation):
 
 
 def required_row_type(declared: Any) -> RowTypeInfo:
-    """The given type; TypeError if it is not a type of rows."""
+    """Return the given type. Raise TypeError if it is not a type of rows."""
     declared = as_type_information(declared)
     if not isinstance(declared, RowTypeInfo):
         raise TypeError(f"expected the type of a row, such as Types.ROW_NAMED(...), not {declared!r}")
@@ -176,7 +176,10 @@ def required_row_type(declared: Any) -> RowTypeInfo:
 
 
 def _values_by_name(value: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """The items of a dict, or the attributes of an object, under these names; ValueError if it has none of them."""
+    """Return the items of a dict, or attributes of an object, under these names.
+
+    Raise ValueError if it has none of them.
+    """
     if isinstance(value, dict):
         found = {name: value[name] for name in names if name in value}
     elif hasattr(value, "__dict__") or hasattr(value, "__slots__"):

@@ -94,14 +94,17 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
-        """With `j_configuration`, share the settings of an environment, as returned by `get_j_env_configuration`."""
+        """Create a configuration.
+
+        With `j_configuration` from `get_j_env_configuration`, it shares an environment's settings.
+        """
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
         self._follow: Callable[[str, Any], None] | None = None
         if j_configuration is not None:
             self._values, self._follow = j_configuration._values, j_configuration._follow
 
     def follow(self, changed: Callable[[str, Any], None]) -> None:
-        """Have `changed(key, value)` called for every setting from now on."""
+        """Call `changed(key, value)` for every setting from now on."""
         self._follow = changed
 
     @classmethod
@@ -111,7 +114,7 @@ class Configuration:
         return configuration
 
     def get(self, option: ConfigOption[T], default_value: T | None = None) -> T | None:
-        """The value of an option, else the given default, else the option's own."""
+        """Return the value of an option, else the given default, else the option's own default."""
         fallback = option.default if default_value is None else default_value
         return cast("T | None", self._get(option.key, option.value_type, fallback))
 
@@ -155,7 +158,7 @@ class Configuration:
         return Keys(self._values)
 
     def remove_config(self, key: str) -> bool:
-        """Forget a setting; False when there was none."""
+        """Remove a setting. Return False if there was none."""
         return self._values.pop(key, None) is not None
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
@@ -168,12 +171,12 @@ class Configuration:
         target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:
-        """All settings as text."""
+        """Return all settings as text."""
         return {key: _to_text(value) for key, value in self._values.items()}
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """The items of `[a, b]`, of lines that begin with a dash, or of `a;b`."""
+        """Return the items of `[a, b]`, of lines that begin with a dash, or of `a;b`."""
         text = value.strip() if value else ""
         if not text:
             return []
@@ -270,7 +273,7 @@ _UNIT_NANOS = {
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of a text such as `200 ms`, `1 min` or `5s`; a number without a unit is milliseconds."""
+    """Return the milliseconds of a text such as `200 ms`, `1 min` or `5s`. A number without a unit is milliseconds."""
     match = re.fullmatch(r"\s*(\d+)\s*([a-zµ]*)\s*", text.lower())
     unit = (match[2] or "ms") if match else ""
     if match is None or unit not in _UNIT_NANOS:

@@ -17,13 +17,15 @@ _HIGHEST_MAX_PARALLELISM = 1 << 15
 @check_arguments
 @dataclass
 class ExecutionConfig:
-    """How a job runs: parallelism, intervals in milliseconds, and switches. Setters return the configuration itself.
+    """Settings for running a job: parallelism, intervals in milliseconds, and switches.
+
+    Setters return the configuration.
 
     Nothing is written with Kryo or Avro here, and no closure is cleaned: these switches are kept and have no effect.
     """
 
     def __hash__(self) -> int:
-        """Equal configurations have equal hashes; only settings that seldom change are part of the hash."""
+        """Return a hash of the settings that seldom change. Equal configurations have equal hashes."""
         return hash((self._parallelism, self._max_parallelism))
 
     PARALLELISM_DEFAULT: ClassVar[int] = -1
@@ -48,7 +50,7 @@ class ExecutionConfig:
         return self._parallelism
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """The parallelism of operators that do not set their own; PARALLELISM_DEFAULT leaves it to the cluster."""
+        """Set the parallelism of operators without their own. PARALLELISM_DEFAULT leaves it to the cluster."""
         if parallelism != self.PARALLELISM_DEFAULT:
             check_parallelism(parallelism, self._max_parallelism)
         self._parallelism = parallelism
@@ -58,7 +60,7 @@ class ExecutionConfig:
         return self._max_parallelism
 
     def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
-        """The number of key groups: how far the job can ever be scaled without losing its state."""
+        """Set the number of key groups, which is the greatest parallelism that the job can ever have with its state."""
         check_max_parallelism(max_parallelism)
         if self._parallelism > max_parallelism:
             raise InvalidParallelism(f"max parallelism {max_parallelism} is below the parallelism {self._parallelism}")
@@ -69,7 +71,7 @@ class ExecutionConfig:
         return self._auto_watermark_interval
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """How often periodic watermarks are due; 0 turns them off."""
+        """Set the interval of periodic watermarks, in milliseconds; 0 turns them off."""
         self._auto_watermark_interval = _not_negative("the auto watermark interval", interval)
         return self
 
@@ -77,7 +79,7 @@ class ExecutionConfig:
         return self._latency_tracking_interval
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """How often sources send latency markers; 0 turns them off."""
+        """Set the interval of latency markers of sources, in milliseconds; 0 turns them off."""
         self._latency_tracking_interval = _not_negative("the latency tracking interval", interval)
         return self
 
@@ -92,7 +94,7 @@ class ExecutionConfig:
         return self._task_cancellation_timeout
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """How long cancelling may take; 0 waits for ever."""
+        """Set the time limit for cancelling, in milliseconds; 0 waits for ever."""
         self._task_cancellation_timeout = _not_negative("the task cancellation timeout", timeout)
         return self
 
@@ -175,7 +177,7 @@ class ExecutionConfig:
         return dict(self._global_job_parameters)
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
-        """Parameters that every function can read from its runtime context; values are kept as text."""
+        """Set parameters that every function can read from its runtime context. Values are kept as text."""
         self._global_job_parameters = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
         return self
 
@@ -190,7 +192,7 @@ class ExecutionConfig:
 
 
 def check_parallelism(parallelism: int, max_parallelism: int = -1) -> int:
-    """The given parallelism; an error if no operator can have it."""
+    """Return the given parallelism. Raise an error if no operator can have it."""
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
         raise InvalidParallelism(f"parallelism must be an int of at least 1, not {parallelism!r}")
     if 0 < max_parallelism < parallelism:
@@ -199,7 +201,7 @@ def check_parallelism(parallelism: int, max_parallelism: int = -1) -> int:
 
 
 def check_max_parallelism(max_parallelism: int) -> int:
-    """The given max parallelism; an error if no job or operator can have it."""
+    """Return the given max parallelism. Raise an error if no job or operator can have it."""
     whole = isinstance(max_parallelism, int) and not isinstance(max_parallelism, bool)
     if not whole or not 1 <= max_parallelism <= _HIGHEST_MAX_PARALLELISM:
         allowed = f"an int from 1 to {_HIGHEST_MAX_PARALLELISM}"

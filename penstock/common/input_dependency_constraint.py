@@ -8,7 +8,10 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """Whether a task may start when any or when all of its inputs can be read. Kept for its name: it has no effect."""
+    """Condition on the inputs for the start of a task: any or all can be read.
+
+    It exists for its name and has no effect.
+    """
 
     ANY = 0
     ALL = 1

@@ -1,4 +1,4 @@
-"""A job seen from outside: its id, its status, its result, and the client that steers it."""
+"""A job as seen from outside: its id, its status, its result, and the client that controls it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class JobID:
 
     @staticmethod
     def from_hex_string(hex_string: str) -> JobID:
-        """The id that is written like this."""
+        """Return the id that has this text."""
         return JobID(hex_string)
 
     def to_hex_string(self) -> str:
-        """The id as it is written."""
+        """Return the id as text."""
         return self.hex
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class JobID:
 
 
 class JobStatus(Enum):
-    """What a job is doing, or how it ended."""
+    """State of a job that runs or has ended."""
 
     CREATED = 0
     RUNNING = 1
@@ -57,16 +57,16 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over for good: failed, cancelled or finished."""
+        """Return True if the job has ended for good: failed, cancelled or finished."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether the job is over here; a suspended job may continue elsewhere."""
+        """Return True if the job has ended here. A suspended job may continue elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()
 
 
 class JobExecutionResult:
-    """What a job that finished leaves behind."""
+    """Result of a job that has finished."""
 
     def __init__(self, job_id: JobID, net_runtime: int = 0, accumulators: dict[str, Any] | None = None) -> None:
         self._job_id = job_id
@@ -77,11 +77,11 @@ class JobExecutionResult:
         return self._job_id
 
     def get_net_runtime(self) -> int:
-        """Milliseconds from the first epoch to the last."""
+        """Return the time from the first epoch to the last, in milliseconds."""
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """The value of an accumulator; None when the job had none of this name."""
+        """Return the value of an accumulator, or None if the job had none of this name."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class JobExecutionResult:
 
 
 class RunningJob(Protocol):
-    """What a client needs of a job."""
+    """The part of a job that a client needs."""
 
     @property
     def job_id(self) -> JobID: ...
@@ -102,7 +102,7 @@ class RunningJob(Protocol):
     def cancel(self) -> None: ...
 
     def result(self, timeout: float | None = None) -> JobExecutionResult:
-        """Wait for the end of the job, and raise what made it fail."""
+        """Wait for the end of the job. If it failed, raise the error."""
         ...
 
     def accumulators(self) -> dict[str, Any]: ...
@@ -121,12 +121,12 @@ class RunningJob(Protocol):
         ...
 
     def bundle(self) -> Mapping[str, str]:
-        """What a notebook shows of this moment."""
+        """Return the present view of the job for a notebook."""
         ...
 
 
 class JobClient:
-    """Steers one job. Every answer comes as a future, because the job may have to be asked."""
+    """Controls one job. Every method returns a future, because it may have to ask the job."""
 
     def __init__(self, job: RunningJob) -> None:
         self._job = job
@@ -143,36 +143,39 @@ class JobClient:
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job after a savepoint; advancing to the end of time first fires every remaining event-time timer."""
+        """End the job after a savepoint. Advancing to the end of time first fires every remaining event-time timer."""
         stop = partial(self._job.trigger_savepoint, savepoint_directory, True, bool(advance_to_end_of_event_time))
         return CompletableFuture.submit(stop)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Write a savepoint while the job continues; the result is its path."""
+        """Write a savepoint while the job continues. The result is its path."""
         return CompletableFuture.submit(partial(self._job.trigger_savepoint, savepoint_directory, False, False))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         return CompletableFuture.submit(self._job.accumulators)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
-        """The result when the job has ended; asking for it raises what made the job fail."""
+        """Return the result of the job once it has ended. If the job failed, reading the result raises the error."""
         return CompletableFuture.submit(self._job.result)
 
     def query(self, request: Any) -> Future[Any]:
-        """Look queryable state up, from this process: a QueryRequest gives a QueryAnswer (`penstock.queryable`)."""
+        """Look up queryable state in this process. A QueryRequest gives a QueryAnswer (`penstock.queryable`)."""
         return self._job.query(request)
 
     def get_queryable_state_address(self) -> tuple[str, int] | None:
-        """The host and port for a QueryableStateClient; None unless queryable-state.enable is set."""
+        """Return host and port for a QueryableStateClient, or None unless queryable-state.enable is set."""
         return self._job.queryable_address
 
     def widget(self, seconds: float = 1.0) -> Any:
-        """Show the job's graph with live rates below a notebook's cell, drawn anew every so many seconds until the job
-        ends; `stop()` of what is returned ends that sooner. A client that is the value of a cell shows itself so."""
+        """Show the job's graph with live rates below a notebook's cell.
+
+        The graph is redrawn every `seconds` seconds until the job ends or `stop()` of the result is called. A
+        client that is the value of a cell shows itself in this way.
+        """
         return self._job.widget(seconds)
 
     def _ipython_display_(self) -> None:
-        """IPython calls this for the value of a cell."""
+        """Show the job below the cell. IPython calls this for the value of a cell."""
         self.widget()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:

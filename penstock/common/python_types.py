@@ -1,4 +1,4 @@
-"""The type information that Python types stand for, such as LIST(LONG) for list[int]."""
+"""Type information for Python types, such as LIST(LONG) for list[int]."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIMPLE: dict[Any, Callable[[], TypeInformation]] = {
 
 
 def type_of_class(kind: Any) -> TypeInformation | None:
-    """The type information that a Python type stands for; None if it stands for none or for several."""
+    """Return the type information of a Python type, or None if it has none or several."""
     if isinstance(kind, TypeInformation):
         return kind
     origin = get_origin(kind)

@@ -1,4 +1,4 @@
-"""What happens after a failure: plain data that the driver of a job reads."""
+"""Strategies for restarts after a failure, as plain data that the driver of a job reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings are secrets, judged by their names as Flink does, and how settings are shown without them."""
+"""Recognition of secret settings by their names, as in Flink, and display of settings without secrets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "******"
-"""What is shown in place of a secret."""
+"""Text that is shown in place of a secret."""
 
 _PARTS = (
     "password",
@@ -25,13 +25,13 @@ _PARTS = (
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a setting with this name must not be shown. Case does not matter."""
+    """Return True if the value of a setting with this name is secret. Case does not matter."""
     plain = name.lower()
     return any(part in plain for part in _PARTS)
 
 
 def masked(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings, with `HIDDEN` in place of every secret.
+    """Return the settings, with `HIDDEN` in place of every secret.
 
     >>> masked({"security.ssl.rest.key-password": "hunter2", "rest.port": "8081"})
     {'security.ssl.rest.key-password': '******', 'rest.port': '8081'}
@@ -48,7 +48,7 @@ _IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]{0,200}:)[^
 
 
 def concealed(text: str) -> str:
-    """A text without the secrets in it that can be recognised: values behind such names, and passwords in URLs.
+    """Return a text without recognisable secrets, such as values behind secret names, and passwords in URLs.
 
     >>> concealed("cannot log in to jdbc://me:hunter2@db with sasl.password = 'hunter2'")
     "cannot log in to jdbc://me:******@db with sasl.password = '******'"

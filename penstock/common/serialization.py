@@ -38,7 +38,7 @@ class DeserializationSchema(ABC):
     def deserialize(self, message: bytes) -> Any: ...
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """Whether this value says that nothing follows; the value itself is dropped."""
+        """Return True if this value marks the end of the stream. The value itself is dropped."""
         return False
 
     def get_produced_type(self) -> TypeInformation:
@@ -110,16 +110,16 @@ class Encoder(ABC):
 
     @abstractmethod
     def encode(self, value: Any, type_info: TypeInformation | None = None) -> bytes:
-        """The bytes of a value; its declared type, when the sink knows it, decides how it is printed."""
+        """Return the bytes of a value. Its declared type, if the sink knows it, decides its text."""
 
     def encode_all(self, values: list[Any], type_info: TypeInformation | None = None) -> bytes:
-        """The bytes of many values, one after the other."""
+        """Return the bytes of many values, one after the other."""
         encode = self.encode
         return b"".join([encode(value, type_info) for value in values])
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Every value printed on a line of its own."""
+        """Return an encoder that writes the text of every value on its own line."""
         return SimpleStringEncoder(known_charset(charset_name))
 
 
@@ -145,16 +145,16 @@ class BulkWriter(ABC):
     def add_element(self, element: Any) -> None: ...
 
     def add_batch(self, batch: Any) -> bool:
-        """Add the rows of a pyarrow.RecordBatch, if that can be done without making them; False if it cannot."""
+        """Add the rows of a pyarrow.RecordBatch without making rows. Return False if that is not possible."""
         return False
 
     @abstractmethod
     def flush(self) -> None:
-        """Push out what is held back, as far as the format allows."""
+        """Write out buffered data, as far as the format allows."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write all that is missing. The stream stays open: its owner closes it."""
+        """Complete the file. The stream stays open: its owner closes it."""
 
 
 class BulkWriterFactory(ABC):
@@ -165,7 +165,7 @@ class BulkWriterFactory(ABC):
 
 
 def known_charset(charset: str) -> str:
-    """The given charset; an error if Python does not know it."""
+    """Return the given charset. Raise an error if Python does not know it."""
     try:
         codecs.lookup(charset)
     except LookupError:

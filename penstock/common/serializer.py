@@ -35,7 +35,7 @@ class TypeSerializer(ABC, Generic[T]):
 
 
 class DeclaredTypeSerializer(TypeSerializer[Any]):
-    """Pickles elements after it has checked that they fit a declared type; `create_serializer` of types makes it."""
+    """Pickles elements after checking that they fit a declared type. `create_serializer` of a type returns it."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         self.type_info = type_info

@@ -60,7 +60,7 @@ class Duration:
         return Duration(nanos)
 
     def to_millis(self) -> int:
-        """Whole milliseconds; what is left over is dropped."""
+        """Return whole milliseconds, rounded down."""
         return self.nanos // _NANOS_PER_MILLI
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class TimeUnit(Enum):
     DAYS = 86_400_000_000_000
 
     def to_millis(self, duration: int) -> int:
-        """Whole milliseconds in `duration` of this unit; what is left over is dropped."""
+        """Return the whole milliseconds in `duration` of this unit, rounded down."""
         nanos: int = _whole("duration", duration) * self.value
         return nanos // _NANOS_PER_MILLI
 
@@ -161,11 +161,11 @@ class Time:
 
 
 LengthOfTime: TypeAlias = Duration | Time | datetime.timedelta | int
-"""A length of time as methods take it; a plain number is milliseconds."""
+"""A length of time as an argument. A plain number is in milliseconds."""
 
 
 def to_millis(value: LengthOfTime) -> int:
-    """Milliseconds of any length of time the API accepts; a plain int already is milliseconds."""
+    """Return the milliseconds of any length of time that the API accepts. A plain int is already in milliseconds."""
     if isinstance(value, Duration):
         return value.to_millis()
     if isinstance(value, Time):

@@ -34,7 +34,7 @@ class TypeInformation:
 
     @property
     def notation(self) -> str:
-        """The type as a program writes it, such as TUPLE(STRING, INT). Errors and savepoints use this name."""
+        """Text of the type as a program writes it, such as TUPLE(STRING, INT). Errors and savepoints use it."""
         return repr(self)
 
     def fit(self, values: list[Any]) -> list[Any]:
@@ -45,24 +45,24 @@ class TypeInformation:
         return cast(list[Any], self.fit_column(values))
 
     def fit_column(self, column: Sequence[Any]) -> Sequence[Any]:
-        """`fit` for any sequence; used for the columns of composite types."""
+        """Check any sequence, like `fit`. Composite types use this for their columns."""
         try:
             return self._fit_all(column)
         except _MISFIT:
             return self._fit_around_none(column)
 
     def text(self, value: Any) -> str:
-        """The value as Flink prints it."""
+        """Return the value as Flink prints it."""
         return "null" if value is None else self._text(value)
 
     def create_serializer(self, config: Any = None) -> Any:
-        """A serialiser of this type, for classes whose constructors ask for one as in Java."""
+        """Return a serialiser of this type, for classes whose constructors require one, as in Java."""
         from penstock.common.serializer import DeclaredTypeSerializer
 
         return DeclaredTypeSerializer(self)
 
     def need_conversion(self) -> bool:
-        """Always False: records stay Python objects on their whole way."""
+        """Return False, because records always stay Python objects."""
         return False
 
     def to_internal_type(self, obj: Any) -> Any:
@@ -72,8 +72,12 @@ class TypeInformation:
         return obj
 
     def _fit_all(self, column: Sequence[Any]) -> Sequence[Any]:
-        """Like `fit_column`, but None may be a misfit, and a misfit may raise TypeError, ValueError or
-        OverflowError."""
+        """Check and convert a column, like `fit_column`. None may be a misfit.
+
+        A misfit may raise TypeError, ValueError or OverflowError.
+
+        None and misfits may raise TypeError, ValueError or OverflowError.
+        """
         raise NotImplementedError
 
     def _text(self, value: Any) -> str:
@@ -108,7 +112,7 @@ def mismatch(value: Any, declared: TypeInformation | str) -> TypeMismatch:
 def fit_columns(
     columns: Sequence[Sequence[Any]], types: Sequence[TypeInformation], owner: TypeInformation
 ) -> list[Sequence[Any]] | None:
-    """Fit each column to its type. None when nothing had to change."""
+    """Fit each column to its type. Return None if nothing had to change."""
     if len(columns) != len(types):
         raise ValueError("wrong number of fields")
     fitted = []
@@ -131,13 +135,13 @@ class TableType(Protocol):
 
 
 def as_type_information(declared: Any) -> Any:
-    """The type of streams that a type of tables stands for, such as DataTypes.INT(); anything else as it is."""
+    """Return the stream type of a table type, such as DataTypes.INT(), and any other object unchanged."""
     convert = getattr(declared, "to_type_information", None)
     return declared if convert is None else convert()
 
 
 def field_types_of(field_types: Iterable[Any]) -> tuple[TypeInformation, ...]:
-    """The parts of a composite type, each of them checked to be a type."""
+    """Return the parts of a composite type. Each part must be a type."""
     types = tuple(field_types)
     for part in types:
         if not isinstance(part, TypeInformation):

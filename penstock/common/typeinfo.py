@@ -1,4 +1,4 @@
-"""`Types`, where type information comes from, and `infer_type`, which finds it for a value."""
+"""`Types`, the source of type information, and `infer_type`, which finds it for a value."""
 
 from __future__ import annotations
 
@@ -94,22 +94,22 @@ class Types:
 
     @staticmethod
     def BYTE() -> TypeInformation:
-        """An int of 8 bits."""
+        """Return the type of an int of 8 bits."""
         return _BYTE
 
     @staticmethod
     def SHORT() -> TypeInformation:
-        """An int of 16 bits."""
+        """Return the type of an int of 16 bits."""
         return _SHORT
 
     @staticmethod
     def INT() -> TypeInformation:
-        """An int of 32 bits."""
+        """Return the type of an int of 32 bits."""
         return _INT
 
     @staticmethod
     def LONG() -> TypeInformation:
-        """An int of 64 bits."""
+        """Return the type of an int of 64 bits."""
         return _LONG
 
     @staticmethod
@@ -118,81 +118,84 @@ class Types:
 
     @staticmethod
     def FLOAT() -> TypeInformation:
-        """A float of 32 bits: values are rounded to it."""
+        """Return the type of a float of 32 bits. Values are rounded to it."""
         return _FLOAT
 
     @staticmethod
     def DOUBLE() -> TypeInformation:
-        """A float of 64 bits, Python's own; ints become floats."""
+        """Return the type of a float of 64 bits, Python's own. Ints become floats."""
         return _DOUBLE
 
     @staticmethod
     def CHAR() -> TypeInformation:
-        """A string of one character."""
+        """Return the type of a string of one character."""
         return _CHAR
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
-        """An int of any size."""
+        """Return the type of an int of any size."""
         return _BIG_INT
 
     @staticmethod
     def BIG_DEC() -> TypeInformation:
-        """A decimal.Decimal."""
+        """Return the type of a decimal.Decimal."""
         return _BIG_DEC
 
     @staticmethod
     def INSTANT() -> TypeInformation:
-        """A `penstock.common.Instant`."""
+        """Return the type of a `penstock.common.Instant`."""
         return _INSTANT
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:
-        """A datetime.date."""
+        """Return the type of a datetime.date."""
         return SqlTimeTypeInfo.DATE()
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:
-        """A datetime.time."""
+        """Return the type of a datetime.time."""
         return SqlTimeTypeInfo.TIME()
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
-        """A datetime.datetime."""
+        """Return the type of a datetime.datetime."""
         return SqlTimeTypeInfo.TIMESTAMP()
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation:
-        """Any Python object that can be pickled; nothing is checked."""
+        """Return the type of any Python object that can be pickled. Nothing is checked."""
         return _PICKLED
 
     @staticmethod
     def DATACLASS(data_class: type) -> TypeInformation:
-        """The instances of a dataclass."""
+        """Return the type of the instances of a dataclass."""
         if not (isinstance(data_class, type) and dataclasses.is_dataclass(data_class)):
             raise TypeError(f"{data_class!r} is not a dataclass")
         return DataclassTypeInfo(f"DATACLASS({data_class.__qualname__})", data_class)
 
     @staticmethod
     def ENUM(enum_class: type[Enum]) -> TypeInformation:
-        """The members of an enum."""
+        """Return the type of the members of an enum."""
         if not (isinstance(enum_class, type) and issubclass(enum_class, Enum)):
             raise TypeError(f"{enum_class!r} is not an enum")
         return EnumTypeInfo(f"ENUM({enum_class.__qualname__})", enum_class)
 
     @staticmethod
     def ROW(field_types: Iterable[TypeInformation]) -> RowTypeInfo:
-        """A Row with fields of these types, called f0, f1, … unless a row brings its own names."""
+        """Return the type of a Row with fields of these types.
+
+        They are called f0, f1, … unless a row has its own names.
+        """
         return RowTypeInfo(tuple(field_types))
 
     @staticmethod
     def ROW_NAMED(field_names: Iterable[str], field_types: Iterable[TypeInformation]) -> RowTypeInfo:
-        """A Row with fields of these names and types."""
+        """Return the type of a Row with fields of these names and types."""
         return RowTypeInfo(tuple(field_types), tuple(field_names))
 
     @staticmethod
     def TUPLE(field_types: Iterable[TypeInformation]) -> TupleTypeInfo:
-        """A tuple with fields of these types."""
+        """Return the type of a tuple with fields of these types."""
         return TupleTypeInfo(tuple(field_types))
 
     @staticmethod
@@ -205,22 +208,22 @@ class Types:
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """A list of numbers or booleans; of BYTE, it is a bytes object."""
+        """Return the type of a list of numbers or booleans, or of a bytes object for BYTE."""
         return ByteArrayTypeInfo(element_type) if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """A list of strings or numbers."""
+        """Return the type of a list of strings or numbers."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """A list of objects."""
+        """Return the type of a list of objects."""
         return ObjectArrayTypeInfo(element_type)
 
 
 def infer_type(value: Any) -> TypeInformation:
-    """The type that fits this value and loses nothing of it; PICKLED_BYTE_ARRAY when there is no closer one."""
+    """Return the type that fits this value without loss, or PICKLED_BYTE_ARRAY if there is no closer type."""
     infer = _INFERENCE.get(type(value))
     if infer is not None:
         return infer(value)
@@ -251,7 +254,7 @@ def _infer_map(value: dict[Any, Any]) -> TypeInformation:
 
 
 def _common(values: Iterable[Any]) -> TypeInformation | None:
-    """The one type that all these values have; None when they differ, or there are none."""
+    """Return the common type of all these values, or None if they differ or there are none."""
     types = {infer_type(value) for value in values if value is not None}
     return types.pop() if len(types) == 1 else None
 

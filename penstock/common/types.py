@@ -14,7 +14,7 @@ PackedRows = tuple[tuple[str, ...] | None, bytes | None, list[tuple[Any, ...]]]
 
 
 class RowKind(Enum):
-    """What a row says about the table it belongs to: its first version, a change, or its end."""
+    """Meaning of a row for its table: the first version of a row, a change, or its end."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -31,7 +31,7 @@ _INSERT = RowKind.INSERT
 
 
 class Row:
-    """A record whose fields are found by position and, when it has names, by name.
+    """A record whose fields are accessed by position and, if it has names, by name.
 
     >>> row = Row(name="Ann", age=31)
     >>> row.name, row["age"], row[0]
@@ -81,7 +81,7 @@ class Row:
 
     @property
     def _fields(self) -> list[str]:
-        """The names under PyFlink's name for them; a row without names does not have the attribute."""
+        """The field names, under PyFlink's name. A row without names does not have this attribute."""
         if self._names is None:
             raise AttributeError("_fields: this row has no field names")
         return list(self._names)
@@ -96,7 +96,7 @@ class Row:
         self._names = names
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """The values in the order of these names; a row without names gives its values as they stand."""
+        """Return the values in the order of these names. A row without names returns its values in their own order."""
         if self._names is None:
             return list(self._values)
         return [self._values[self._position(name)] for name in names]
@@ -210,7 +210,7 @@ _code_of = attrgetter("_value_")
 
 
 def rows_to_columns(rows: Sequence[Any]) -> PackedRows | None:
-    """Turn rows that share their names and length into columns; None when they do not, or have no fields.
+    """Turn rows with equal names and lengths into columns. Return None if they differ or have no fields.
 
     The result is (names, kinds, columns). Kinds are None when every row is an insert, and one byte a row otherwise.
     """
@@ -231,7 +231,7 @@ def rows_to_columns(rows: Sequence[Any]) -> PackedRows | None:
 
 
 def rows_from_columns(packed: tuple[Any, Any, Sequence[Sequence[Any]]]) -> list[Row]:
-    """The rows that `rows_to_columns` packed."""
+    """Return the rows that `rows_to_columns` packed."""
     names, codes, columns = packed
     rows: list[Row] = []
     append = rows.append

@@ -1,4 +1,4 @@
-"""How a stream tells time: which timestamp a record has, and how far event time has come.
+"""The time of a stream: timestamps of records, and watermarks for the progress of event time.
 
 Generators and assigners run in the slots; a strategy is the plain, picklable description that is shipped there. The
 assigners of Flink 1.x, at the end of this file, turn themselves into strategies.
@@ -45,41 +45,41 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True, order=True)
 class Watermark:
-    """The promise that no more records with this or a lower timestamp are expected."""
+    """A promise that no records with this or a lower timestamp are expected any more."""
 
     timestamp: int
 
 
 class WatermarkOutput(ABC):
-    """Where a generator sends its watermarks. One that does not advance event time is ignored."""
+    """Receives the watermarks of a generator. A watermark that does not advance event time is ignored."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Announce a watermark; a channel that was idle is active again."""
+        """Emit a watermark. An idle channel becomes active again."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Let others stop waiting for this channel until its next watermark."""
+        """Mark this channel as idle: others stop waiting for it until its next watermark."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Let others wait for this channel again."""
+        """Mark this channel as active: others wait for it again."""
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from the records that pass, or from time to time."""
+    """Creates watermarks from the records that pass, or periodically."""
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Called for every record; may emit a watermark right after it."""
+        """Process a record, and perhaps emit a watermark. Called for every record."""
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Called at least once per epoch, after its records; may emit a watermark."""
+        """Emit a watermark if one is due. Called at least once per epoch, after its records."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """Follows the highest timestamp seen, one millisecond and the delay behind it."""
+    """Creates watermarks that follow the highest timestamp at a distance of the delay and one millisecond."""
 
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = _not_negative("the out-of-orderness", delay_ms)
@@ -94,14 +94,14 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
-    """For timestamps that never go back: no delay."""
+    """Creates watermarks for timestamps that never go back, without a delay."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 class NoWatermarksGenerator(WatermarkGenerator):
-    """Event time stands still until the input ends."""
+    """Creates no watermarks: event time stands still until the input ends."""
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         pass
@@ -115,7 +115,10 @@ class TimestampAssigner(ABC):
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Milliseconds since the epoch. `record_timestamp` is what the record had before, else the lowest long."""
+        """Return the event time in milliseconds since 1970.
+
+        `record_timestamp` is the former timestamp, or the lowest long.
+        """
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class _FromRecord(TimestampAssigner):
 
 @dataclass(frozen=True)
 class FieldTimestamps(TimestampAssigner):
-    """The value of a field: milliseconds, a datetime (of UTC if it has no zone) or an Instant."""
+    """Takes the timestamp from a field: milliseconds, a datetime (UTC if it has no zone) or an Instant."""
 
     field: int | str
 
@@ -151,7 +154,7 @@ class FieldTimestamps(TimestampAssigner):
 
 
 def millis_of(moment: Any) -> Any:
-    """A moment in whole milliseconds, rounded down; what is no moment is left as it is."""
+    """Return a moment in whole milliseconds, rounded down. Any other object is returned unchanged."""
     if isinstance(moment, Instant):
         return moment.to_epoch_milli()
     if isinstance(moment, datetime):
@@ -185,7 +188,7 @@ class NoWatermarksSupplier:
 
 @dataclass(frozen=True)
 class _WithoutContext:
-    """A generator class, or a function without parameters that makes a generator."""
+    """Supplies generators by calling a generator class or a function without parameters."""
 
     make: Callable[[], WatermarkGenerator]
 
@@ -195,7 +198,7 @@ class _WithoutContext:
 
 @dataclass(frozen=True)
 class WatermarkAlignment:
-    """How far the sources of a group may run ahead of the slowest of them."""
+    """Limit for the lead of a group's sources over the slowest of them."""
 
     group: str
     max_drift_ms: int
@@ -234,12 +237,12 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """For timestamps that never go back within one source split."""
+        """Return a strategy for timestamps that never go back within one source split."""
         return WatermarkStrategy(AscendingTimestampsWatermarksSupplier())
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """For records that come late by no more than this."""
+        """Return a strategy for records that are late by at most `max_out_of_orderness`."""
         delay = _not_negative("the out-of-orderness", to_millis(max_out_of_orderness))
         return WatermarkStrategy(BoundedOutOfOrdernessWatermarksSupplier(delay))
 
@@ -251,7 +254,11 @@ class WatermarkStrategy:
     def for_generator(
         generator_supplier: type[WatermarkGenerator] | GeneratorSupplier | Callable[[], WatermarkGenerator],
     ) -> WatermarkStrategy:
-        """For a custom generator: its class, or a function that creates one (given a context if it takes one)."""
+        """Return a strategy with a custom generator.
+
+        It is given by its class, or by a function that creates it. The function may have a parameter for the
+        context.
+        """
         if isinstance(generator_supplier, WatermarkGenerator):
             raise TypeError("pass the generator's class or a function that makes it: every subtask needs its own")
         if not callable(generator_supplier):
@@ -263,12 +270,14 @@ class WatermarkStrategy:
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any], int] | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
-        """Take timestamps from an assigner, or from a function of the record (and, if it has two parameters, of the
-        timestamp the record had before)."""
+        """Take timestamps from an assigner or a function of the record.
+
+        A function with two parameters also receives the former timestamp of the record.
+        """
         return replace(self, timestamp_assigner=_as_assigner(timestamp_assigner))
 
     def with_timestamp_field(self, field: int | str) -> WatermarkStrategy:
-        """Take timestamps from a field, by position or name. Of records in columns it is read as a column.
+        """Take timestamps from a field, given by position or name. Records in columns are read as a column.
 
         It holds milliseconds, a datetime (of UTC if it has no zone) or an Instant.
         """
@@ -277,7 +286,7 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=FieldTimestamps(field))
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
-        """Stop waiting for a source split that brings no record for this long."""
+        """Stop waiting for a source split that brings no record for this time."""
         return replace(self, idle_timeout=_positive("the idle timeout", to_millis(idle_timeout)))
 
     def with_watermark_alignment(
@@ -301,7 +310,7 @@ def _as_assigner(assigner: Any) -> TimestampAssigner:
 
 
 def _positional_parameters(function: Callable[..., Any]) -> int:
-    """How many positional arguments must be given; 1 for what cannot be inspected, such as operator.itemgetter."""
+    """Return the number of required positional arguments, or 1 if inspection fails, as for operator.itemgetter."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
@@ -324,35 +333,35 @@ def _positive(what: str, millis: int) -> int:
 
 
 class AssignerWithPeriodicWatermarks(TimestampAssigner):
-    """Flink 1.x: one object that gives timestamps and, when asked from time to time, the watermark."""
+    """An assigner of Flink 1.x: it gives timestamps and, when asked periodically, the watermark."""
 
     @abstractmethod
     def extract_timestamp(self, element: Any, record_timestamp: int) -> int: ...
 
     @abstractmethod
     def get_current_watermark(self) -> Watermark | None:
-        """The watermark as of now; None when there is nothing to say."""
+        """Return the present watermark, or None if there is none."""
 
     def to_strategy(self) -> WatermarkStrategy:
         return WatermarkStrategy(_FromAssigner(_PeriodicGenerator, self), self)
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
-    """Flink 1.x: one object that gives timestamps and decides after every record whether a watermark is due."""
+    """An assigner of Flink 1.x: it gives timestamps, and decides after every record whether a watermark is due."""
 
     @abstractmethod
     def extract_timestamp(self, element: Any, record_timestamp: int) -> int: ...
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> Watermark | None:
-        """Called right after each record; None when no watermark is due."""
+        """Return the watermark that is due after this record, or None. Called right after each record."""
 
     def to_strategy(self) -> WatermarkStrategy:
         return WatermarkStrategy(_FromAssigner(_PunctuatedGenerator, self), self)
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
-    """Flink 1.x: for timestamps that never go back."""
+    """An assigner of Flink 1.x for timestamps that never go back."""
 
     _highest = _MIN_TIMESTAMP
 
@@ -369,7 +378,9 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks):
 
 
 class BoundedOutOfOrdernessTimestampExtractor:
-    """Flink 1.x: for records that come late by no more than the given time. A function or a subclass tells their times.
+    """An assigner of Flink 1.x for records that are late by at most a given time.
+
+    A function or a subclass gives their timestamps.
 
     Its watermark is the highest timestamp less that time: one millisecond more than
     `WatermarkStrategy.for_bounded_out_of_orderness` would give.
@@ -385,7 +396,7 @@ class BoundedOutOfOrdernessTimestampExtractor:
         self._extractor = extractor
 
     def extract_timestamp(self, element: Any) -> int:
-        """The time of a record, in milliseconds since 1970."""
+        """Return the time of a record, in milliseconds since 1970."""
         assert self._extractor is not None
         return self._extractor(element)
 
@@ -397,7 +408,7 @@ class BoundedOutOfOrdernessTimestampExtractor:
 
 
 class AssignerWithPeriodicWatermarksWrapper:
-    """Flink 1.x: holds an existing assigner."""
+    """A wrapper of Flink 1.x for an existing assigner."""
 
     def __init__(self, assigner_with_periodic_watermarks: AssignerWithPeriodicWatermarks) -> None:
         self._assigner = assigner_with_periodic_watermarks
@@ -423,7 +434,7 @@ class _BoundedExtractorAdapter(AssignerWithPeriodicWatermarks):
 
 @dataclass(frozen=True)
 class _FromAssigner:
-    """Makes a generator from the assigner of the same strategy.
+    """Creates a generator from the assigner of the same strategy.
 
     This assigner and that of the strategy stay one object when both are pickled together. Assigners of Flink 1.x rely
     on that: the generator uses what the assigner has seen.

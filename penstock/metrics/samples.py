@@ -26,7 +26,7 @@ class Sample:
     scope: tuple[str, ...]
     """The system scope in the format of `metrics.scope.*`, followed by the groups of users."""
     logical_scope: tuple[str, ...]
-    """The same without names of this job: such as `("taskmanager", "job", "task", "operator")`, and then groups."""
+    """The scope without names of this job, such as `("taskmanager", "job", "task", "operator")`, with the groups."""
     variables: Mapping[str, str]
     """Variables, such as `{"<job_name>": "orders", "<subtask_index>": "0"}`, with the key-value groups of users."""
     help: str = ""

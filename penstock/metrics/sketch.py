@@ -17,7 +17,7 @@ from penstock.metrics.histogram import _MOST_BINS, _NO_BINS, ACCURACY, Bins, pac
 
 @cache
 def _mapping() -> Any:
-    """The same for all, since it never changes."""
+    """Return the mapping of values to bins. It never changes, so all sketches share it."""
     return LogarithmicMapping(ACCURACY)
 
 
@@ -29,12 +29,12 @@ class Sketch(BaseDDSketch):
         super().__init__(_mapping(), self._positive, self._below, zeros)
 
     def take(self, value: float) -> int:
-        """Add a value; returns 1 if it counts as zero, else 0."""
+        """Add a value. Return 1 if it counts as zero, else 0."""
         self.add(value)
         return 1 if -_mapping().min_possible <= value <= _mapping().min_possible else 0
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
-        """The values at these shares of all values, as the library finds them, but in one walk through the bins."""
+        """Return the values at these shares of all values, like the library, but in one walk through the bins."""
         below, above = list(accumulate(self._below.bins)), list(accumulate(self._positive.bins))
         return [self._at(share * (self.count - 1), below, above) for share in shares]
 
@@ -49,7 +49,7 @@ class Sketch(BaseDDSketch):
         return float(mapping.value(min(bisect_right(above, left), len(above) - 1) + self._positive.offset))
 
     def bins(self) -> tuple[Bins, Bins]:
-        """What is in it, above zero and below."""
+        """Return the bins of the values above zero and of those below."""
         return _bins(self._positive), _bins(self._below)
 
 

@@ -24,7 +24,7 @@ from penstock.service.launch.submission import with_defaults
 
 
 class InProcessCluster:
-    """Runs every slot's stages one after the other. What crosses an exchange is serialised, as on Spark."""
+    """Runs every slot's stages one after the other. Data that crosses an exchange is serialised, as on Spark."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
@@ -64,10 +64,10 @@ class InProcessCluster:
         return [slot.report() for slot in self.slots]
 
     def nudge(self) -> None:
-        """Asides are looked for between all steps."""
+        """Do nothing: questions are answered between all steps anyway."""
 
     def _answer_asides(self) -> None:
-        """Only one slot works at a time, and all of them are between two steps now."""
+        """Answer the questions of clients. Only one slot works at a time, and all slots are now between two steps."""
         if self.asides.due_in() is not None:
             for slot, lookup in self.asides.questions().items():
                 self.asides.found(self.slots[slot].look_within(cloudpickle.loads(cloudpickle.dumps(lookup))))
@@ -82,13 +82,13 @@ class InProcessCluster:
         return self.run(command)
 
     def watch(self, question: Question) -> dict[int, Future[Any]]:
-        """All slots are in this process: one answer is for all of them."""
+        """Answer a question once for all slots, because all of them are in this process."""
         answering: Future[Any] = Future()
         threading.Thread(target=lambda: answering.set_result(answer(question)), daemon=True).start()
         return {0: answering} if self.slots else {}
 
     def stacks(self, seconds: float) -> Mapping[int, str]:
-        """None: the slots are in the thread of the driver."""
+        """Return nothing: the slots are in the thread of the driver."""
         return {}
 
     def lose(self) -> None:
@@ -106,22 +106,22 @@ class InProcessCluster:
         return reports
 
     def application(self) -> bytes | None:
-        """A process has no other cores than its own."""
+        """Return None: the process has no cores other than its own."""
         return None
 
     def end_application(self, described: bytes) -> None:
-        """Do nothing: there is none."""
+        """Do nothing: there is no application."""
 
     def capacity(self) -> int | None:
-        """A process has room for any number of slots."""
+        """Return None: a process has room for any number of slots."""
         return None
 
     def interrupt(self) -> None:
-        """Do nothing: a function that runs in this process cannot be stopped, and the job ends after the epoch."""
+        """Do nothing: a function in this process cannot be stopped. The job ends after the epoch."""
 
 
 class ManualClock(WallClock):
-    """Processing time that a test sets. Resting advances it at once, so that timers need no waiting.
+    """A clock that a test sets. Resting advances it at once, so that timers need no waiting.
 
     With a `tick`, it also advances by that much whenever it is read.
     """
@@ -152,7 +152,7 @@ class ManualClock(WallClock):
 
 @contextmanager
 def in_process(epoch_records: int | None = None, clock: WallClock | None = None) -> Iterator[None]:
-    """Within this block, execute() runs in this process instead of on Spark.
+    """Run execute() within this block in this process instead of on Spark.
 
     `epoch_records` cuts epochs after that many records of each slot, to show that results do not depend on the cuts.
     """

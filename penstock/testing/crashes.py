@@ -1,4 +1,4 @@
-"""The crash simulator: a whole job in this process, in virtual time, in which anything may die at any step.
+"""The crash simulator: a whole job in this process, in virtual time, in which every part may die at any step.
 
 One seed drives everything: how epochs are cut, when checkpoints are taken and how long their upload takes, and at which
 steps a slot or the driver dies. Steps are the durable ones (a file opened, written, moved, deleted; a commit in an
@@ -49,19 +49,19 @@ class Crash(BaseException):
 
 
 class Schedule:
-    """What a seed decides, and how far the simulation has come."""
+    """The decisions of a seed, and the progress of the simulation."""
 
     def __init__(self, seed: int, crashes: dict[str, set[int]] | None = None) -> None:
         self.random = random.Random(seed)
         self.steps = {"durable": 0, "callback": 0}
         self.crashes = crashes or {"durable": set(), "callback": set()}
         self.faults: Faults | None = None
-        """How the storage misbehaves; None if it does not."""
+        """Faults of the storage, or None if it works properly."""
         self.store = Store()
         self.log: list[str] = []
-        """What died, and at which step."""
+        """Deaths so far, each with its step."""
         self.between: Callable[[str], None] = lambda what: None
-        """Called at every step, with what is about to happen: here a driver may be stopped for a while."""
+        """Function that is called before every step with a description of it. It may stop a driver for a while."""
 
     def step(self, kind: str, what: str) -> None:
         """Count a step, and crash if the schedule says so."""
@@ -87,7 +87,7 @@ def _faulty(what: str, call: Callable[[], T]) -> T:
 
 
 def crash_point(what: str) -> None:
-    """Called by user functions under test where the process may die. Outside a simulation it does nothing."""
+    """Mark a place in a user function where the process may die. Outside a simulation this does nothing."""
     if _Current.schedule is not None:
         _Current.schedule.step("callback", what)
 
@@ -112,25 +112,25 @@ class Store:
         _durable(f"after preparing {transaction}")
 
     def commit(self, transaction: str) -> None:
-        """Commit what was prepared; committing it again changes nothing."""
+        """Commit prepared records. A second commit changes nothing."""
         _durable(f"before committing {transaction}")
         self.committed.setdefault(transaction, self.prepared[transaction])
         _durable(f"after committing {transaction}")
 
     def abort(self, transaction: str) -> None:
-        """Throw away what was prepared; what was committed stays."""
+        """Drop prepared records. Committed records stay."""
         _durable(f"before aborting {transaction}")
         self.prepared.pop(transaction, None)
 
     def commit_prepared(self, transaction: str) -> None:
-        """Commit what is prepared; a transaction that is not prepared was committed or aborted before."""
+        """Commit prepared records. A transaction that is not prepared was committed or aborted before."""
         _durable(f"before committing {transaction}")
         if transaction in self.prepared:
             self.committed[transaction] = self.prepared.pop(transaction)
         _durable(f"after committing {transaction}")
 
     def commit_marked(self, origin: str, transaction: str, records: list[Any], check: Callable[[], None]) -> None:
-        """Commit records with a marker; few markers are remembered. `check` may refuse while nobody else can commit."""
+        """Commit records with a marker. Only a few markers are remembered. `check` may refuse the commit."""
         _durable(f"before writing {transaction}")
         known = self.markers.setdefault(origin, [])
         if transaction not in known:
@@ -140,19 +140,19 @@ class Store:
         _durable(f"after writing {transaction}")
 
     def visible(self, name: str) -> list[Any]:
-        """Everything committed under a sink's name, in order of commits."""
+        """Return all records committed under a sink's name, in the order of commits."""
         chosen = [records for transaction, records in self.committed.items() if transaction.startswith(f"{name}/")]
         return [record for records in chosen for record in records]
 
 
 def current_store() -> Store:
-    """The store of the running simulation."""
+    """Return the store of the running simulation."""
     assert _Current.schedule is not None, "there is a store inside a simulation only"
     return _Current.schedule.store
 
 
 def new_name(prefix: str) -> str:
-    """A name that is unique in the running simulation."""
+    """Return a name that is unique in the running simulation."""
     assert _Current.schedule is not None, "names are given inside a simulation only"
     return f"{prefix}-{_Current.schedule.random.getrandbits(64):016x}"
 
@@ -197,7 +197,7 @@ class _StoreCommitter(Committer):
 
 
 class CrashFileSystem(MemoryFileSystem):
-    """A file system in memory that outlives drivers; whoever changes it may die before or after the change."""
+    """A file system in memory that outlives drivers. A process may die before or after each change."""
 
     protocol = "crash"
     store: dict[str, Any] = {}
@@ -229,7 +229,7 @@ class CrashFileSystem(MemoryFileSystem):
         return found if faults is None else faults.read(found)
 
     def find(self, path: str, maxdepth: int | None = None, **settings: Any) -> Any:
-        """List files; for a moment a new one may be missing, as in an object store that is not quite consistent."""
+        """List files. A new file may be missing for a moment, as in a slightly inconsistent object store."""
         found, faults = super().find(path, maxdepth, **settings), _faults()
         if faults is None:
             return found
@@ -237,7 +237,7 @@ class CrashFileSystem(MemoryFileSystem):
         return {one: found[one] for one in shown} if isinstance(found, dict) else shown
 
     def mv(self, path1: str, path2: str, **settings: Any) -> None:
-        """As in HDFS, nothing is overwritten, even if another process created the file in between."""
+        """Move a file without overwriting another, even one created meanwhile by another process, as in HDFS."""
         _durable(f"before moving {path1}")
         _faulty(f"move {path1}", lambda: self._move(path1, path2, settings))
         _durable(f"after moving {path1}")
@@ -256,7 +256,7 @@ class CrashFileSystem(MemoryFileSystem):
 
 
 class _Written:
-    """A file of which a crash may leave a part: what was written before the crash stays."""
+    """A file that a crash may cut off: the part written before the crash stays."""
 
     def __init__(self, file: Any, path: str) -> None:
         self._file = file
@@ -285,7 +285,7 @@ class _Written:
 
 # --- the job ---
 class CrashingCluster(InProcessCluster):
-    """Slots that die in the middle of whatever they do; sometimes the driver dies with them."""
+    """Slots that may die in the middle of any call. Sometimes the driver dies with them."""
 
     def deploy(self, deployment: Deployment) -> list[Report]:
         return self._survive(lambda: super(CrashingCluster, self).deploy(deployment))
@@ -328,7 +328,7 @@ class _LateWriter(Executor):
         return future
 
     def work(self) -> None:
-        """Called when someone asks whether writing is done; by chance, some of it is done now."""
+        """Perform some of the waiting writes, by chance. Called when somebody asks whether writing is done."""
         assert _Current.schedule is not None
         while self._waiting and _Current.schedule.random.random() < 0.5:
             future, action = self._waiting.pop(0)
@@ -356,12 +356,12 @@ class Outcome:
     seed: int
     store: Store
     drivers: int
-    """How many drivers the job needed to come to its end."""
+    """Number of drivers that the job needed to finish."""
     crashes: list[str]
     steps: dict[str, int]
     settings: dict[str, str] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
-    """How many faults of each kind there were."""
+    """Number of faults of each kind."""
 
 
 Build = Callable[[StreamExecutionEnvironment], None]
@@ -415,7 +415,7 @@ def chosen_crashes(chance: random.Random, count: int, steps: dict[str, int]) -> 
 
 
 def chosen_settings(chance: random.Random) -> dict[str, str]:
-    """Everything that must not matter for the result."""
+    """Choose settings that must not influence the result."""
     return {
         "execution.checkpointing.interval": f"{chance.choice([10, 15, 40])} ms",
         "execution.checkpointing.min-pause": f"{chance.choice([0, 0, 20])} ms",
@@ -441,7 +441,7 @@ def chosen_settings(chance: random.Random) -> dict[str, str]:
 
 @contextmanager
 def simulate_world(schedule: Schedule, settings: dict[str, str]) -> Iterator[None]:
-    """Within this block, jobs run in the world of a schedule."""
+    """Run jobs within this block in the world of a schedule."""
     configuration = Configuration()
     for name, value in settings.items():
         configuration.set_string(name, value)

@@ -34,7 +34,7 @@ class Faults:
         self._outage = 0
         self._hidden: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
-        """How many of each kind there were."""
+        """Number of faults of each kind."""
 
     def _strikes(self, kind: str) -> bool:
         struck = self._chance.random() < self._likelihood
@@ -54,25 +54,25 @@ class Faults:
         return result
 
     def read(self, data: bytes) -> bytes:
-        """What a reader gets of a file."""
+        """Return the data that a reader gets of a file, which may be torn."""
         if len(data) > 1 and self._strikes("torn"):
             return data[: self._chance.randrange(1, len(data))]
         return data
 
     def hide(self, path: str) -> None:
-        """Perhaps leave a new file out of the next listings. The files of owners are never hidden."""
+        """Leave a new file out of the next listings, by chance. The files of owners are never hidden."""
         if "/owner/" not in path and self._strikes("hidden"):
             self._hidden[path] = self._chance.randint(1, STALE_FOR)
 
     def lists(self, path: str) -> bool:
-        """Whether a listing shows a file already."""
+        """Return True if a listing shows the file already."""
         left = self._hidden.pop(path, 0)
         if left > 1:
             self._hidden[path] = left - 1
         return left == 0
 
     def jump(self) -> int:
-        """By how many milliseconds the clock is set now; 0 nearly always."""
+        """Return the milliseconds by which the clock is set now, which is nearly always 0."""
         if self.counts["jump"] < MOST_JUMPS and self._chance.random() < 0.005:
             self.counts["jump"] += 1
             return self._chance.choice([-HOUR, -500, -30, 30, 500, HOUR])

@@ -46,7 +46,7 @@ class _PushedReader(Reader):
 
 
 class _EndMarker:
-    """Passes everything on but the end, which ends the source instead."""
+    """Passes everything on except the end, which ends the source instead."""
 
     def __init__(self, reader: Reader, output: Receiver) -> None:
         self._reader = reader
@@ -77,11 +77,11 @@ class _RecordingSink(Operator):
 
 
 class OperatorHarness:
-    """One operator under test: push elements, watermarks and processing time, and look at what comes out.
+    """One operator under test: push elements, watermarks and processing time, and read its output.
 
-    `build` gets a stream per input and returns the stream to observe. Every push is an epoch of its own, after which
-    periodic watermark generators are asked; what is pushed is serialised on the way in. Errors surface as they would
-    from execute().
+    `build` receives a stream per input and returns the stream to observe. Every push is a separate epoch, after
+    which periodic watermark generators run. Pushed values are serialised on the way in. Errors are raised as by
+    execute().
 
         harness = OperatorHarness(lambda stream: stream.key_by(0).process(Silence(3000)))
         harness.push(("s1", 20.0), timestamp=1000)
@@ -125,31 +125,31 @@ class OperatorHarness:
 
     # --- input ---
     def push(self, value: Any, timestamp: int | None = None, input: int = 1) -> None:
-        """One record on an input, counted from 1."""
+        """Push one record into an input. Inputs are counted from 1."""
         self._send(input, lambda builder: builder.extend([value], None if timestamp is None else [timestamp]))
 
     def push_all(self, values: list[Any], input: int = 1) -> None:
-        """Several records without timestamps, in one epoch."""
+        """Push several records without timestamps in one epoch."""
         self._send(input, lambda builder: builder.extend(values, None))
 
     def watermark(self, timestamp: int, input: int = 1) -> None:
-        """Event time of an input reaches `timestamp`."""
+        """Advance the event time of an input to `timestamp`."""
         self._send(input, lambda builder: builder.watermark(timestamp))
 
     def idle(self, input: int = 1) -> None:
-        """An input becomes idle."""
+        """Make an input idle."""
         self._send(input, lambda builder: builder.status(True))
 
     def active(self, input: int = 1) -> None:
-        """An input is active again."""
+        """Make an input active again."""
         self._send(input, lambda builder: builder.status(False))
 
     def end(self, input: int = 1) -> None:
-        """An input ends."""
+        """End an input."""
         self._send(input, lambda builder: builder.end())
 
     def advance_processing_time(self, now: int) -> None:
-        """An epoch without input at processing time `now`."""
+        """Run an epoch without input at processing time `now`."""
         if now < self._now:
             raise ValueError(f"processing time is {self._now} and does not go back to {now}")
         self._now = now
@@ -176,21 +176,21 @@ class OperatorHarness:
 
     # --- what came out ---
     def output(self) -> list[tuple[Any, int | None]]:
-        """The records since the last call, each with its timestamp."""
+        """Return the records since the last call, each with its timestamp."""
         return self._take(None)
 
     def values(self) -> list[Any]:
-        """The records since the last call, without timestamps."""
+        """Return the records since the last call, without timestamps."""
         return [value for value, _ in self._take(None)]
 
     def side_output(self, tag: OutputTag) -> list[tuple[Any, int | None]]:
-        """The records since the last call of a side output that was named in `side_outputs`."""
+        """Return the records since the last call of a side output that was named in `side_outputs`."""
         if tag.tag_id not in self._seen:
             raise PenstockError(f"the harness does not observe side output '{tag.tag_id}': name it in side_outputs=")
         return self._take(tag.tag_id)
 
     def elements(self) -> list[tuple[str, Any, int | None]]:
-        """Everything since the last call, in order: ('record', value, timestamp) and ('watermark', time, None)."""
+        """Return all elements since the last call, as ('record', value, timestamp) or ('watermark', time, None)."""
         seen, self._seen[None] = self._seen[None], []
         return seen
 
@@ -200,15 +200,15 @@ class OperatorHarness:
 
     # --- what is left ---
     def state_entries(self) -> int:
-        """How many entries of keyed state there are, over all states and keys."""
+        """Return the number of entries of keyed state, over all states and keys."""
         return sum(len(table.entries) for table in self._tables() if table.layout is not Layout.TIMER)
 
     def timers(self) -> int:
-        """How many timers are waiting, of both time domains."""
+        """Return the number of waiting timers, of both time domains."""
         return sum(len(table.entries) for table in self._tables() if table.layout is Layout.TIMER)
 
     def next_due(self) -> int | None:
-        """The processing time at which something is to happen without input; None if nothing is."""
+        """Return the next processing time at which something happens without input, or None."""
         due = [time for operator in self._operators() if (time := operator.next_due()) is not None]
         return min(due, default=None)
 

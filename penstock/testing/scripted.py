@@ -23,40 +23,40 @@ class at:  # noqa: N801 - reads as a word in a script
 
 @dataclass(frozen=True)
 class watermark:  # noqa: N801
-    """Event time reaches this timestamp."""
+    """Advances event time to this timestamp."""
 
     timestamp: int
 
 
 @dataclass(frozen=True)
 class idle:  # noqa: N801
-    """The source is idle until its next record."""
+    """Makes the source idle until its next record."""
 
 
 @dataclass(frozen=True)
 class pause:  # noqa: N801
-    """Nothing more in this epoch."""
+    """Ends the input of this epoch."""
 
 
 @dataclass(frozen=True)
 class fail:  # noqa: N801
-    """The source raises."""
+    """Makes the source raise ScriptedFailure."""
 
     message: str = "scripted failure"
 
 
 @dataclass(frozen=True)
 class end:  # noqa: N801
-    """The source ends here, even if the script goes on."""
+    """Ends the source here, even if the script goes on."""
 
 
 class ScriptedFailure(RuntimeError):
-    """What `fail` raises."""
+    """The error that `fail` raises."""
 
 
 @dataclass
 class ScriptedSource(Source):
-    """Plays a script from one subtask; ends when the script does, unless `stay` keeps it open."""
+    """Plays a script in one subtask. It ends with the script, unless `stay` keeps it open."""
 
     script: tuple[Any, ...]
     stay: bool = False
@@ -113,5 +113,8 @@ class _ScriptReader(Reader):
 def scripted(
     environment: StreamExecutionEnvironment, *script: Any, type_info: TypeInformation | None = None, stay: bool = False
 ) -> DataStream:
-    """A stream that plays a script: values, at(value, timestamp), watermark(t), idle(), pause(), fail(), end()."""
+    """Return a stream that plays a script.
+
+    The script has values, at(value, timestamp), watermark(t), idle(), pause(), fail() and end().
+    """
     return environment._source("Scripted Source", ScriptedSource(script, stay), type_info)

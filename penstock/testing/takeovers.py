@@ -35,9 +35,9 @@ from penstock.testing.crashes import (
 )
 
 TURNS = (1, 1, 2, 3, 5, 10, 30, 100, 300, 1000, 5000)
-"""How many steps a driver does before another one may get its turn; one of these, by chance."""
+"""Numbers of steps, one chosen by chance, after which another driver may run."""
 CRITICAL = ("_metadata", "/owner/", "committing", "aborting", "deleting")
-"""Steps before which it matters most which driver owns the job, by what is written, moved or done."""
+"""Words in the descriptions of steps before which the ownership of the job matters most."""
 MOST_TAKEOVERS = 4
 SOON = 60
 SILENCE = 60.0
@@ -49,11 +49,13 @@ class TakeoverOutcome(Outcome):
     """The outcome of a simulation with several drivers."""
 
     endings: list[str] = field(default_factory=list)
-    """How each driver ended, in the order in which they came: finished, displaced, died, or an error."""
+    """End of each driver, in the order of their start: finished, displaced, died, or an error."""
 
 
 def simulate_takeovers(build: Build, seed: int, steps: dict[str, int], crashes: int | None = None) -> TakeoverOutcome:
     """Run a program to its end while drivers take it from each other.
+
+    `steps` has the number of steps of each kind in an uninterrupted run.
 
     `steps` says how many steps of each kind an uninterrupted run has.
     """
@@ -91,10 +93,10 @@ class _Driver:
 
 
 class _Turns:
-    """Decides which driver runs. The running one calls `step` again and again, and stays there while it is stopped."""
+    """Decides which driver runs. The running driver calls `step` repeatedly, and waits there while it is stopped."""
 
     def __init__(self, schedule: Schedule, run: Callable[[], None], expected: int) -> None:
-        """`expected` says how many steps an uninterrupted run has."""
+        """Prepare the simulation. `expected` is the number of steps of an uninterrupted run."""
         self._schedule = schedule
         self._run = run
         self._expected = expected
@@ -109,7 +111,7 @@ class _Turns:
         schedule.between = self.step
 
     def play(self) -> None:
-        """Run drivers until one of them has brought the job to its end, and all others have noticed."""
+        """Run drivers until one of them has finished the job and all others have noticed."""
         while "finished" not in self.endings:
             if len(self.endings) > MOST_DRIVERS:
                 raise AssertionError(f"the job does not come to its end: {self.endings}, {self._schedule.log}")
@@ -126,7 +128,7 @@ class _Turns:
 
     # --- whose turn it is ---
     def step(self, what: str) -> None:
-        """Called when the running driver is about to do something; others may get their turn first."""
+        """Pass a step of the running driver. Other drivers may run first."""
         self._steps += 1
         self._left -= 1
         driver = self._running
@@ -143,7 +145,10 @@ class _Turns:
             driver.await_turn()
 
     def _likelihood(self, what: str) -> float:
-        """How likely a new driver comes before this step: more so where it matters, and soon after the last one."""
+        """Return the likelihood of a new driver before this step.
+
+        It is higher at critical steps and soon after another driver.
+        """
         usual = 1 / self._expected
         critical = 20 if any(word in what for word in CRITICAL) else 1
         return usual * critical * (20 if self._steps - self._last_came < SOON else 1)
@@ -183,7 +188,7 @@ class _Turns:
 
 
 def _damage() -> str:
-    """What is wrong with the owner's newest checkpoint; '' if every file is there with its full size."""
+    """Return the damage of the owner's newest checkpoint, or '' if every file is there with its full size."""
     folder = FolderStore("crash://checkpoints", JOB_ID)
     counting = line(folder.complete(), last_start(folder.url()))
     for slot in counting[-1].slots if counting else ():

@@ -83,5 +83,5 @@ def _name(level: int) -> str:
 
 
 def _nearest(level: int) -> str:
-    """Return the nearest named level below. It lets slightly more through than a level between two names."""
+    """Return the nearest named level below a level without a name. It lets slightly more through."""
     return max((number, word) for word, number in _WORDS.items() if number <= max(level, 1))[1]
