@@ -56,8 +56,6 @@ def simulate_takeovers(build: Build, seed: int, steps: dict[str, int], crashes: 
     """Run a program to its end while drivers take it from each other.
 
     `steps` has the number of steps of each kind in an uninterrupted run.
-
-    `steps` says how many steps of each kind an uninterrupted run has.
     """
     schedule = Schedule(seed)
     settings = {**chosen_settings(schedule.random), "execution.takeover": "true"}
