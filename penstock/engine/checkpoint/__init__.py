@@ -1,1 +1,1 @@
-"""Checkpoints and savepoints as the driver sees them: when they are due, what they hold, which to restore or delete."""
+"""The driver's side of checkpoints and savepoints: decisions, metadata, storage, and ownership of the job."""

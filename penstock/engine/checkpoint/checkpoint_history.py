@@ -1,4 +1,4 @@
-"""What can be reported about checkpoints: those in progress, those that are complete, and those that failed."""
+"""Records of a job's checkpoints: those in progress, those that are complete, and those that failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class CheckpointStatus(Enum):
-    """How far a checkpoint has come. The names are those of Flink's REST interface."""
+    """The progress of a checkpoint. The names are those of Flink's REST interface."""
 
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -21,14 +21,14 @@ class SlotShare:
 
     slot: int
     acknowledged: int
-    """When the driver heard of it, in milliseconds of the epoch."""
+    """Time at which the driver received the acknowledgement, in milliseconds since 1970."""
     size: int
     written: int
-    """How much of the size was new."""
+    """The new part of the size."""
     sync_millis: float
     async_millis: float
     operators: Mapping[str, int] = field(default_factory=dict)
-    """By operator uid: how much of the size is its state. Files of an earlier driver are not divided up."""
+    """Size of each operator's state by operator uid. Files of an earlier driver are not divided up."""
 
 
 @dataclass(frozen=True)
@@ -43,40 +43,44 @@ class CheckpointRecord:
     path: str | None = None
     failure: str | None = None
     expected: int = 0
-    """How many slots have to acknowledge it."""
+    """Number of slots that have to acknowledge it."""
     slots: tuple[SlotShare, ...] = ()
 
     @property
     def millis(self) -> int:
-        """From the order to the end; 0 while it is in progress."""
+        """Duration from the order to the end, in milliseconds; 0 while it is in progress."""
         return 0 if self.ended is None else self.ended - self.started
 
     @property
     def size(self) -> int:
+        """Size of all slots' parts, in bytes."""
         return sum(share.size for share in self.slots)
 
     @property
     def written(self) -> int:
+        """Size of the files that were new in this checkpoint, in bytes."""
         return sum(share.written for share in self.slots)
 
     @property
     def sync_millis(self) -> float:
+        """Longest time for which a slot stopped to serialise its part, in milliseconds."""
         return max((share.sync_millis for share in self.slots), default=0.0)
 
     @property
     def async_millis(self) -> float:
+        """Longest time that a slot needed to write its part, in milliseconds."""
         return max((share.async_millis for share in self.slots), default=0.0)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What the running attempt was started from."""
+    """The snapshot that the running attempt was started from."""
 
     number: int
     savepoint: bool
     when: int
     path: str | None = None
-    """Where it is, if that is known."""
+    """Path of the snapshot, if it is known."""
 
 
 @dataclass(frozen=True)

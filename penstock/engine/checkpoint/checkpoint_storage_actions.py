@@ -1,5 +1,4 @@
-"""The coordinator's orders to storage, as data, and the one place that carries them out while this driver owns the
-job."""
+"""The coordinator's orders to storage, as data, and the archive that carries them out for the owner of the job."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ log = logging.getLogger("penstock.checkpoint")
 
 @dataclass
 class SavepointRequest:
-    """A request for a savepoint; the future gets its path, or the reason why there is none."""
+    """A request for a savepoint. The future gets its path, or the error."""
 
     folder: str
     stop: bool = False
@@ -27,10 +26,10 @@ class SavepointRequest:
 
 @dataclass
 class CheckpointRequest:
-    """A request for a checkpoint outside its turn; the future gets its number, or the reason why there is none."""
+    """A request for a checkpoint outside its turn. The future gets its number, or the error."""
 
     full: bool = False
-    """Whether it holds everything, and not only what changed."""
+    """Whether it holds the whole state, and not only the changes."""
     done: Future[str] = field(default_factory=Future)
 
 
@@ -55,7 +54,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Discard:
-    """Delete files of a checkpoint that failed. If it may have been published, that is undone first."""
+    """Delete files of a failed checkpoint. If `uncertain`, it may have been published, and that is undone first."""
 
     number: int
     files: list[str]
@@ -64,7 +63,7 @@ class Discard:
 
 @dataclass(frozen=True)
 class DiscardSavepoint:
-    """Delete the files of a savepoint that failed. If it may have been published, that is undone first."""
+    """Delete files of a failed savepoint. If `uncertain`, it may have been published, and that is undone first."""
 
     folder: str
     files: list[str]
@@ -80,17 +79,17 @@ class DeleteClaimed:
 
 @dataclass(frozen=True)
 class Tidy:
-    """The job is over: of the checkpoints numbered from `since` on, delete all but the retained ones."""
+    """Delete all but the retained checkpoints at the end of the job, from number `since` on."""
 
     kept: list[Metadata]
     since: int
     finished: bool
-    """Whether to leave a mark that says that the job came to its end."""
+    """Whether to record in storage that the job came to its end."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Answer a request with the savepoint's path or the checkpoint's number, or the reason why there is none."""
+    """Answer a request with the savepoint's path or the checkpoint's number, or with an error."""
 
     request: SnapshotRequest
     path: str | None = None
@@ -99,7 +98,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Covered:
-    """A checkpoint is complete: what was produced up to this epoch will not be produced again."""
+    """Note that a checkpoint is complete: results up to this epoch will not be produced again."""
 
     checkpoint: int
     epoch: int
@@ -109,14 +108,14 @@ StorageOrder = Publish | Drop | Discard | DiscardSavepoint | DeleteClaimed | Tid
 
 
 class Archive:
-    """Carries out orders on a store."""
+    """The storage of a job's checkpoints, which carries out the coordinator's orders."""
 
     def __init__(self, store: CheckpointStore, owner: NoOwnership | None = None) -> None:
         self.store = store
         self._owner = owner or NoOwnership()
 
     def publish(self, order: Publish) -> str:
-        """Where the snapshot is. Raises what keeps it from being there, and JobDisplaced if that is another owner."""
+        """Publish a snapshot and return its path. Raises JobDisplaced if the job has another owner."""
         self._owner.check()
         if order.savepoint_folder is None:
             return self._publish_checkpoint(order.metadata)
@@ -126,7 +125,10 @@ class Archive:
         return order.savepoint_folder
 
     def _publish_checkpoint(self, metadata: Metadata) -> str:
-        """A number is used once. What an owner finds under its number, a displaced driver has just put there."""
+        """Publish a checkpoint under its number, which is used only once.
+
+        If the number is taken, a displaced driver has just published it.
+        """
         metadata.owner = self._owner.number
         try:
             path = self.store.publish(metadata)
@@ -140,7 +142,7 @@ class Archive:
         return path
 
     def carry_out(self, order: StorageOrder) -> None:
-        """Every order but publishing. What cannot be deleted is left behind with a warning."""
+        """Carry out an order other than Publish. Files that cannot be deleted stay, with a warning."""
         try:
             self._owner.check()
         except StorageError as error:
@@ -167,7 +169,10 @@ class Archive:
             log.warning("%s; it is left behind", error)
 
     def _tidy(self, order: Tidy) -> None:
-        """First it is noted down what stays: a new owner that comes in between must not count on what goes."""
+        """Record the checkpoints that stay, then delete the others.
+
+        A new owner that begins in between must not rely on a checkpoint that is about to go.
+        """
         try:
             self._owner.end(order.finished, order.kept)
             self.store.tidy(order.kept, order.since, self._owner.check)

@@ -1,7 +1,7 @@
-"""The driver's side of checkpoints: when one is due, what the slots answer, what to publish, announce and delete.
+"""The driver's side of checkpoints: it starts them, takes in the slots' answers, and has them published and deleted.
 
-Makes pure decisions. It is given the time, the slots' acknowledgements and the storage's answers, and returns orders
-and notices for the slots. Work for the storage lies in `agenda` until the driver of the job has done it.
+It makes pure decisions. It is given the time, the slots' acknowledgements and the storage's answers, and returns orders
+and notices for the slots. Work for the storage waits in `agenda` until the driver of the job has done it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ REMEMBERED = 100
 
 @dataclass(frozen=True)
 class CheckpointRules:
-    """When checkpoints are taken and how many may fail. Times are in milliseconds."""
+    """The schedule of checkpoints and the number that may fail. Times are in milliseconds."""
 
     interval: int | None = None
-    """None: only savepoints, when asked for."""
+    """Time between the starts of two checkpoints; None for savepoints on request only."""
     timeout: int = 600_000
     min_pause: int = 0
     max_concurrent: int = 1
@@ -64,10 +64,10 @@ class _Pending:
     epoch: int
     deadline: int
     base: int
-    """The newest checkpoint that was complete when it began: the one it may build on."""
+    """Number of the newest complete checkpoint when this one began. This one may build on it."""
     request: SavepointRequest | None = None
     asked: CheckpointRequest | None = None
-    """Who waits for this checkpoint, if anyone does."""
+    """Client's request for this checkpoint, if there is one."""
     enumerators: dict[str, bytes] = field(default_factory=dict)
     answers: dict[int, Acknowledgement] = field(default_factory=dict)
     shares: dict[int, SlotShare] = field(default_factory=dict)
@@ -75,12 +75,12 @@ class _Pending:
 
 
 class Coordinator:
-    """Runs the checkpoints of one job."""
+    """The coordinator of one job's checkpoints."""
 
     def __init__(
         self, plan: Plan, job_id: str, rules: CheckpointRules, folder_of: Callable[[int], str], first: int = 1
     ) -> None:
-        """`folder_of` gives the URL of the folder for a checkpoint of some number."""
+        """`folder_of` returns the URL of a checkpoint's folder by its number. `first` is the first number to use."""
         self._plan = plan
         self._job_id = job_id
         self._rules = rules
@@ -93,49 +93,49 @@ class Coordinator:
         self._ended: int | None = None
         self._undeleted: list[Metadata] = []
         self._doubtful: list[Discard] = []
-        """Checkpoints for which it is unknown whether they were published."""
+        """Orders to discard checkpoints that may have been published in spite of an error."""
         self._claimed: str | None = None
         self.agenda: deque[StorageOrder | Reply | Covered] = deque()
-        """What is to be done next, in this order."""
+        """Next orders for the driver, in this order."""
         self.kept: list[Metadata] = []
         """Complete checkpoints of this job that are retained, oldest first."""
         self.last_savepoint: Metadata | None = None
         """The savepoint with which the job was stopped, once it is complete."""
         self.last_epoch = -1
-        """The epoch that it covers: everything later belongs to the job that continues from it."""
+        """The epoch that it covers. Later epochs belong to the job that continues from it."""
         self.history: tuple[CheckpointRecord, ...] = ()
-        """The newest that are complete."""
+        """The newest complete checkpoints and savepoints, oldest first."""
         self._failed: tuple[CheckpointRecord, ...] = ()
         self._completed_in_all = self._failed_in_all = self._restored_in_all = 0
         self._restored: Restored | None = None
 
     def adopt(self, earlier: Iterable[Metadata], claimed: str | None = None, everything: bool = False) -> None:
-        """Take over checkpoints of an earlier run, and a snapshot that was given away; both go after the next one.
+        """Take over checkpoints of an earlier run, and a claimed snapshot. Both are deleted after the next checkpoint.
 
-        With `everything`, this is that job, and whatever lies in its folder is its own.
+        With `everything`, the earlier run was of the same job, and all files in its folder belong to this job.
         """
         self._undeleted += earlier
         self._claimed = claimed
         if everything:
             self._since = 0
 
-    # --- when ---
+    # --- attempts and due times ---
     def start(self, now: int) -> None:
-        """The job starts, or starts again: what was under way is given up."""
+        """Begin an attempt: give up all unfinished checkpoints."""
         self._give_up_all("the job is restarting", now)
         self._notices.clear()
         self._failures = 0
         self._begun = now
 
     def note_restored(self, snapshot: Metadata, now: int) -> None:
-        """The attempt that begins now continues from this snapshot."""
+        """Note that the attempt which begins now continues from this snapshot."""
         kind = snapshot.number, snapshot.savepoint
         path = next((one.path for one in reversed(self.history) if (one.number, one.savepoint) == kind), None)
         self._restored = Restored(*kind, now, path)
         self._restored_in_all += 1
 
     def next_due(self) -> int | None:
-        """When the next checkpoint should begin; None if none should."""
+        """Return the time at which the next checkpoint should begin; None if there should be none."""
         rules = self._rules
         periodic = [p for p in self._pending.values() if p.request is None]
         if rules.interval is None or len(periodic) >= rules.max_concurrent:
@@ -144,18 +144,19 @@ class Coordinator:
         return due if self._ended is None else max(due, self._ended + rules.min_pause)
 
     def has_news(self) -> bool:
-        """Whether slots are to be told something, or have something to tell."""
+        """Return True if slots must get a notice, or still owe an acknowledgement."""
         return bool(self._notices or self._pending)
 
     def line(self) -> list[Metadata]:
-        """The complete checkpoints that this job continues from, oldest first."""
+        """Return the complete checkpoints that this job can continue from, oldest first."""
         return [*self._undeleted, *self.kept]
 
     def awaits_slots(self) -> bool:
+        """Return True if a checkpoint is unfinished."""
         return bool(self._pending)
 
     def view(self) -> CheckpointsView:
-        """What can be told about checkpoints at this moment."""
+        """Return a view of the checkpoints at this moment."""
         return CheckpointsView(
             in_progress=tuple(self._record(p, CheckpointStatus.IN_PROGRESS, None) for p in self._pending.values()),
             completed=self.history,
@@ -168,13 +169,13 @@ class Coordinator:
 
     # --- orders and notices ---
     def order(self, now: int, epoch: int) -> CheckpointOrder | None:
-        """A checkpoint for this epoch, if one is due."""
+        """Begin a checkpoint in this epoch if one is due. Return its order, or None."""
         self._set_back(now)
         due = self.next_due()
         return self.begin(now, epoch) if due is not None and due <= now else None
 
     def _set_back(self, now: int) -> None:
-        """A clock that was set back must not put checkpoints off until it has caught up."""
+        """Move remembered times back if the clock was set back, so that checkpoints are not delayed."""
         self._begun = min(self._begun, now)
         if self._ended is not None:
             self._ended = min(self._ended, now)
@@ -182,7 +183,7 @@ class Coordinator:
             pending.deadline = min(pending.deadline, now + self._rules.timeout)
 
     def begin(self, now: int, epoch: int, wanted: SnapshotRequest | None = None) -> CheckpointOrder:
-        """Start a checkpoint, or the savepoint that was asked for."""
+        """Begin a checkpoint, or the snapshot that a client wants. Return its order."""
         number, self._next = self._next, self._next + 1
         request = wanted if isinstance(wanted, SavepointRequest) else None
         asked = wanted if isinstance(wanted, CheckpointRequest) else None
@@ -196,7 +197,7 @@ class Coordinator:
         return order
 
     def locate(self, number: int, positions: Mapping[str, Any]) -> None:
-        """Where the enumerators are once the epoch of this checkpoint has read what was assigned to it."""
+        """Take in the enumerators' positions for when the epoch of this checkpoint has read its assignments."""
         enumerators = {uid: pickling.dumps(position) for uid, position in positions.items()}
         self._pending[number].enumerators = enumerators
 
@@ -204,13 +205,13 @@ class Coordinator:
         return max((metadata.number for metadata in self.line()), default=0)
 
     def take_notices(self) -> list[Notice]:
-        """The outcomes of checkpoints since the last command."""
+        """Remove and return the outcomes of checkpoints since the last command."""
         notices, self._notices = self._notices, []
         return notices
 
     # --- answers of slots ---
     def receive(self, answers: list[Acknowledgement], now: int) -> None:
-        """Take in what the slots say: publish what is whole, give up what failed."""
+        """Take in the slots' answers: publish complete checkpoints, give up failed ones."""
         for answer in sorted(answers, key=lambda a: (a.number, a.slot)):
             pending = self._pending.get(answer.number)
             if pending is None:
@@ -221,7 +222,7 @@ class Coordinator:
                 self._acknowledge(pending, answer, now)
 
     def expire(self, now: int) -> None:
-        """Give up what took too long."""
+        """Give up checkpoints that took too long."""
         for pending in [p for p in self._pending.values() if now >= p.deadline]:
             self._give_up(pending, f"it was not complete after {self._rules.timeout} ms", now)
 
@@ -238,7 +239,7 @@ class Coordinator:
             self.agenda.append(Publish(self._metadata(pending), folder))
 
     def _discard_late(self, files: list[str]) -> None:
-        """Delete files that came too late, of a checkpoint or a savepoint."""
+        """Delete files that came too late for their checkpoint or savepoint."""
         own = self._folder_of(0).rpartition("/")[0] + "/"
         for url in files:
             folder, _ = split_url(url)
@@ -249,7 +250,7 @@ class Coordinator:
 
     # --- answers of storage ---
     def note_published(self, metadata: Metadata, path: str, now: int) -> None:
-        """A checkpoint or savepoint is complete."""
+        """Take in that a checkpoint or savepoint is complete."""
         pending = self._pending.pop(metadata.number)
         self.history = _append(self.history, self._record(pending, CheckpointStatus.COMPLETED, now, path))
         self._completed_in_all += 1
@@ -272,14 +273,16 @@ class Coordinator:
         self.agenda.append(Covered(metadata.number, pending.epoch))
 
     def note_unpublished(self, metadata: Metadata, error: PenstockError, now: int) -> None:
-        """Storage refused, or a driver that was displaced at that moment has used the number, which can no longer be
-        used."""
+        """Give up a snapshot that could not be published.
+
+        Either storage refused it, or a driver that was displaced at that moment had used its number already.
+        """
         taken = isinstance(error, AlreadyThere)
         refused = isinstance(error, StorageError) and error.lasting
         self._give_up(self._pending[metadata.number], str(error), now, count=not taken, uncertain=not refused)
 
     def _subsume(self, number: int, now: int) -> None:
-        """An older checkpoint that is still under way must never become the newest, nor follow a last savepoint."""
+        """Give up older unfinished checkpoints: none of them may become the newest, or follow a last savepoint."""
         for pending in [p for p in self._pending.values() if p.request is None and p.order.number < number]:
             self._give_up(pending, "a later one is complete", now, count=False)
 
@@ -299,7 +302,7 @@ class Coordinator:
         )
 
     def _retain(self, metadata: Metadata) -> None:
-        """Older checkpoints go when newer ones are complete; while one is under way it may build on any of them."""
+        """Retain a new checkpoint and drop older ones, except those that an unfinished checkpoint may build on."""
         self.kept.append(metadata)
         self._undeleted += self.kept[: -self._rules.retained]
         self.kept = self.kept[-self._rules.retained :]
@@ -315,8 +318,10 @@ class Coordinator:
             self._claimed = None
 
     def _give_up(self, pending: _Pending, why: str, now: int, *, count: bool = True, uncertain: bool = False) -> None:
-        """Forget a checkpoint. If it may have been published nevertheless, its files are deleted once there is a newer
-        one."""
+        """Give up a checkpoint or savepoint and discard its files.
+
+        If a checkpoint may have been published nevertheless, its files are deleted once there is a newer one.
+        """
         number = pending.order.number
         self._pending.pop(number, None)
         self._failed = _append(self._failed, self._record(pending, CheckpointStatus.FAILED, now, failure=why))
@@ -344,7 +349,7 @@ class Coordinator:
         log.warning("checkpoint %d failed and is tolerated: %s", number, why)
 
     def _give_up_all(self, why: str, now: int) -> None:
-        """What is under way is not published any more, even if that was about to happen."""
+        """Give up all unfinished checkpoints, also those that were about to be published."""
         self.agenda = deque(order for order in self.agenda if not isinstance(order, Publish))
         for pending in list(self._pending.values()):
             self._give_up(pending, why, now, count=False)
@@ -371,11 +376,11 @@ class Coordinator:
 
     # --- the end ---
     def close(self, why: str, now: int) -> None:
-        """The job is over: pending requests for savepoints fail."""
+        """Give up all unfinished checkpoints and savepoints at the end of the job."""
         self._give_up_all(why, now)
 
     def abandon(self, why: str) -> None:
-        """The job belongs to another driver: nothing in storage may be touched from now on."""
+        """Stop without touching storage, because it belongs to another driver or to the next one."""
         self.agenda = deque(order for order in self.agenda if isinstance(order, Reply))
         waiting = [pending.request or pending.asked for pending in self._pending.values()]
         requests = [request for request in waiting if request is not None]
@@ -384,7 +389,7 @@ class Coordinator:
         self.agenda.extend(Reply(request, error=error) for request in requests)
 
     def release(self, keep: bool, finished: bool) -> None:
-        """Delete checkpoints when the job is over, or keep those that are retained."""
+        """Order the deletion of checkpoints at the end of the job. With `keep`, the retained ones stay."""
         self.agenda.append(Tidy(self.line() if keep else [], self._since, finished))
 
 
@@ -393,7 +398,7 @@ def _label(number: int, request: SavepointRequest | None) -> str:
 
 
 def _new_files(answer: Acknowledgement) -> list[str]:
-    """The file that a slot wrote for a checkpoint; those before it in the series belong to others."""
+    """Return the file that a slot wrote for a checkpoint. Earlier files of its series belong to other checkpoints."""
     newest = answer.snapshot.files[-1:] if answer.snapshot is not None else []
     return [file.url for file in newest if file.inline is None]
 

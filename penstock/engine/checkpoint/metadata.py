@@ -1,4 +1,4 @@
-"""The metadata of a checkpoint or savepoint: it turns a set of files into a snapshot. Plain JSON after a checksum.
+"""The metadata of a checkpoint or savepoint, which turns a set of files into a snapshot. It is JSON with a checksum.
 
 The first line names the format and its version and holds the checksum of the rest. Files are named relative to the
 metadata, so that a folder can be moved as a whole.
@@ -20,9 +20,9 @@ from penstock.graph.plan import Plan
 FILE = "_metadata"
 FORMAT = "penstock-snapshot"
 VERSION = 2
-"""Since 2, classes of Penstock's are written under names that do not depend on modules; 1 is read as well."""
+"""The format's version. Since 2, names of Penstock's classes do not depend on modules; 1 is read as well."""
 _KEEPING = ("source", "committing sink")
-"""Kinds of operators that keep something beside declared state."""
+"""Kinds of operators that keep more than declared state."""
 
 
 @dataclass
@@ -34,30 +34,32 @@ class Metadata:
     job_id: str
     job_name: str
     shapes: dict[str, Shape]
-    """By operator uid."""
+    """Shapes of operators by uid."""
     slots: list[SlotSnapshot]
     fingerprint: str = ""
     """The fingerprint of the plan that wrote it."""
     savepoint: bool = False
     drained: bool = False
     enumerators: dict[str, bytes] = field(default_factory=dict)
-    """By source uid: the pickled position of the driver's part."""
+    """Pickled positions of enumerators by source uid."""
     owner: int = 0
     """The number of the token with which it was published; 0 without ownership."""
 
     def files(self) -> set[str]:
-        """URLs of every file that it needs."""
+        """Return the URLs of all files that the snapshot needs."""
         return {file.url for slot in self.slots for file in slot.files if file.inline is None}
 
     def size(self) -> int:
+        """Return the size of the snapshot's state in bytes."""
         return sum(slot.size() for slot in self.slots)
 
     def restore(self, continued: bool) -> Restore:
+        """Return the instructions for slots to start from this snapshot."""
         return Restore(self.number, self.shapes, self.slots, continued, self.drained)
 
 
 def encode(metadata: Metadata, folder: str) -> bytes:
-    """The metadata as bytes, for the `_metadata` file in a checkpoint's folder."""
+    """Return the metadata as bytes, for the `_metadata` file in a checkpoint's folder."""
     body = json.dumps(
         {
             "number": metadata.number,
@@ -77,7 +79,7 @@ def encode(metadata: Metadata, folder: str) -> bytes:
 
 
 def decode(data: bytes, folder: str) -> Metadata:
-    """Metadata read from a folder, checked."""
+    """Return the metadata that was read from a folder, after checking it."""
     where = f"'{folder}/{FILE}'"
     head, _, body = data.partition(b"\n")
     words = head.decode("utf-8", "replace").split()
@@ -98,7 +100,7 @@ def _head(version: int) -> str:
 
 
 def _checksum(version: int, body: bytes) -> str:
-    """The checksum of the whole document without its own field."""
+    """Return the checksum of the whole document without its own field."""
     return checksum(_head(version).encode() + body)
 
 
@@ -150,7 +152,7 @@ def _slot_in(slot: dict[str, Any], folder: str) -> SlotSnapshot:
 
 
 def _join_url(folder: str, path: str) -> str:
-    """A path relative to a URL. Only the part after the protocol is a path."""
+    """Return the URL of a path relative to a URL. Only the part after the protocol is a path."""
     protocol, separator, root = folder.rpartition("://")
     return f"{protocol}{separator}{posixpath.normpath(posixpath.join(root, path))}"
 
@@ -160,7 +162,7 @@ def _text(data: bytes) -> str:
 
 
 def shapes_of(plan: Plan) -> dict[str, Shape]:
-    """How the operators of a plan are spread."""
+    """Return the shapes of a plan's operators by uid."""
     return {
         node.uid: Shape(node.parallelism, node.max_parallelism, node.name, keeps=node.kind in _KEEPING)
         for node in plan.nodes
@@ -168,7 +170,7 @@ def shapes_of(plan: Plan) -> dict[str, Shape]:
 
 
 def fingerprint(plan: Plan) -> str:
-    """Equal for plans whose slots can take over from each other exactly."""
+    """Return a text that is equal for plans whose slots can take over from each other exactly."""
     nodes = [[node.uid, node.parallelism, node.max_parallelism] for node in plan.nodes]
     edges = [
         [edge.source, edge.target, edge.input_index, edge.tag, type(edge.partitioning).__name__] for edge in plan.edges

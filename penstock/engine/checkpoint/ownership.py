@@ -1,16 +1,16 @@
-"""A job has one owner at a time: the attempt whose token lies in the job's folder. Taking, keeping and giving it back.
+"""The ownership of a job. A job has one owner at a time: the attempt whose token lies in the job's folder.
 
-    owner/00000007          the token: which process, on which machine, since when
-    owner/00000007.began    the checkpoints that this owner goes on from; only they and its own count from then on
-    owner/00000007.over     how it ended; there is nothing to displace any more
-    owner/00000007.commits  it commits the results of a BATCH job, and cannot be displaced any more
-    owner/00000007.application  the Spark application that it runs in, whose cores the next owner may need
-    owner/00000007.newest   the number of the newest checkpoint that it has published
-    owner/00000007.pulse    written again and again, for those who cannot see the process
+    owner/00000007          the token: process, machine and start time of the owner
+    owner/00000007.began    the checkpoints that this owner continues from; from then on only they and its own are valid
+    owner/00000007.over     the ending of the owner, which needs no displacing any more
+    owner/00000007.commits  the owner commits the results of a BATCH job, and cannot be displaced any more
+    owner/00000007.application  the Spark application of the owner, whose cores the next owner may need
+    owner/00000007.newest   the number of the newest checkpoint that the owner has published
+    owner/00000007.pulse    a sign of life, rewritten regularly for drivers that cannot see the process
 
-To take a job, the next token is created, which succeeds for one alone, and then the tokens before it are deleted. So
-whoever finds its own token knows: everything that it has published so far will be seen by each owner to come. Why that
-is enough is in `docs/decisions/0016-one-owner-per-job.md`.
+A driver takes a job by creating the next token, which only one driver can do, and by deleting the earlier tokens. A
+driver that finds its own token therefore knows that each later owner will see everything that it has published so far.
+`docs/decisions/0016-one-owner-per-job.md` explains why that is enough.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ BEGAN, OVER, COMMITS, PULSE, NEWEST = ".began", ".over", ".commits", ".pulse", "
 APPLICATION = ".application"
 RECORDS = (BEGAN, OVER, COMMITS, PULSE, NEWEST, APPLICATION)
 TRIES = 10
-"""How often a job is claimed again from drivers that come and go in the same moment."""
+"""Number of attempts to claim a job while other drivers come and go."""
 log = logging.getLogger("penstock.job")
 _held: set[str] = set()
-"""The drivers in this process that run: the process itself may live on when one of them has died."""
+"""The running drivers of this process, which may outlive a driver."""
 
 
 class Clock(Protocol):
-    """What is used of the module `time`."""
+    """The functions used from the module `time`."""
 
     def time(self) -> float: ...
 
@@ -61,44 +61,42 @@ class Clock(Protocol):
 
 
 class NoOwnership:
-    """Stands for the ownership of a job that no other driver can find, because its checkpoints are in the driver's
-    memory."""
+    """The ownership of a job that no other driver can find, because its checkpoints are in the driver's memory."""
 
     number = 0
     token: Token | None = None
     earlier: Sequence[bytes] = ()
-    """The applications of drivers that were displaced, and are not known to live."""
+    """The applications of displaced drivers that are not known to be alive."""
 
     def check(self) -> None:
-        """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
+        """Raise JobDisplaced if the job has another owner, or StorageError if that cannot be determined."""
 
     def renew(self) -> None:
-        """Become the next owner, so that what the last attempt left behind can no longer do anything."""
+        """Become the next owner, so that leftovers of the last attempt can no longer act."""
 
     def begin(self, line: Iterable[Metadata]) -> None:
-        """An attempt begins. Of all checkpoints there are, only these count, and those that it will publish."""
+        """Begin an attempt. From now on only these checkpoints are valid, and those that the attempt will publish."""
 
     def note_published(self, number: int) -> None:
-        """Write down the number of the newest checkpoint, so that a recovery notices if this checkpoint is gone."""
+        """Record the number of the newest checkpoint, so that a recovery notices if this checkpoint is gone."""
 
     def note_application(self, described: bytes | None) -> None:
-        """Write down, for the next owner, in which application the job runs."""
+        """Record the application in which the job runs, for the next owner."""
 
     def decide(self) -> None:
-        """Everything that can be repeated is done: from now on no driver can take over the job. Raises as `check`
-        does."""
+        """Prevent any takeover from now on, before the job does what cannot be repeated. Raises as `check` does."""
 
     def watch(self, seconds: float, on_displaced: Callable[[JobDisplaced], None]) -> None:
-        """Show now and then that this driver lives, and tell when the job has another owner."""
+        """Write a sign of life every `seconds` seconds, and call `on_displaced` when the job has another owner."""
 
     def end(self, finished: bool, kept: Iterable[Metadata] | None = None) -> None:
-        """The job is over: whether it is not to be recovered, and which checkpoints stay, None for all."""
+        """Record the end of the job: whether it has finished, and the checkpoints that stay. None stands for all."""
 
     def forget(self) -> None:
         """Delete all traces of a job that cannot be found again."""
 
     def let_go(self) -> None:
-        """This driver does nothing more."""
+        """Release the job, because this driver does nothing more."""
 
 
 class Ownership(NoOwnership):
@@ -107,7 +105,7 @@ class Ownership(NoOwnership):
     def __init__(
         self, job_folder: str, job_name: str, limit: int, found_again: bool = True, clock: Clock = time
     ) -> None:
-        """`limit`: after this many milliseconds without a pulse, others may consider the driver dead.
+        """`limit`: time without a pulse, in milliseconds, after which others may consider the driver dead.
 
         `found_again`: whether another driver can find the same job, because its id was given.
         """
@@ -119,7 +117,7 @@ class Ownership(NoOwnership):
         self._noted: tuple[int, bytes] | None = None
         self._stopped = threading.Event()
         self._changing = threading.Lock()
-        """Held while the token is replaced by the next one: a check in the meantime would not find it."""
+        """Held while the next token replaces this one. A check in the meantime would find no token."""
         self._holder: dict[str, Any] = {
             **Whereabouts.here().described(),
             "driver": self._driver,
@@ -130,8 +128,10 @@ class Ownership(NoOwnership):
 
     # --- taking ---
     def take(self, takeover: bool) -> None:
-        """Become the owner of a job that no driver runs or, with `takeover`, of any job. Raises JobRunning
-        otherwise."""
+        """Become the owner of a job that no driver runs or, with `takeover`, of any job.
+
+        Raises JobRunning otherwise.
+        """
         for _ in range(TRIES):
             tokens = self._tokens()
             if not takeover:
@@ -144,7 +144,7 @@ class Ownership(NoOwnership):
         raise JobRunning(f"{self._whose()}: {TRIES} times another driver was faster to become its owner")
 
     def _applications(self, tokens: dict[int, bytes]) -> list[bytes]:
-        """Those of drivers that nobody sees alive: a living one ends its application by itself."""
+        """Return the applications of drivers not known to be alive. A living driver ends its own application."""
         found = []
         for number, text in tokens.items():
             with suppress(ValueError, KeyError, TypeError, StorageError):
@@ -169,10 +169,10 @@ class Ownership(NoOwnership):
             raise JobDisplaced(f"{self._whose()}: another driver is about to become its owner. This one ends")
 
     def _claim(self, tokens: dict[int, bytes]) -> bool:
-        """Create the token that follows those that were seen, and delete them; False if another driver was faster.
+        """Create the token that follows the given ones, and delete them. Return False if another driver was faster.
 
-        A number may have become free again in the meantime, because earlier tokens are deleted first. So the last token
-        is checked again.
+        A number may have become free again in the meantime, because earlier tokens are deleted first. The last token is
+        therefore checked again.
         """
         last = max(tokens, default=0)
         number, text = last + 1, self._text(last + 1)
@@ -215,7 +215,10 @@ class Ownership(NoOwnership):
                 )
 
     def _refuse_if_decided(self) -> None:
-        """Asked when no other driver can decide any more: each of them looks for its token after it has decided."""
+        """Raise JobRunning if another driver commits the results of the job.
+
+        No other driver can begin that any more, since each of them looks for its token after `decide`.
+        """
         names = set(self._storage.names())
         for name in names:
             number = number_of(name.removesuffix(COMMITS)) if name.endswith(COMMITS) else None
@@ -247,9 +250,9 @@ class Ownership(NoOwnership):
         return self._shows_life(number, text, limit) if lives is None else lives
 
     def _shows_life(self, number: int, text: bytes, limit: float) -> bool:
-        """Whether a process that cannot be seen gives a sign of life within its limit. An old sign needs no waiting.
+        """Return True if an invisible process gives a sign of life within its limit. Do not wait after an old sign.
 
-        The storage's clock tells how old it is: the clocks of two drivers' hosts may differ by any amount.
+        The storage's clock gives the age of the sign, because the clocks of two hosts may differ by any amount.
         """
         sign = self._pulse(number, text)
         silence = self._storage.age(token_name(number) + PULSE) or self._storage.age(token_name(number))
@@ -270,10 +273,10 @@ class Ownership(NoOwnership):
         return False
 
     def _pulse(self, number: int, text: bytes) -> bytes:
-        """The last sign of life; the token itself, if there was none since."""
+        """Return the last sign of life, or the token itself if there was none since."""
         return read_or_none(self._storage, token_name(number) + PULSE) or text
 
-    # --- having it ---
+    # --- keeping ---
     def check(self) -> None:
         if self.token is not None and not self._decided:
             self.token.check()
@@ -296,7 +299,7 @@ class Ownership(NoOwnership):
         self.check()
 
     def _delete_earlier(self) -> None:
-        """What matters of the owners before this one is contained in how this one began."""
+        """Delete the records of earlier owners. The start of this owner contains all that is still needed of them."""
         for name in self._storage.names():
             number, dot, kind = name.partition(".")
             if dot + kind in RECORDS and int(number) < self.number:
@@ -351,7 +354,7 @@ class Ownership(NoOwnership):
 
 
 def last_start(job_folder: str) -> Start | None:
-    """How the last owner of a job that began an attempt did so, and ended, if it did; None if there was none."""
+    """Return the start, and the ending if there is one, of the last owner that began an attempt, or None."""
     storage = Storage(f"{job_folder}/{FOLDER}")
     while True:
         names = storage.names()
@@ -367,7 +370,7 @@ def last_start(job_folder: str) -> Start | None:
                 return Start(max(numbers), inherited, _ending(over), int(newest) if newest else None)
             except (ValueError, KeyError, TypeError) as error:
                 raise CorruptSnapshot(f"a record of '{storage.url(name)}' was torn or changed: {error}") from error
-        # A later owner has begun meanwhile, and tidied up.
+        # A later owner has begun meanwhile and deleted this record.
 
 
 def _ending(text: bytes | None) -> Ending | None:

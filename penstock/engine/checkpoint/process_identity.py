@@ -1,4 +1,4 @@
-"""Where a process runs, and whether it is still alive, as far as another process can see that."""
+"""The identity of a process, by which another process can tell whether it is still alive."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Identifies one process among all others, including later ones with the same process id."""
+    """The identity of a process, which differs from a later process with the same process id."""
 
     host: str
     machine: str
-    """Equal for processes that see each other: the same boot of the same machine, the same container."""
+    """Text that is equal for processes that see each other: in one boot of a machine, and in one container."""
     pid: int
     started: str
-    """When the process began, as the system counts; empty where the system does not tell."""
+    """Start time of the process in ticks of the system; empty if the system does not tell it."""
 
     @classmethod
     def here(cls) -> Whereabouts:
-        """Where this process runs."""
+        """Return the identity of this process."""
         return cls(socket.gethostname(), _machine(), os.getpid(), _stat(os.getpid())[1])
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Whereabouts:
-        """The whereabouts that `described` turned into plain data."""
+        """Return the identity that `described` turned into plain data."""
         return cls(described["host"], described["machine"], described["pid"], described["started"])
 
     def described(self) -> dict[str, Any]:
-        """These whereabouts as plain data, for JSON."""
+        """Return this identity as plain data, for JSON."""
         return asdict(self)
 
     def is_here(self) -> bool:
-        """Whether this is the process that asks."""
+        """Return True if this is the identity of the calling process."""
         return (self.machine, self.pid, self.started) == (_machine(), os.getpid(), _stat(os.getpid())[1])
 
     def lives(self) -> bool | None:
-        """Whether the process exists; None if that cannot be seen from here. A stopped process counts as alive."""
+        """Return True if the process exists, or None if that is not visible here. A stopped process counts as alive."""
         if self.machine != _machine():
             return None
         state, started = _stat(self.pid)
@@ -52,14 +52,14 @@ class Whereabouts:
 
 @cache
 def _machine() -> str:
-    """Process numbers mean the same within one boot of a machine and one namespace of processes."""
+    """Return a text for one boot of a machine and one namespace of processes, in which process ids are unique."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as boot:
         return f"{boot.read().strip()} {os.readlink('/proc/self/ns/pid')}"
     return socket.gethostname()
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process, a letter as `ps` shows it, and its start in ticks; empty where there is no /proc."""
+    """Return a process's state, as the letter that `ps` shows, and its start in ticks; empty texts without /proc."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rpartition(")")[2].split()
         return fields[0], fields[19]

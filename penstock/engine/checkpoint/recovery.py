@@ -1,4 +1,4 @@
-"""Whether a program can start from a snapshot, and what its plan must take over from it."""
+"""The check of a program's plan against a snapshot that it starts from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STATEFUL = {Kind.KEYED, Kind.TIMERS, Kind.LIST, Kind.UNION, Kind.BROADCAST}
 
 
 def fit_plan(plan: Plan, metadata: Metadata, where: str, allow_non_restored: bool) -> None:
-    """Check the plan of a program against a snapshot; operators take over the max parallelism that it fixes."""
+    """Check the plan of a program against a snapshot. Operators take over the max parallelism that it fixes."""
     by_uid = {node.uid: node for node in plan.nodes}
     if not allow_non_restored:
         _check_all_matched(metadata, set(by_uid), where)
@@ -44,7 +44,7 @@ def _check_all_matched(metadata: Metadata, uids: set[str], where: str) -> None:
 
 
 def _uids_with_state(metadata: Metadata) -> set[str]:
-    """The operators that would lose something: those with state of their own, and sources with a position."""
+    """Return the operators that would lose state: those with state of their own, and sources with a position."""
     with_state = {n.uid for slot in metadata.slots for n in slot.schemas if n.kind in _STATEFUL}
     return with_state | set(metadata.enumerators) | {uid for uid, shape in metadata.shapes.items() if shape.keeps}
 
@@ -54,5 +54,5 @@ def _uids_with_keyed_state(metadata: Metadata) -> set[str]:
 
 
 def is_continued(plan: Plan, job_id: str, metadata: Metadata) -> bool:
-    """Whether the job that wrote a checkpoint simply continues."""
+    """Return True if the job that wrote a checkpoint continues with the same plan."""
     return not metadata.savepoint and metadata.job_id == job_id and metadata.fingerprint == fingerprint(plan)

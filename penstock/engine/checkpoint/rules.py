@@ -1,4 +1,4 @@
-"""The decisions of the checkpoint protocol, as pure functions of what is seen in storage."""
+"""The decisions of the checkpoint protocol, as pure functions of the names and metadata in storage."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ _FOLDER = re.compile(r"chk-(\d+)/")
 
 @dataclass(frozen=True)
 class Ending:
-    """How an owner ended its job."""
+    """The ending of a job by its owner."""
 
     finished: bool
     """Whether the job came to its end, so that there is nothing to recover."""
     kept: frozenset[tuple[int, int]] | None = None
-    """Owner and number of the checkpoints that stay; None for all."""
+    """Owners and numbers of the checkpoints that stay; None for all."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """How an owner began an attempt."""
+    """The start of an attempt by its owner."""
 
     owner: int
     inherited: frozenset[tuple[int, int]] = frozenset()
-    """Owner and number of the checkpoints that it took over; none if the job starts from the beginning."""
+    """Owners and numbers of the checkpoints that it took over; empty if the job starts from the beginning."""
     ending: Ending | None = None
-    """How it ended, if it did."""
+    """The owner's ending, if there is one."""
     newest: int | None = None
-    """The number of the newest checkpoint that it noted as published; None if it noted none."""
+    """Number of the newest checkpoint that the owner noted as published; None without a note."""
 
 
 def folder_of(number: int) -> str:
-    """The folder of a checkpoint inside its job's folder."""
+    """Return the folder of a checkpoint inside its job's folder."""
     return f"chk-{number}"
 
 
 def number_of(name: str) -> int | None:
-    """The checkpoint to which a file belongs, by its name."""
+    """Return the number of the checkpoint to which a file belongs by its name; None for other files."""
     found = _FOLDER.match(name)
     return int(found[1]) if found else None
 
 
 def complete(names: Iterable[str]) -> list[int]:
-    """The checkpoints that are complete, oldest first: those that have metadata."""
+    """Return the numbers of the complete checkpoints, oldest first. A complete checkpoint has metadata."""
     numbers = [number_of(name) for name in names if name.endswith(f"/{FILE}") and name.count("/") == 1]
     return sorted(number for number in numbers if number is not None)
 
 
 def next_number(names: Iterable[str]) -> int:
-    """A number that no checkpoint has had, complete or not."""
+    """Return a number that no checkpoint has had, complete or not."""
     return max((number for name in names if (number := number_of(name)) is not None), default=0) + 1
 
 
 def is_finished(last: Start | None) -> bool:
-    """Whether the job came to its end."""
+    """Return True if the job came to its end."""
     return last is not None and last.ending is not None and last.ending.finished
 
 
 def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata]:
-    """The checkpoints that count, oldest first: those of the last owner that began, and those that it took over.
+    """Return the valid checkpoints, oldest first: those of the last owner that began, and those that it took over.
 
-    Others exist only by coincidence: their driver was displaced while it published them, and what they hold has not
-    been and will not be committed.
+    The driver of any other checkpoint was displaced while it published that checkpoint. Its contents have not been and
+    will not be committed.
     """
     if last is None:
         return list(complete_ones)
@@ -79,8 +79,9 @@ def line(complete_ones: Iterable[Metadata], last: Start | None) -> list[Metadata
 def missing(counting: Iterable[Metadata], last: Start | None) -> tuple[int, int] | None:
     """Return owner and number of the newest published checkpoint if it is gone; None if nothing is missing.
 
-    `counting` are the checkpoints of the line that are there. A newer one than expected is no loss: its owner may have
-    died after publishing it and before noting it. Checkpoints that go on purpose are noted in how the job ended.
+    `counting` holds the valid checkpoints that exist. One newer than expected is no loss: its owner may have died after
+    publishing it and before noting it. The ending of the job lists the checkpoints that stay. Others were deleted on
+    purpose.
     """
     if last is None:
         return None
@@ -92,15 +93,16 @@ def missing(counting: Iterable[Metadata], last: Start | None) -> tuple[int, int]
 
 
 def exclusive_files(dropped: Iterable[Metadata], kept: Iterable[Metadata]) -> set[str]:
-    """URLs of the files that only checkpoints need which are dropped."""
+    """Return the URLs of the files that only dropped checkpoints need."""
     needed = set[str]().union(*(metadata.files() for metadata in kept))
     return set[str]().union(*(metadata.files() for metadata in dropped)) - needed
 
 
 def leftovers(names: Iterable[str], kept: dict[int, set[str]], since: int = 0) -> list[str]:
-    """The files of a job's folder that no kept checkpoint needs, metadata first so that none is ever half there.
+    """Return the files of a job's folder that no kept checkpoint needs.
 
-    `kept` gives the names of the files of each checkpoint that stays; older ones than `since` belong to others.
+    Metadata comes first, so that no checkpoint ever exists in part. `kept` gives the names of the files of each
+    checkpoint that stays. Checkpoints with a number below `since` belong to other jobs.
     """
     needed = {f"{folder_of(number)}/{FILE}" for number in kept}.union(*kept.values())
     unneeded = [n for n in names if (number := number_of(n)) is not None and number >= since and n not in needed]

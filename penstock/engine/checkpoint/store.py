@@ -1,4 +1,4 @@
-"""Where a job's checkpoints are: a folder of a file system, or the memory of the driver."""
+"""The stores of a job's checkpoints: a folder of a file system, or the memory of the driver."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger("penstock.checkpoint")
 
 
 class CheckpointStore(Protocol):
-    """Keeps the checkpoints of one job."""
+    """The store of one job's checkpoints."""
 
     def folder(self, number: int) -> str:
-        """URL of the folder into which slots write their files."""
+        """Return the URL of the folder into which slots write their files."""
 
     def publish(self, metadata: Metadata) -> str:
-        """Make a checkpoint complete, all at once, and return where it is."""
+        """Make a checkpoint complete in one step and return its URL."""
 
     def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
         """Delete checkpoints and the files that only they need."""
@@ -32,29 +32,29 @@ class CheckpointStore(Protocol):
         """Delete files of a checkpoint that never became complete."""
 
     def retract(self, number: int) -> bool:
-        """Make sure that a checkpoint whose publication failed does not exist; False if that is unknown.
+        """Make sure that a checkpoint whose publication failed does not exist. Return False if that is unknown.
 
-        Only for a checkpoint that is not the newest: a job may have continued from the newest one.
+        This is only for a checkpoint that is not the newest, since a job may have continued from the newest one.
         """
 
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
-        """Delete what no kept checkpoint needs, of the checkpoints from this number on.
+        """Delete the files that no kept checkpoint needs, of the checkpoints from number `since` on.
 
-        `confirm` is called when it is known what there is, and raises if it must not be deleted.
+        `confirm` is called after the files are listed. It raises if they must not be deleted.
         """
 
     def delete_if_empty(self) -> None:
-        """Delete the folder of the job, if nothing is in it."""
+        """Delete the folder of the job if it is empty."""
 
 
 class FolderStore:
-    """Checkpoints in `<directory>/<job id>/chk-<n>/`."""
+    """A store of checkpoints in `<directory>/<job id>/chk-<n>/`."""
 
     def __init__(self, directory: str, job_id: str) -> None:
         self._storage = Storage(f"{directory.rstrip('/')}/{job_id}")
 
     def url(self) -> str:
-        """The URL of the job's folder."""
+        """Return the URL of the job's folder."""
         return self._storage.url()
 
     def folder(self, number: int) -> str:
@@ -65,9 +65,9 @@ class FolderStore:
         self._storage.create(f"{protocol.folder_of(metadata.number)}/{FILE}", encode(metadata, folder))
         return folder
 
-    # --- what is there ---
+    # --- reading ---
     def complete(self) -> list[Metadata]:
-        """All complete checkpoints, oldest first. Meanwhile a former owner may delete some that it had given up."""
+        """Return all complete checkpoints, oldest first. A former owner may delete some that it gave up meanwhile."""
         found = []
         for number in protocol.complete(self._storage.names()):
             with suppress(FileNotFoundError):
@@ -75,14 +75,16 @@ class FolderStore:
         return found
 
     def read(self, number: int) -> Metadata:
+        """Return the metadata of a complete checkpoint."""
         return decode(self._storage.read(f"{protocol.folder_of(number)}/{FILE}"), self.folder(number))
 
     def next_number(self) -> int:
+        """Return a number that no checkpoint in this folder has had."""
         return protocol.next_number(self._storage.names())
 
     # --- deleting ---
     def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
-        """Metadata is deleted first: a checkpoint exists completely or not at all."""
+        """Delete checkpoints, metadata first, so that a checkpoint exists completely or not at all."""
         for metadata in dropped:
             self._delete(f"{protocol.folder_of(metadata.number)}/{FILE}")
         files = sorted(protocol.exclusive_files(dropped, kept))
@@ -118,7 +120,7 @@ class FolderStore:
         self._storage.delete_empty_folder("")
 
     def _delete(self, name: str) -> None:
-        """A file that cannot be deleted now is left for later; no job fails for it."""
+        """Delete a file. One that cannot be deleted is left behind with a warning, and the job goes on."""
         try:
             self._storage.delete(name)
         except StorageError as error:
@@ -126,7 +128,7 @@ class FolderStore:
 
 
 class MemoryStore:
-    """Checkpoints that live and die with the driver. Slots send their state along with their reports."""
+    """A store of checkpoints that live and die with the driver. Slots send their state along with their reports."""
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
@@ -138,23 +140,23 @@ class MemoryStore:
         return self.folder(metadata.number)
 
     def drop(self, dropped: list[Metadata], kept: list[Metadata]) -> None:
-        """The coordinator holds the only references."""
+        """Do nothing: the coordinator holds the only references."""
 
     def discard(self, files: list[str]) -> None:
-        """A store in memory has no files to delete."""
+        """Do nothing: a store in memory has no files."""
 
     def retract(self, number: int) -> bool:
         return True
 
     def tidy(self, kept: list[Metadata], since: int = 0, confirm: Callable[[], None] = lambda: None) -> None:
-        """Nothing is left behind."""
+        """Do nothing: no files are left behind."""
 
     def delete_if_empty(self) -> None:
-        """A store in memory has no folder to delete."""
+        """Do nothing: a store in memory has no folder."""
 
 
 def read_snapshot(path: str) -> Metadata:
-    """A checkpoint or savepoint by its folder, or by the metadata file in it."""
+    """Return the metadata of a checkpoint or savepoint, given its folder or its metadata file."""
     folder = path.rstrip("/")
     if folder.endswith(f"/{FILE}"):
         folder = folder[: -len(FILE) - 1]
@@ -183,7 +185,7 @@ def write_savepoint(metadata: Metadata, folder: str) -> None:
 
 
 def discard_savepoint(folder: str, files: list[str], uncertain: bool) -> None:
-    """Delete the files of a savepoint that failed; if it is uncertain whether it is there, once it surely is not."""
+    """Delete the files of a failed savepoint. If it may be published, make sure first that it is not."""
     try:
         storage = Storage(folder)
         if not uncertain or _retract(storage, FILE):
