@@ -14,6 +14,9 @@ from penstock.engine.messages.commands_and_reports import Report
 from penstock.errors import JobFailed
 from penstock.graph.plan import Plan
 
+REMEMBERED_FAILURES = 100
+REMEMBERED_CHANGES = 1000
+
 
 @dataclass(frozen=True)
 class StatusChange:
@@ -45,6 +48,24 @@ class FailureView:
         if not isinstance(error, JobFailed):
             return cls(when, attempt, kind, message)
         return cls(when, attempt, kind, message, error.operator, error.uid, error.slot, error.record, error.cause)
+
+
+class JobHistory:
+    """The newest status changes, failures and reports of a job. They outlast its attempts."""
+
+    def __init__(self) -> None:
+        self.reports: tuple[Report, ...] = ()
+        self.changes: tuple[StatusChange, ...] = ()
+        self.failures: tuple[FailureView, ...] = ()
+
+    def enter(self, status: JobStatus, now: int) -> None:
+        """Record that the job entered a status, unless it has that status already."""
+        if not self.changes or self.changes[-1].status is not status:
+            self.changes = (*self.changes[-(REMEMBERED_CHANGES - 1) :], StatusChange(status, now))
+
+    def add_failure(self, error: Exception, now: int, attempt: int) -> None:
+        """Record the error that ended an attempt."""
+        self.failures = (*self.failures[-(REMEMBERED_FAILURES - 1) :], FailureView.of(error, now, attempt))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from penstock.engine.job.facts import (
     SuspendWanted,
     Waited,
 )
-from penstock.engine.job.job_view import FailureView, JobView, StatusChange
+from penstock.engine.job.job_view import JobHistory, JobView
 from penstock.engine.job.queued_queries import Lookups
 from penstock.engine.job.reports import Reached, alignment_limits, alignment_reached, check, complete_reports
 from penstock.engine.job.resize import Resized
@@ -59,11 +59,9 @@ from penstock.engine.job.schedule import Schedule, all_finished, next_epoch, wai
 from penstock.engine.job.state_queries import StateQuery
 from penstock.engine.messages.commands_and_reports import CheckpointOrder, Command, Report
 from penstock.engine.queryable.query_requests import Cut
-from penstock.errors import CheckpointFailed, JobCancelled, JobDisplaced, JobError, JobSuspended, StateUnavailable
+from penstock.errors import CheckpointFailed, JobCancelled, JobDisplaced, JobSuspended, StateUnavailable
 from penstock.graph.plan import Plan
 
-REMEMBERED_FAILURES = 100
-REMEMBERED_CHANGES = 1000
 log = logging.getLogger("penstock.job")
 
 
@@ -102,9 +100,7 @@ class JobMachine:
         """Whether an attempt has had all its slots."""
         self._reset_attempt()
         self._unstored = UnstoredAttempts(plan)
-        self._reports_seen: tuple[Report, ...] = ()
-        self._failures: tuple[FailureView, ...] = ()
-        self._changes: tuple[StatusChange, ...] = ()
+        self._history = JobHistory()
         self.view = JobView(job_id, plan, JobStatus.CREATED, ())
 
     def _reset_attempt(self) -> None:
@@ -153,8 +149,8 @@ class JobMachine:
     def decide(self, answer: Answer) -> Decision:
         """Return the next decision, given the outcome of the last one."""
         self._now = answer.now
-        if not self._changes:
-            self._enter(JobStatus.RUNNING)
+        if not self._history.changes:
+            self._history.enter(JobStatus.RUNNING, self._now)
         try:
             self._learn(answer)
             decision = self._next()
@@ -169,13 +165,13 @@ class JobMachine:
             case Failed(error=error):
                 self._fail(error)
             case Released(reports=reports):
-                self._check_release(reports)
+                check(reports)
             case _ if self._ending is not None and self._ending.status is JobStatus.SUSPENDED:
                 pass
             case Deployed(reports=reports):
                 check(reports)
                 self._restart_at, self._deployed, self._has_run = None, self._now, True
-                self._enter(JobStatus.RUNNING)
+                self._history.enter(JobStatus.RUNNING, self._now)
             case EpochRan():
                 self._take_epoch(answer)
             case Waited(in_full=in_full):
@@ -252,7 +248,7 @@ class JobMachine:
             # An epoch that is interrupted fails somehow.
             self._end_cancelled()
             return
-        self._remember(error)
+        self._history.add_failure(error, self._now, self._attempt)
         has_stored = bool(self.coordinator.kept) or self._durability.start is not None
         lasting = is_lasting(error, self._has_run, has_stored) or self._unstored.is_hopeless(error, has_stored)
         delay = None if lasting else self._durability.restarts.count_failure(self._now)
@@ -264,17 +260,13 @@ class JobMachine:
             error.add_note(f"The job had been restarted {self._attempt} times; {reason}.")
         self._end(Ended(JobStatus.FAILED, f"the job failed: {error}", error))
 
-    def _remember(self, error: Exception) -> None:
-        failure = FailureView.of(error, self._now, self._attempt)
-        self._failures = (*self._failures[-(REMEMBERED_FAILURES - 1) :], failure)
-
     def _restart_in(self, delay: int, error: Exception) -> None:
         log.warning("job '%s' failed and restarts in %d ms: %s", self._plan.job_name, delay, error)
         self._agenda.clear()
         self._waited, self._deployed = False, None
         self._restart_at = self._now + delay
         self._next_step = self._await_restart
-        self._enter(JobStatus.RESTARTING)
+        self._history.enter(JobStatus.RESTARTING, self._now)
 
     # --- epochs ---
     def _run(self) -> Decision | None:
@@ -323,7 +315,7 @@ class JobMachine:
         self._lookups.epoch_ran(ran.millis, read, ran.asides, self._now)
         self._reached = alignment_reached(reports)
         complete_reports(self._told, reports)
-        self._told = self._reports_seen = tuple(reports)
+        self._told = self._history.reports = tuple(reports)
         idle = not any(report.results or report.backlog for report in reports)
         self._idle_epochs = self._idle_epochs + 1 if idle else 0
         self._news = self._news or any(report.news for report in reports)
@@ -335,10 +327,7 @@ class JobMachine:
         self._next_step = self._take_acknowledgements
 
     def _take_acknowledgements(self) -> None:
-        """Pass on acknowledgements once committers have what belongs to earlier checkpoints.
-
-        Only then may a later checkpoint be published.
-        """
+        """Pass on acknowledgements. A checkpoint is published only after the commits of earlier checkpoints."""
         assert self._ran is not None
         self._next_step = self._expire_checkpoints
         answers = [answer for report in self._ran.reports for answer in report.acknowledgements]
@@ -359,17 +348,15 @@ class JobMachine:
         self._ordered = order.number if order is not None else None
         self._news = self._waited = self._urgent = False
         self._started = self._now
-        wait_millis = 0 if order is not None or self._requests else self._wait_millis()
-        max_records, max_millis, wait_millis = self._lookups.limits(
-            self._options, self._pace.records, wait_millis, self._now
-        )
+        wait = 0 if order is not None or self._requests else self._wait_millis()
+        records, millis, wait = self._lookups.limits(self._options, self._pace.records, wait, self._now)
         command = Command(
             epoch=self._epoch,
             attempt=self._attempt,
             now=self._now,
-            max_records=max_records,
-            max_millis=max_millis,
-            wait_millis=wait_millis,
+            max_records=records,
+            max_millis=millis,
+            wait_millis=wait,
             alignment=alignment_limits(self._plan, self._reached),
             checkpoint=order,
             notices=notices,
@@ -382,9 +369,8 @@ class JobMachine:
     def _wait_millis(self) -> int:
         if self._ran is None:
             return 0
-        return wait_in_slots(
-            self._ran, self._now, self._options.interval_millis << min(self._idle_epochs, 10), self.coordinator
-        )
+        longest = self._options.interval_millis << min(self._idle_epochs, 10)
+        return wait_in_slots(self._ran, self._now, longest, self.coordinator)
 
     def _order(self, reports: list[Report], request: SnapshotRequest | None) -> CheckpointOrder | None:
         """Return the order for a requested snapshot, for the last checkpoint at the end of input, or for one due."""
@@ -410,10 +396,7 @@ class JobMachine:
         return not self._durability.seals or (self._is_sealed() and not self.coordinator.has_news())
 
     def _has_stopped(self, reply: Reply) -> bool:
-        """Return True if the last savepoint succeeded. Otherwise the job continues.
-
-        A drained job cannot continue, and has to recover.
-        """
+        """Return True if the last savepoint succeeded. Otherwise the job continues, or fails if it was drained."""
         if reply.error is None:
             return True
         if isinstance(reply.request, SavepointRequest) and reply.request.drain:
@@ -436,11 +419,11 @@ class JobMachine:
         self._agenda = deque(decision for decision in self._agenda if isinstance(decision, Reply))
         self._next_step = self._release
         if ending.status is JobStatus.FAILED:
-            self._enter(JobStatus.FAILING)
+            self._history.enter(JobStatus.FAILING, self._now)
 
     def _end_cancelled(self) -> None:
         why = "the job was cancelled"
-        self._enter(JobStatus.CANCELLING)
+        self._history.enter(JobStatus.CANCELLING, self._now)
         self._end(Ended(JobStatus.CANCELED, why, JobCancelled(why)))
 
     def _displace(self, error: JobDisplaced) -> None:
@@ -449,11 +432,8 @@ class JobMachine:
         self._end(Ended(JobStatus.SUSPENDED, f"the job was displaced: {error}", error))
 
     def _suspend(self, why: JobSuspended) -> None:
-        """End the job here and leave everything in storage to the driver that goes on.
-
-        A job that is about to end anyway does so, since another job may have started from its last savepoint.
-        """
-        if self._ending is None and self.coordinator.last_savepoint is None:
+        """End the job here and leave storage to the driver that goes on, unless the job is about to end anyway."""
+        if self._ending is None and self.coordinator.last_savepoint is None:  # another job may have started from it
             self.coordinator.abandon(str(why))
             self._end(Ended(JobStatus.SUSPENDED, str(why), why))
 
@@ -462,14 +442,8 @@ class JobMachine:
         assert self._ending is not None
         if self._ending.status is JobStatus.FINISHED:
             self._ending = Ended(JobStatus.FAILED, f"the job failed: {error}", error)
-            self._remember(error)
-            self._enter(JobStatus.FAILING)
-
-    def _check_release(self, reports: list[Report]) -> None:
-        try:
-            check(reports)
-        except JobError as error:
-            self._fail(error)
+            self._history.add_failure(error, self._now, self._attempt)
+            self._history.enter(JobStatus.FAILING, self._now)
 
     def _release(self) -> Decision:
         self._next_step = self._close
@@ -494,11 +468,11 @@ class JobMachine:
     def _over(self) -> Decision:
         assert self._ending is not None
         if self._requests:
-            why = f"no savepoint was taken: {self._ending.why}"
-            return Reply(self._requests.popleft(), error=CheckpointFailed(why))
+            error = CheckpointFailed(f"no savepoint was taken: {self._ending.why}")
+            return Reply(self._requests.popleft(), error=error)
         if self._lookups:
             return self._refuse_lookups(self._ending.why)
-        self._enter(self._ending.status)
+        self._history.enter(self._ending.status, self._now)
         return self._ending
 
     def _refuse_lookups(self, why: str) -> Decision:
@@ -509,21 +483,17 @@ class JobMachine:
         return self._lookups.take(self._now)
 
     # --- the view from outside ---
-    def _enter(self, status: JobStatus) -> None:
-        if not self._changes or self._changes[-1].status is not status:
-            self._changes = (*self._changes[-(REMEMBERED_CHANGES - 1) :], StatusChange(status, self._now))
-
     def _look(self) -> JobView:
         return JobView(
             job_id=self.view.job_id,
             plan=self._plan,
-            status=self._changes[-1].status,
-            changes=self._changes,
+            status=self._history.changes[-1].status,
+            changes=self._history.changes,
             attempt=self._attempt,
             epoch=self._epoch,
-            reports=self._reports_seen,
+            reports=self._history.reports,
             checkpoints=self.coordinator.view(),
-            failures=self._failures,
+            failures=self._history.failures,
             deployed=self._deployed,
             restart_at=self._restart_at,
             has_run=self._has_run,
