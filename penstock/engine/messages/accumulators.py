@@ -1,4 +1,4 @@
-"""The metrics of all slots, combined."""
+"""The combination of all slots' metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.metrics.histogram import HistogramState, merged
 from penstock.metrics.metric import Described
 
 OF_THE_JOB = "."
-"""How names of metrics begin that belong to no operator: with the empty name of one."""
+"""Prefix of metrics that belong to no operator: the empty name of an operator."""
 
 _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
     "sum": sum,
@@ -22,7 +22,10 @@ _COMBINED: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def combine_metrics(reports: Sequence[Report]) -> dict[str, Any]:
-    """One value for each metric of an operator that has numbers, as the metric says; most gauges say nothing."""
+    """Return one value for each numeric metric of an operator, combined as its description says.
+
+    Most gauges are left out, because they have no way to be combined.
+    """
     found: dict[str, list[Any]] = {}
     described: dict[str, Described] = {}
     for report in reports:
@@ -39,7 +42,7 @@ def combine_metrics(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def _ways(described: dict[str, Described]) -> dict[str, str]:
-    """By reading: how those of several slots become one, where they are not added up."""
+    """Return the ways to combine readings of several slots, by reading. Readings without a way are added up."""
     return {
         f"{full}.{part}" if part else full: way
         for full, metric in described.items()
@@ -48,7 +51,7 @@ def _ways(described: dict[str, Described]) -> dict[str, str]:
 
 
 def _spread(totals: dict[str, Any]) -> dict[str, Any]:
-    """Every reading of a histogram under a name of its own."""
+    """Return the values with every reading of a histogram under a name of its own."""
     spread: dict[str, Any] = {}
     for name, value in totals.items():
         if isinstance(value, HistogramState):

@@ -1,4 +1,4 @@
-"""What the driver says to the slots, and what they answer."""
+"""The messages between driver and slots: deployments, commands and reports."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from penstock.metrics.metric import Described
 
 @dataclass(frozen=True)
 class MeasuringSettings:
-    """What slots measure beside what functions measure themselves."""
+    """The settings of measurements that slots make in addition to functions' own metrics."""
 
     enabled: bool = True
-    """Whether operators are counted one by one, and processes watched."""
+    """Whether slots measure each operator and their processes."""
     latency_interval: int = 0
-    """Milliseconds between the latency markers of a source subtask; 0 for none."""
+    """Milliseconds between the latency markers of a source subtask; 0 for no markers."""
     latency_granularity: str = "operator"
-    """Which markers share a histogram: `single`, `operator` or `subtask`."""
+    """Scope of markers that share a histogram: `single`, `operator` or `subtask`."""
     latency_history: int = 128
-    """How many of the last markers count, at least."""
+    """Least number of the last markers that a histogram covers."""
     rocksdb: tuple[str, ...] = ()
-    """Which of RocksDB's own figures are reported."""
+    """Names of RocksDB's own figures to report."""
 
 
 @dataclass
@@ -49,46 +49,46 @@ class Deployment:
     search_path: list[str] = field(default_factory=list)
     """Folders in which the program's own modules may lie."""
     pyflink: bool = False
-    """Whether `import pyflink` finds Penstock in the program's process, and so in its slots."""
+    """Whether `import pyflink` finds Penstock in the program's process, and therefore in its slots."""
     cached_files: dict[str, str] = field(default_factory=dict)
-    """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own."""
+    """Files that the program registered, by name: paths on the driver's machine, and in a slot on its own machine."""
     archive: str | None = None
-    """The zip or wheel that the program came in, if it did: a path on the driver's machine, and Spark's name for it
-    in a slot, which unpacks it."""
+    """The program's zip or wheel, if there is one: a path on the driver's machine, and Spark's name in a slot.
+    The slot unpacks it."""
     working_directory: str | None = None
     """The working directory of slots, if the program has archives."""
     checkpoints: CheckpointSettings | None = None
-    """How checkpoints are taken; None if they are not."""
+    """Settings of checkpoints; None if the job takes none."""
     state_backend: StateBackend | None = None
-    """Where keyed state is kept; None for the slot's memory."""
+    """Backend of keyed state; None for the slot's memory."""
     restore: Restore | None = None
-    """What to restore before opening; None for a fresh start."""
+    """Snapshot to restore before opening; None for a fresh start."""
     sort_memory: int = 128 << 20
-    """In BATCH mode: bytes that a keyed operator may hold back in memory; the rest waits on disk."""
+    """Bytes that a keyed operator of a BATCH job may hold back in memory. Further input waits on disk."""
     spill_folder: str | None = None
-    """Where, in a slot; None for the folder that Python uses for temporary files."""
+    """Folder of a slot's machine for that input; None for Python's folder of temporary files."""
     owner: Token | None = None
     """The right of this attempt to commit; None if no other driver can take it away."""
     measuring: MeasuringSettings = field(default_factory=MeasuringSettings)
     logs: LogSettings | None = None
-    """What slots log, and how much of it; None leaves logging alone."""
+    """Log settings of slots; None leaves logging as it is."""
 
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """What slots need to know about checkpoints."""
+    """The settings of checkpoints for slots."""
 
     incremental: bool = True
     compress: bool = False
     inline_below: int = 20 * 1024
-    """Bytes; a slot's share that is smaller goes into the metadata instead of a file of its own."""
+    """Limit in bytes. A smaller share of a slot goes into the metadata instead of a file of its own."""
     largest_inline: int | None = None
-    """Bytes; for a storage that is the driver's memory, more than this is an error."""
+    """Largest share of a slot, in bytes, if checkpoints are in the driver's memory. A larger share is an error."""
     asynchronous: bool = True
     local_copies: bool = False
+    """Whether slots keep a copy on local disk, from which they can recover without the storage."""
     local_folders: tuple[str, ...] = ()
-    """Folders for local copies, of which a slot uses one; without any, the system's temporary directory."""
-    """Whether slots keep a copy on local disk, to recover from without the storage."""
+    """Folders for local copies, of which a slot uses one. Without any, it uses the system's temporary directory."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class CheckpointOrder:
     folder: str
     """URL of the folder for its files."""
     savepoint: bool = False
-    """Complete and by itself: later checkpoints do not build on it."""
+    """Whether it is a savepoint: complete, and never the base of a later checkpoint."""
     full: bool = False
 
 
@@ -122,14 +122,14 @@ class Acknowledgement:
     snapshot: SlotSnapshot | None = None
     failure: Failure | None = None
     written: int = 0
-    """Bytes that were new in this checkpoint."""
+    """Number of bytes that were new in this checkpoint."""
     sync_millis: float = 0.0
     async_millis: float = 0.0
 
 
 @dataclass
 class Command:
-    """One epoch's orders, the same for all slots."""
+    """The orders for one epoch, the same for all slots."""
 
     epoch: int
     attempt: int
@@ -138,17 +138,17 @@ class Command:
     max_records: int
     max_millis: int
     wait_millis: int = 0
-    """How long a source that finds nothing may wait for a first record."""
+    """Milliseconds that a source without input may wait for a first record."""
     assignments: dict[int, list[Any]] = field(default_factory=dict)
-    """By source node: a payload per subtask."""
+    """Payloads for subtasks by source node, one for each subtask."""
     alignment: dict[str, int] = field(default_factory=dict)
-    """By alignment group: how far event time may go."""
+    """Limits of watermarks by alignment group."""
     checkpoint: CheckpointOrder | None = None
     notices: list[Notice] = field(default_factory=list)
     drain: bool = False
-    """Sources end here, and event time with them."""
+    """Whether sources, and event time with them, end in this epoch."""
     paused: bool = False
-    """Sources read nothing: the epoch only takes a checkpoint, or tells of one."""
+    """Whether sources read nothing, since the epoch only takes a checkpoint or carries notices."""
 
 
 @dataclass
@@ -158,36 +158,36 @@ class Report:
     slot: int
     epoch: int
     process: int = 0
-    """The process id that served every stage of the epoch."""
+    """Id of the process that served every stage of the epoch."""
     place: str = ""
-    """The name of the machine on which that process runs."""
+    """Name of the machine on which that process runs."""
     finished: bool = False
     backlog: bool = False
-    """A source stopped at its budget, not for lack of input."""
+    """Whether a source stopped at its budget, and not for lack of input."""
     read: int = 0
-    """How many records the busiest source of the slot has read."""
+    """Number of records that the busiest source of the slot has read."""
     news: bool = False
-    """Something has come while the epoch ran, too late for it."""
+    """Whether input has arrived during the epoch, but too late for it."""
     rings: bool = False
-    """Whether the slot tells by itself when something comes, so that the driver need not look."""
+    """Whether the slot rings its bell when something arrives, so that the driver need not ask."""
     waits_for_input: bool = False
     next_due: int | None = None
     results: list[tuple[str, Any]] = field(default_factory=list)
     committables: list[tuple[str, int, list[Any]]] = field(default_factory=list)
-    """For the driver's committers: sink uid, checkpoint, what to commit."""
+    """Items for the driver's committers: uid of the sink, checkpoint, and the items to commit."""
     watermarks: dict[str, int] = field(default_factory=dict)
     alignment: dict[tuple[str, str], int] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
-    """Readings of users' metrics by full name: in a slot's report those that changed, in a driver's view all of them.
-    That of a histogram is a HistogramState."""
+    """Readings of users' metrics by full name: in a slot's report the changed ones, in a driver's view all of them.
+    The reading of a histogram is a HistogramState."""
     activity: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By the uid of a chain's first operator: the values of Figures."""
+    """Values of Figures by the uid of a chain's first operator."""
     operators: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By uid: the values of OperatorFigures; as with metrics, those that changed, or all."""
+    """Values of OperatorFigures by operator uid: the changed ones, or all, as with metrics."""
     usage: dict[str, float | int] = field(default_factory=dict)
-    """Processor time and memory of the process; nothing if it did not look in this epoch."""
+    """Processor time and memory of the process; empty if it did not measure them in this epoch."""
     described: dict[str, Described] = field(default_factory=dict)
-    """What metrics are, by full name; empty if there are no new ones."""
+    """Descriptions of new metrics by full name."""
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     uploading: bool = False
     """Whether a checkpoint is still being written."""
@@ -195,6 +195,6 @@ class Report:
     """The states that became queryable in this slot since its last report."""
     failure: Failure | None = None
     lost: str = ""
-    """Why this process cannot continue: it does not hold the slot's live state."""
+    """Reason why this process cannot continue, since it does not hold the slot's live state; empty if it can."""
     unreachable: int | None = None
-    """The slot whose host acknowledges nothing, if that is why."""
+    """The slot whose host acknowledges nothing, if that is the reason."""

@@ -1,4 +1,4 @@
-"""How a slot asks the driver for an epoch: because of new input, an answer to a request, or a written checkpoint."""
+"""The bell with which a slot asks for an epoch: for new input, an answer to a request, or a written checkpoint."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Callable
 
 
 class Bell:
-    """Rings at the driver, at most once until the next epoch has ended; may be called from any thread.
+    """A slot's means to ask the driver for an epoch, at most once per epoch, from any thread.
 
-    News that arrives during an epoch is noticed at its end: every source of news is asked then, after the bell was
-    armed.
+    At the end of an epoch the slot arms the bell and then asks every source of news. It therefore misses no news that
+    arrived during the epoch.
     """
 
     def __init__(self, ring: Callable[[], None] | None = None) -> None:
         self._ring = ring
         self._armed = False
         self.works = ring is not None
-        """Whether the driver can hear it; if not, the driver looks for news from time to time."""
+        """Whether the driver can hear it. If not, the driver looks for news from time to time."""
 
     def arm(self) -> None:
-        """An epoch has ended: from now on news must be told."""
+        """Let the bell ring for news, since an epoch has ended."""
         self._armed = True
 
     def disarm(self) -> None:
-        """An epoch begins, and will find what there is."""
+        """Keep the bell silent, since an epoch begins and will find all news."""
         self._armed = False
 
     def ring(self) -> None:
-        """Ask the driver for an epoch, since there is something to do."""
+        """Ask the driver for an epoch, unless the bell has rung already or an epoch runs."""
         if self._armed and self._ring is not None:
             self._armed = False
             self._ring()

@@ -1,8 +1,8 @@
-"""Whether an attempt may still act for its job: it may as long as its token lies in the job's folder.
+"""The token of an attempt. The attempt may act for its job as long as its token lies in the job's folder.
 
-Every attempt of every driver has a token of its own, with a number that grows. A driver that takes over a job creates
-the next token and deletes the earlier ones (`penstock.engine.checkpoint.ownership`), so that checking one file answers
-the question.
+Every attempt of every driver has a token of its own, with a growing number. A driver that takes over a job creates the
+next token and deletes the earlier ones (`penstock.engine.checkpoint.ownership`). So an attempt only needs to check one
+file.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from penstock.errors import JobDisplaced, StorageError
 FOLDER = "owner"
 """The folder of the tokens inside a job's folder."""
 READS = 3
-"""How often a token is read of which a storage returns only the beginning."""
+"""Number of times that a token is read if the storage returns only its beginning."""
 
 
 def token_name(number: int) -> str:
-    """The name of a token inside that folder."""
+    """Return the name of a token's file inside that folder."""
     return f"{number:08d}"
 
 
 def number_of(name: str) -> int | None:
-    """The number of a token, by its name; None for other files."""
+    """Return the number of a token by the name of its file; None for other files."""
     return int(name) if name.isdecimal() else None
 
 
@@ -35,20 +35,20 @@ class Token:
     """The right of one attempt to publish, commit and delete. Plain data, for every slot of the attempt."""
 
     folder: str
-    """URL of the folder that the tokens of the job lie in."""
+    """URL of the folder of the job's tokens."""
     number: int
     text: bytes
-    """What the file of the token holds: no other driver's token has the same."""
+    """Content of the token's file, which differs from that of every other driver's token."""
 
     def check(self) -> None:
-        """Raise JobDisplaced if the job has another owner; StorageError if that cannot be known."""
+        """Raise JobDisplaced if the job has another owner, or StorageError if that cannot be determined."""
         storage = Storage(self.folder)
         if not holds(storage, token_name(self.number), self.text):
             raise JobDisplaced(_describe_displacement(storage, self))
 
 
 def holds(storage: Storage, name: str, text: bytes) -> bool:
-    """Whether a file holds this text; StorageError if only the beginning of the text can be read."""
+    """Return True if a file holds this text. Raise StorageError if only the beginning of the text can be read."""
     for _ in range(READS):
         found = read_or_none(storage, name)
         if found is None or found == text or not text.startswith(found):
@@ -57,7 +57,7 @@ def holds(storage: Storage, name: str, text: bytes) -> bool:
 
 
 def read_or_none(storage: Storage, name: str) -> bytes | None:
-    """The content of a file; None if it does not exist."""
+    """Return the content of a file; None if it does not exist."""
     try:
         return storage.read(name)
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def read_or_none(storage: Storage, name: str) -> bytes | None:
 
 
 def describe_holder(text: bytes) -> str:
-    """The holder of a token, for an error message."""
+    """Return a description of a token's holder for an error message."""
     try:
         holder: dict[str, Any] = json.loads(text)
         return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"

@@ -1,1 +1,1 @@
-"""What savepoints hold, as plain Python: read, checked, and changed by the state processor."""
+"""The contents of savepoints as plain Python, which the state processor reads, checks and changes."""

@@ -1,4 +1,4 @@
-"""What a checkpoint or savepoint holds, state by state: the states, their entries, and the form of their values."""
+"""The contents of a checkpoint or savepoint: its states, their entries, and the form of their values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.engine.state.tables import Layout, Page
 from penstock.errors import SnapshotError
 
 BY_KEY = (Kind.KEYED, Kind.TIMERS)
-"""Kinds whose entries belong to a key. The others are one value a slot, which every checkpoint writes whole."""
+"""Kinds of state whose entries belong to a key. Other kinds have one value per slot, always written whole."""
 
 
-# --- which states there are ---
+# --- states ---
 def states_of(metadata: Metadata, uid: str) -> dict[Name, Schema]:
-    """The states of an operator and what is known of their types."""
+    """Return the states of an operator, with their schemas."""
     found: dict[Name, Schema] = {}
     for slot in slots_of(metadata, uid):
         for name, schema in slot.schemas.items():
@@ -29,25 +29,25 @@ def states_of(metadata: Metadata, uid: str) -> dict[Name, Schema]:
 
 
 def slots_of(metadata: Metadata, uid: str) -> list[SlotSnapshot]:
-    """The slots that hold something of an operator."""
+    """Return the slots that hold a part of an operator."""
     require_operator(metadata.shapes, uid)
     return metadata.slots[: metadata.shapes[uid].parallelism]
 
 
 def require_operator(there: Collection[str], uid: str) -> None:
-    """Refuse a uid that is not among those of a snapshot."""
+    """Raise SnapshotError if a uid is not among those of a snapshot."""
     if uid not in there:
         known = ", ".join(f"'{known}'" for known in there) or "none"
         raise SnapshotError(f"there is no operator with the uid '{uid}'. Uids are: {known}")
 
 
 def find(metadata: Metadata, uid: str, name: str, window: bool = False, kind: str | None = None) -> Name:
-    """The one state of that name, in windows or not, and of that kind where several kinds have it."""
+    """Return the only state with this name, of windows or not, and of this kind if it is given."""
     return find_among(states_of(metadata, uid), uid, name, window, kind)
 
 
 def find_among(there: Collection[Name], uid: str, name: str, window: bool, kind: str | None) -> Name:
-    """`find` among the states that an operator is known to have."""
+    """Return the state that `find` describes, among the known states of an operator."""
     scope = "window" if window else ""
     found = [n for n in there if (n.name, n.scope) == (name, scope) and kind in (None, n.kind.value)]
     if len(found) == 1:
@@ -65,18 +65,18 @@ def _describe(name: Name) -> str:
 
 
 def layout_of(name: Name, schema: Schema) -> Layout:
-    """What the addresses of a state by key are made of."""
+    """Return the layout of a keyed state's addresses."""
     if "layout" in schema:
         return Layout(schema["layout"])
     return Layout.TIMER if name.kind is Kind.TIMERS else Layout.PANE if name.scope else Layout.KEY
 
 
-# --- what is in them ---
+# --- entries ---
 def entries(slot: SlotSnapshot, name: Name) -> Iterator[tuple[Any, Any]]:
-    """The addresses of a state by key, each with its value, as the whole series of a slot's files leaves them.
+    """Yield the addresses of a keyed state with their values, as the series of a slot's files leaves them.
 
-    Files are read from the newest to the oldest: what was met before, as present or as gone, has been replaced. The
-    oldest holds each address once, so that only addresses of changes are kept in memory.
+    Files are read from the newest to the oldest. A newer file, which sets or deletes an address, replaces its older
+    values. The oldest file holds each address once, so that only the addresses of changes are kept in memory.
     """
     met: set[Any] = set()
     for ref in reversed(slot.files):
@@ -97,19 +97,19 @@ def _forget(address: Any) -> None:
 
 
 def raw_pages(slot: SlotSnapshot, name: Name) -> Iterator[Page]:
-    """The bytes of a state that is whole in a slot's newest file."""
+    """Yield the pages of a state that is whole in a slot's newest file."""
     if slot.files:
         with SnapshotFile(slot.files[-1]) as file:
             yield from file.pages(name)
 
 
 def whole_value(slot: SlotSnapshot, name: Name) -> Any:
-    """A value that every checkpoint writes whole; None if the slot has none."""
+    """Return the value of a state that every checkpoint writes whole; None if the slot has none."""
     return next((load_page(page, name) for page in raw_pages(slot, name)), None)
 
 
 def load_page(page: Page, name: Name) -> Any:
-    """Unpickle, and say which state it was that could not be."""
+    """Unpickle a page. The error for a failure names the state."""
     try:
         return pickling.loads(page)
     except Exception as error:
@@ -120,29 +120,28 @@ def load_page(page: Page, name: Name) -> Any:
 
 
 def split_address(layout: Layout, address: Any) -> tuple[Any, Any]:
-    """Key and namespace of an address; state of a key alone has no namespace."""
+    """Return key and namespace of an address. State of a key alone has no namespace."""
     if layout is Layout.KEY:
         return address, None
     return (address[0], address[1]) if layout is Layout.PANE else (address[1], address[2])
 
 
-# --- the form that values are kept in ---
+# --- the stored form of values ---
 class Form(Protocol):
-    """Converts between a value as functions see it and as a table keeps it: state that expires has a time beside each
-    part."""
+    """The conversion between a function's value and a table's value. State that expires has a time beside each part."""
 
     def bare(self, stored: Any) -> Any:
-        """The value alone."""
+        """Return the value without its times."""
 
     def last_access(self, stored: Any) -> Any:
-        """The times alone, in the shape of the value."""
+        """Return the times without the value, in the shape of the value."""
 
     def stamp(self, value: Any, last_access: Any) -> Any:
-        """Both together. Parts whose own time is not known, as after a change, get the newest of those that are."""
+        """Return the value with its times. A part without a known time, as after a change, gets the newest time."""
 
 
 def form_of(schema: Schema) -> Form:
-    """The form of a state with this schema."""
+    """Return the form of a state with this schema."""
     if not schema.get("ttl"):
         return _Unstamped()
     return _STAMPED.get(schema["kind"], _StampedValue)()

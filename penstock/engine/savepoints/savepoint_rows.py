@@ -1,4 +1,4 @@
-"""Rows, of a DataFrame or of plain Python, on their way into a savepoint: checked, converted, gathered."""
+"""The conversion of rows, of a DataFrame or of plain Python, into entries of a savepoint."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _TUPLES = {2: ("key", "value"), 3: ("key", "namespace", "value")}
 
 
 class Part(NamedTuple):
-    """What a row says: a value, or one entry of a map."""
+    """The content of a row: a value, or one entry of a map."""
 
     address: Any
     map_key: Any
-    """`...` for a row that brings the whole value."""
+    """Key of the map's entry; `...` for a row with the whole value."""
     value: Any
     last_access: Any
 
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """How rows become entries of one keyed state."""
+    """The conversion of rows into entries of one keyed state."""
 
     uid: str
     descriptor: StateDescriptor
     key: KeyOf
     layout: Layout
     now: int
-    """The time of last access where rows bring none."""
+    """Time of last access for rows without that column."""
 
     # --- columns ---
     def check(self, columns: Iterable[str]) -> None:
-        """Whether rows have what is needed, and nothing that would be ignored."""
+        """Raise ProgramError if rows lack a column, or have a column that would be ignored."""
         present, needed, optional = set(columns), self._mandatory, self._optional
         if needed <= present and (callable(self.key) or present <= needed | optional):
             return
@@ -73,6 +73,7 @@ class KeyedRows:
         }
 
     def key_columns(self) -> list[str]:
+        """Return the columns of the key; none if a function returns the key."""
         if callable(self.key):
             return []
         return [self.key] if isinstance(self.key, str) else list(self.key)
@@ -82,7 +83,7 @@ class KeyedRows:
 
     # --- one row ---
     def part(self, record: Any) -> Part:
-        """What one row says, checked against the declared type."""
+        """Return the content of one row, checked against the declared type."""
         fields = self._fields(record)
         self.check(fields)
         key = self._key(record, fields)
@@ -129,7 +130,7 @@ class KeyedRows:
         return None, None, descriptor.type_info
 
     def _whole(self, value: Any) -> Any:
-        """A whole value is what a table keeps: never None, and a list or dict for the states that are one."""
+        """Return a whole value in the form of a table: never None, and a list or dict for such states."""
         value = self._fit(value, self._types[2])
         if isinstance(value, tuple) and isinstance(self.descriptor, ListStateDescriptor):
             value = list(value)
@@ -139,7 +140,7 @@ class KeyedRows:
 
     @cached_property
     def _container(self) -> type | None:
-        """What a whole value must be, for states of many parts."""
+        """Type of a whole value for list and map state; None for others."""
         return next((kind for known, kind in _CONTAINERS if isinstance(self.descriptor, known)), None)
 
     def _fit(self, value: Any, info: TypeInformation | None) -> Any:
@@ -147,7 +148,7 @@ class KeyedRows:
 
     # --- all rows of a slot ---
     def gathered(self, parts: Iterable[Part]) -> Iterator[tuple[Any, Any]]:
-        """Addresses with what a table keeps for them. A list or map without anything leaves no entry."""
+        """Yield the addresses with their stored values. An empty list or map leaves no entry."""
         form = form_of(schema_of(self.descriptor))
         for address, value, last_access in self._by_address(parts):
             if self._container is None or value:
@@ -182,7 +183,7 @@ def _has_none(value: Any, container: type | None) -> bool:
 
 # --- into the declared form ---
 def fitted(value: Any, info: TypeInformation | None, where: str) -> Any:
-    """A value in the form of its declared type, if there is one."""
+    """Return a value in the form of its declared type, if there is one."""
     if info is None:
         return value
     try:
@@ -192,7 +193,7 @@ def fitted(value: Any, info: TypeInformation | None, where: str) -> Any:
 
 
 def from_spark(value: Any) -> Any:
-    """A value of a DataFrame as Python has it: structs become rows, those with the fields _1, _2, … tuples."""
+    """Return a DataFrame's value in Python's form: structs become rows, or tuples if their fields are _1, _2, …."""
     if isinstance(value, tuple) and hasattr(value, "__fields__"):
         names, parts = tuple(value.__fields__), tuple(map(from_spark, value))
         return parts if names == tuple(f"_{i}" for i in range(1, len(names) + 1)) else make_row(names, parts)
@@ -204,7 +205,7 @@ def from_spark(value: Any) -> Any:
 
 
 def _window(namespace: Any) -> Any:
-    """The window that a struct of its parts stands for."""
+    """Return the window for a struct of its parts; other values stay as they are."""
     names = namespace.get_field_names() if isinstance(namespace, Row) else None
     if names == ["start", "end"]:
         return TimeWindow(*namespace)
@@ -213,7 +214,7 @@ def _window(namespace: Any) -> Any:
 
 @singledispatch
 def _restore_shape(info: TypeInformation, value: Any) -> Any:
-    """Undo what a DataFrame does to values that have no Spark type of their own."""
+    """Undo the conversion by a DataFrame of values that have no Spark type of their own."""
     return value
 
 

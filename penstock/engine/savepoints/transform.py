@@ -1,4 +1,4 @@
-"""A change to one state on its way from one savepoint into another: a function is applied to every value."""
+"""A change of one state between two savepoints: a function is applied to every value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.engine.state.state_schema import Schema, schema_of
 from penstock.errors import PenstockError, ProgramError
 
 Function = Callable[[Any, Any, Any], Any]
-"""A function of key, namespace and value; None drops the entry."""
+"""A function of key, namespace and value. It drops the entry by returning None."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Transform:
     before: Schema
     function: Function
     descriptor: StateDescriptor | None
-    """What the new values are; None if they are what the old ones were."""
+    """Descriptor of the new values; None if their type stays the same."""
     now: int
 
     @property
@@ -38,7 +38,7 @@ class Transform:
         return {**layout, **schema_of(self.descriptor)}
 
     def entries(self, feed: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        """Keyed state. A value that expires keeps its time; a list or map without anything leaves no entry."""
+        """Yield the new entries of keyed state. A value keeps its time, and an empty list or map leaves no entry."""
         layout, old, new = layout_of(self.name, self.before), form_of(self.before), form_of(self.after)
         container = self.after.get("kind") in ("list", "map")
         declared = None if self.descriptor is None else self.descriptor.type_info
@@ -49,7 +49,7 @@ class Transform:
                 yield address, new.stamp(value, self.now if times is None else times)
 
     def whole(self, value: Any) -> Any:
-        """State that is one value a slot: the elements of a list, or the entries of a broadcast map."""
+        """Return the new value of a state with one value per slot: list elements, or entries of a broadcast map."""
         if self.name.kind is Kind.BROADCAST:
             changed = {key: self._call(key, None, held) for key, held in (value or {}).items()}
             kept = {key: held for key, held in changed.items() if held is not None}

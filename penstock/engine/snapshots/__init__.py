@@ -1,1 +1,1 @@
-"""A slot's side of checkpoints: gathering, writing and restoring what its operators hold."""
+"""A slot's side of checkpoints: gathering, writing and restoring the state of its operators."""

@@ -1,4 +1,4 @@
-"""Gathering what one subtask of an operator puts into a checkpoint."""
+"""The state that one subtask of an operator puts into a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from penstock.engine.state.tables import Layout, Table
 
 
 class Extent(Enum):
-    """How much of the keyed state a snapshot holds."""
+    """The extent of keyed state in a snapshot."""
 
     CHANGES = "changes"
-    """What no complete checkpoint holds yet."""
+    """The changes that no complete checkpoint holds yet."""
     FULL = "full"
-    """Everything; later checkpoints may build on it."""
+    """The whole state. Later checkpoints may build on it."""
     SEPARATE = "separate"
-    """Everything, for a savepoint: later checkpoints are not affected by it."""
+    """The whole state, for a savepoint that does not affect later checkpoints."""
 
 
 @dataclass
 class SubtaskSnapshot:
-    """Filled by the operator, and read by the slot."""
+    """The snapshot of one subtask, which its operator fills and the slot reads."""
 
     uid: str
     checkpoint: int
@@ -36,11 +36,11 @@ class SubtaskSnapshot:
     _own: dict[str, Any] = field(default_factory=dict)
 
     def own(self, part: str, value: Any) -> None:
-        """Something that belongs to this subtask alone."""
+        """Add a value that belongs to this subtask alone."""
         self._own[part] = value
 
     def keyed(self, backend: KeyedStateBackend, scope: str) -> None:
-        """The tables of a keyed backend."""
+        """Add the tables of a keyed backend."""
         for table in backend.tables.values():
             kind = Kind.TIMERS if table.layout is Layout.TIMER else Kind.KEYED
             name = Name(self.uid, kind, table.name, scope)
@@ -53,22 +53,22 @@ class SubtaskSnapshot:
             self.states.append(State(name, pages, {"layout": table.layout.value, **_schema(table)}))
 
     def broadcast(self, backend: BroadcastStateBackend) -> None:
-        """Broadcast maps, always whole."""
+        """Add whole broadcast maps."""
         for table in backend.tables.values():
             name = Name(self.uid, Kind.BROADCAST, table.name)
             self.states.append(State(name, [pickling.dumps(table.entries)], _schema(table)))
 
     def items(self, kind: Kind, name: str, items: list[Any], schema: dict[str, Any]) -> None:
-        """Operator list state."""
+        """Add list state of the operator."""
         self.states.append(State(Name(self.uid, kind, name), [pickling.dumps(items)], schema))
 
     def finished(self) -> list[State]:
-        """All states, with what belongs to the subtask alone as one of them."""
+        """Return all states, including one with the values that belong to this subtask alone."""
         return [*self.states, State(Name(self.uid, Kind.OWN, OWN), [pickling.dumps(self._own)])]
 
 
 def _schema(table: Table) -> dict[str, Any]:
-    """What is known of a table's values: as declared, else as restored."""
+    """Return the schema of a table's values: the declared one, else the restored one."""
     if table.descriptor is not None:
         return schema_of(table.descriptor)
     return table.schema or {}

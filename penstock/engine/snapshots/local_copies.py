@@ -1,4 +1,4 @@
-"""Copies of a slot's checkpoint files on local disk: a recovery on the same machine can do without the storage."""
+"""Copies of a slot's checkpoint files on local disk, which spare a recovery on the same machine the storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.errors import CorruptSnapshot
 
 
 class LocalCopies:
-    """The copies of one slot. They only save time: files that are missing or damaged here are read from the storage."""
+    """The copies of one slot. They only save time: missing or damaged files are read from the storage."""
 
     def __init__(self, job_id: str, slot: int, folders: Sequence[str] = ()) -> None:
         base = folders[slot % len(folders)] if folders else tempfile.gettempdir()
@@ -25,7 +25,7 @@ class LocalCopies:
         return self._folder / f"{self._prefix}{checksum(url.encode())}"
 
     def copying(self, url: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The same pieces, copied on their way to the storage. A full local disk is no reason to fail."""
+        """Yield the same pieces and write a copy of them. A full local disk is no error."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             copy = self._path(url).open("wb")
@@ -39,7 +39,7 @@ class LocalCopies:
                 yield piece
 
     def open(self, ref: FileRef) -> SnapshotFile | None:
-        """The copy of a file, if there is one and every part of it is whole."""
+        """Return the copy of a file; None if there is none, or if a part of it is damaged."""
         path = self._path(ref.url)
         if ref.inline is not None or not path.exists():
             return None
@@ -60,5 +60,5 @@ class LocalCopies:
                 path.unlink(missing_ok=True)
 
     def delete(self) -> None:
-        """The job has ended."""
+        """Delete all copies of the job on this machine when it has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Reading what a checkpoint holds for the subtasks of one slot, whatever the parallelism was when it was written."""
+"""Reading the state of one slot's subtasks from a checkpoint that was written with any parallelism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class SlotRestore:
-    """Opens a checkpoint's files as operators ask for them; closed when all operators are open."""
+    """The files of a checkpoint, opened when operators ask for them, and closed when all operators are open."""
 
     def __init__(self, restore: Restore, copies: LocalCopies | None = None) -> None:
         self.restore = restore
@@ -27,11 +27,12 @@ class SlotRestore:
         self._files: dict[str, SnapshotFile] = {}
 
     def operator(self, uid: str, subtask: int, parallelism: int) -> RestoredOperator | None:
-        """What there is for one subtask of an operator; None if the checkpoint does not know the operator."""
+        """Return the state for one subtask of an operator; None if the checkpoint does not know the operator."""
         shape = self.restore.shapes.get(uid)
         return None if shape is None else RestoredOperator(self, uid, shape, subtask, parallelism)
 
     def file(self, ref: FileRef) -> SnapshotFile:
+        """Return an open file, from its local copy if there is one."""
         opened = self._files.get(ref.url)
         if opened is None:
             copy = self._copies.open(ref) if self._copies is not None else None
@@ -39,13 +40,14 @@ class SlotRestore:
         return opened
 
     def close(self) -> None:
+        """Close all open files."""
         for file in self._files.values():
             file.close()
         self._files.clear()
 
 
 class RestoredOperator:
-    """What a checkpoint holds for one operator, as one of its subtasks sees it."""
+    """The state of one operator in a checkpoint, from the view of one of its subtasks."""
 
     def __init__(self, slot: SlotRestore, uid: str, shape: Shape, subtask: int, parallelism: int) -> None:
         self._slot = slot
@@ -62,7 +64,7 @@ class RestoredOperator:
 
     # --- keyed state ---
     def fill(self, backend: KeyedStateBackend, scope: str) -> None:
-        """Load every table of a scope with the entries whose key groups are this subtask's."""
+        """Load into every table of a scope the entries whose key groups belong to this subtask."""
         mine = group_range(self.subtask, self._before.max_parallelism, self.parallelism)
         for old in range(self._before.parallelism):
             theirs = group_range(old, self._before.max_parallelism, self._before.parallelism)
@@ -87,11 +89,11 @@ class RestoredOperator:
 
     # --- operator state ---
     def own(self) -> dict[str, Any] | None:
-        """What this subtask kept for itself; None if the parallelism has changed."""
+        """Return the values of this subtask alone; None if the parallelism has changed."""
         return self._own(self.subtask) if self.same_parallelism else None
 
     def all_own(self) -> list[dict[str, Any]]:
-        """What every subtask kept for itself, by the subtasks of then."""
+        """Return the values of each former subtask alone, in order of the former subtasks."""
         return [self._own(old) for old in range(self._before.parallelism)]
 
     def _own(self, old: int) -> dict[str, Any]:
@@ -99,16 +101,19 @@ class RestoredOperator:
         return loaded
 
     def items(self, kind: Kind) -> Iterator[tuple[str, dict[str, Any], list[list[Any]]]]:
-        """Operator list states of a kind: name, schema, and the items of every subtask of then."""
+        """Yield the list states of a kind: name, schema, and the items of each former subtask."""
         for name, schema in self._names(kind).items():
             yield name.name, schema, [self._value(old, name) or [] for old in range(self._before.parallelism)]
 
     def broadcast(self) -> Iterable[tuple[str, dict[str, Any], dict[Any, Any]]]:
-        """Broadcast maps: name, schema, and one subtask's copy."""
+        """Return the broadcast maps: name, schema, and one subtask's copy."""
         return [(name.name, schema, self._copy(name)) for name, schema in self._names(Kind.BROADCAST).items()]
 
     def _copy(self, name: Name) -> dict[Any, Any]:
-        """A subtask that has never asked for a broadcast state has no copy of it; all others have the same."""
+        """Return the first copy of a broadcast state, since all copies are equal.
+
+        A subtask that has never asked for the state has no copy of it.
+        """
         for turn in range(self._before.parallelism):
             found = self._value((self.subtask + turn) % self._before.parallelism, name)
             if found is not None:
@@ -122,14 +127,14 @@ class RestoredOperator:
         return found
 
     def _value(self, old: int, name: Name) -> Any:
-        """A value that every checkpoint writes whole: it is in the newest file."""
+        """Return a value from the newest file, for states that every checkpoint writes whole."""
         file = self._slot.file(self._slot.restore.slots[old].files[-1])
         pieces = list(file.pages(name))
         return _unpickle(name, lambda: pickling.loads(pieces[0])) if pieces else None
 
 
 class _Wanted:
-    """Whether a key belongs to a range of key groups."""
+    """A test of whether a key belongs to a range of key groups."""
 
     def __init__(self, groups: range, max_parallelism: int) -> None:
         self._groups = groups
@@ -140,7 +145,7 @@ class _Wanted:
 
 
 def _unpickle(name: Name, load: Callable[[], T]) -> T:
-    """What `load` returns; classes that are gone or have changed too much get an error that says whose they were."""
+    """Return the result of `load`. The error for a missing or changed class names the state."""
     try:
         return load()
     except (AttributeError, ImportError, TypeError, pickle.UnpicklingError) as error:
@@ -159,7 +164,7 @@ def _different_schemas(name: Name) -> StateMigrationException:
 
 
 def split_evenly(parts: list[list[Any]], parallelism: int) -> list[list[Any]]:
-    """Flink's rule for list state: as it was if the parallelism is the same, else everything in order, cut evenly."""
+    """Split list state by Flink's rule: unchanged with the same parallelism, else all items in order, cut evenly."""
     if len(parts) == parallelism:
         return parts
     items = [item for part in parts for item in part]

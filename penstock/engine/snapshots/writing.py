@@ -1,7 +1,8 @@
-"""A slot's side of checkpoints: serialise at the end of an epoch, write in the background, answer with a later report.
+"""Writing a slot's checkpoints: it serialises them at the end of an epoch, and writes them in the background.
 
-The files of a checkpoint form a series: a full one, and then files with later changes. Changes are counted from the
-last checkpoint that is known to be complete, so a failed checkpoint loses nothing but its files.
+The slot acknowledges a checkpoint with a later report. The files of a checkpoint form a series: a full one, and then
+files with later changes. Changes are counted from the last checkpoint that is known to be complete, so that a failed
+checkpoint loses only its files.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from penstock.errors import PenstockError, StorageError
 LONGEST_CHAIN = 50
 SAVEPOINT_INLINE = 20 * 1024
 PATIENCE = 0.05
-"""Seconds to wait for a small checkpoint, so that it is acknowledged in the report of its own epoch."""
+"""Time, in seconds, to wait for a small checkpoint, so that the report of its own epoch acknowledges it."""
 RINGING_PATIENCE = 0.003
-"""The same where the driver hears of it as soon as it is written."""
+"""The same time if the slot rings its bell when a checkpoint is written, in seconds."""
 
 
 def new_writer() -> Executor:
-    """What writes a slot's checkpoints, one after the other."""
+    """Return an executor that writes a slot's checkpoints one after the other."""
     return ThreadPoolExecutor(1, "penstock checkpoint")
 
 
@@ -45,7 +46,7 @@ class _Series:
     files: list[FileRef] = field(default_factory=list)
 
     def extent(self, settings: CheckpointSettings, order: CheckpointOrder) -> Extent:
-        """How much the next checkpoint must hold. The series is cut when its tail has outgrown its head."""
+        """Return the extent of the next checkpoint. A new series begins when the tail has outgrown the head."""
         if order.savepoint:
             return Extent.SEPARATE
         tail = sum(file.size for file in self.files[1:])
@@ -56,7 +57,7 @@ class _Series:
 
 
 class SlotCheckpoints:
-    """Takes the checkpoints of one slot."""
+    """The checkpoints of one slot."""
 
     def __init__(
         self, slot: int, deployment: Deployment, copies: LocalCopies | None = None, bell: Bell | None = None
@@ -67,7 +68,7 @@ class SlotCheckpoints:
         self._settings = deployment.checkpoints or CheckpointSettings()
         owner = f"{deployment.owner.number}-" if deployment.owner is not None else ""
         self._token = f"{owner}{uuid4().hex[:8]}"
-        """In every file name: a process that was given up cannot write over a file of its successor."""
+        """Part of every file name, so that an abandoned process cannot overwrite a file of its successor."""
         restore = deployment.restore
         continued = restore is not None and restore.continued and slot < len(restore.slots)
         self._series = _Series(list(restore.slots[slot].files)) if restore is not None and continued else _Series()
@@ -78,7 +79,7 @@ class SlotCheckpoints:
 
     # --- taking ---
     def take(self, order: CheckpointOrder, snapshots: Callable[[Extent], list[State]]) -> None:
-        """Serialise now, write in the background."""
+        """Take a checkpoint: serialise the state now, and write it in the background."""
         began = time.monotonic()
         series = self._series
         extent = series.extent(self._settings, order)
@@ -123,7 +124,7 @@ class SlotCheckpoints:
         return answer
 
     def _inline_below(self, order: CheckpointOrder) -> int:
-        """A savepoint is files even where checkpoints are kept in the driver's memory."""
+        """Return the limit of inline shares. A savepoint has files even if checkpoints are in the driver's memory."""
         below = self._settings.inline_below
         return min(below, SAVEPOINT_INLINE) if order.savepoint else below
 
@@ -137,8 +138,8 @@ class SlotCheckpoints:
 
     # --- answers and their outcome ---
     def answers(self) -> list[Acknowledgement]:
-        """What has been written, or has failed, since the last call."""
-        # One may get done at any moment, so each is asked once.
+        """Remove and return the acknowledgements since the last call."""
+        # A future may be done at any moment, so each is asked once.
         asked = [(future, future.done()) for future in self._running]
         self._running = [future for future, is_done in asked if not is_done]
         done = [future for future, is_done in asked if is_done]
@@ -149,19 +150,21 @@ class SlotCheckpoints:
         return answers
 
     def has_answers(self) -> bool:
-        """Whether something was written since the last call of `answers`."""
+        """Return True if there are new acknowledgements since the last call of `answers`."""
         return bool(self._answers) or any(future.done() for future in self._running)
 
     def uploading(self) -> bool:
+        """Return True if a checkpoint is being written."""
         return bool(self._running)
 
     def complete(self, number: int) -> None:
-        """A checkpoint was published: the next one builds on it."""
+        """Let the next checkpoint build on this one, which was published."""
         self._series = self._taken.pop(number, _Series())
         self._taken = {later: series for later, series in self._taken.items() if later > number}
         if self._copies is not None:
             self._copies.keep([file for series in (self._series, *self._taken.values()) for file in series.files])
 
     def close(self) -> None:
+        """Stop to write checkpoints."""
         if self._writer is not None:
             self._writer.shutdown(wait=False, cancel_futures=True)
