@@ -38,7 +38,7 @@ SnapshotRequest = SavepointRequest | CheckpointRequest
 
 @dataclass(frozen=True)
 class Publish:
-    """Make a checkpoint, or the savepoint in this folder, complete. The coordinator must be told the outcome."""
+    """Make a checkpoint, or the savepoint in this folder, complete, and report the outcome to the coordinator."""
 
     metadata: Metadata
     savepoint_folder: str | None = None

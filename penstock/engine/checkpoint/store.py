@@ -67,7 +67,7 @@ class FolderStore:
 
     # --- reading ---
     def complete(self) -> list[Metadata]:
-        """Return all complete checkpoints, oldest first. A former owner may delete some that it gave up meanwhile."""
+        """Return all complete checkpoints, oldest first. Leave out those that a former owner deletes at this moment."""
         found = []
         for number in protocol.complete(self._storage.names()):
             with suppress(FileNotFoundError):

@@ -91,7 +91,7 @@ class JobHandle:
         except (JobDisplaced, JobSuspended) as elsewhere:
             self._end(JobStatus.SUSPENDED, elsewhere)
         except BaseException as error:
-            # An epoch that is interrupted fails somehow; a job that was asked to stop was cancelled, not failed.
+            # An interrupted epoch fails with any error. A job that was asked to stop was cancelled, and has not failed.
             if self._status is JobStatus.CANCELLING:
                 self._end(JobStatus.CANCELED, JobCancelled("the job was cancelled"))
             else:

@@ -1,7 +1,7 @@
 """A job as plain data that any process can read without the job's own code. It is sent and stored as JSON.
 
-A `JobView` refers to the plan, and through it to the program's functions. A `JobRecord` says the same in numbers and
-words. Everything outside a job's driver (REST, web pages, the register of a server) reads records only.
+A `JobView` refers to the plan, and through it to the program's functions. A `JobRecord` holds the same facts as numbers
+and words. Everything outside a job's driver (REST, web pages, the register of a server) reads records only.
 """
 
 from __future__ import annotations

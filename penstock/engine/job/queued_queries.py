@@ -9,7 +9,7 @@ from penstock.engine.job.state_queries import StateQuery
 BRISK_MILLIS = 15
 """Target duration of an epoch while clients ask for cuts. A query waits for half of it on average."""
 BRISK_WAIT_MILLIS = 5
-"""Longest time that a source without input may wait in its slot meanwhile."""
+"""Longest time that a source without input may wait in its slot while clients ask for cuts."""
 ATTENTION_MILLIS = 1_000
 """Time after the last query for which epochs stay short."""
 SLOW_MILLIS = 30_000

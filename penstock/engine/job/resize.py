@@ -6,7 +6,7 @@ from penstock.errors import JobSuspended
 
 
 class Resized(JobSuspended):
-    """The job goes on with another number of slots. Programs do not see this error."""
+    """The error that ends a driver whose job goes on with another number of slots. Programs do not see it."""
 
     def __init__(self, why: str, slots: int) -> None:
         super().__init__(why)

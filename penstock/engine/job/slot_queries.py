@@ -36,7 +36,7 @@ class AsideTimes:
 
     @property
     def are_slow(self) -> bool:
-        """Whether so many answers were late that short epochs would be better."""
+        """Whether more than a quarter of the answers were late, so that short epochs would be better."""
         return 4 * self.late > self.answered
 
 

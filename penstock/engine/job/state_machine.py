@@ -245,7 +245,7 @@ class JobMachine:
             self._fail_at_the_end(error)
             return
         if self._cancelled:
-            # An epoch that is interrupted fails somehow.
+            # An interrupted epoch fails with any error.
             self._end_cancelled()
             return
         self._history.add_failure(error, self._now, self._attempt)
