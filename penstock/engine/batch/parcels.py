@@ -1,4 +1,4 @@
-"""What the tasks of a BATCH job send to each other, and how a task always receives it in the same order."""
+"""The parcels that the tasks of a BATCH job send to each other, and the order in which a task always receives them."""
 
 from __future__ import annotations
 
@@ -12,44 +12,47 @@ from penstock.graph.plan import Plan
 
 
 class Origin(NamedTuple):
-    """The task that a parcel comes from."""
+    """The task that sends a parcel."""
 
     stage: int
     slot: int
 
 
 class Parcel(NamedTuple):
-    """A part of what one task sends to one slot for one later stage. The driver counts as the stage after the last."""
+    """A part of the output of one task for one slot of one later stage.
+
+    The driver counts as the stage after the last.
+    """
 
     stage: int
     origin: Origin
     number: int
     is_last: bool
     contents: Any
-    """Frames with the addresses of their channels; for the driver a report."""
+    """Frames with the addresses of their channels, or a report for the driver."""
 
 
 def senders(plan: Plan, stage: int) -> list[Origin]:
-    """The tasks that send to a stage, in the order in which it takes their parcels."""
+    """Return the tasks that send to a stage, in the order in which it takes their parcels."""
     stages = sorted({source for source, target in _exchanges(plan) if target == stage})
     return [Origin(before, slot) for before in stages for slot in range(plan.slots)]
 
 
 def receivers(plan: Plan, stage: int) -> list[int]:
-    """The stages that a stage sends to."""
+    """Return the stages to which a stage sends."""
     return sorted({target for source, target in _exchanges(plan) if source == stage})
 
 
 def _exchanges(plan: Plan) -> Iterator[tuple[int, int]]:
-    """From which stage to which."""
+    """Iterate over the exchanges, as (source stage, target stage)."""
     return ((plan.nodes[e.source].stage, plan.nodes[e.target].stage) for e in plan.edges if not e.local)
 
 
 class Arrivals:
-    """Brings the parcels of a stage into the order of their senders; those that come early wait on disk.
+    """Brings the parcels of a stage into the order of their senders. Early parcels wait on disk.
 
-    A shuffle delivers what its senders wrote in any order. A task that is run again must do exactly what it did before;
-    otherwise the results of tasks that read its first output and of those that read its second would not fit together.
+    A shuffle delivers parcels in any order. A task that is run again must do exactly what it did before; otherwise the
+    results of tasks that read its first output and of those that read its second would not fit together.
     """
 
     def __init__(self, origins: list[Origin], folder: str | None = None) -> None:
@@ -74,7 +77,7 @@ class Arrivals:
             due = self._read_early()
 
     def missing(self) -> list[Origin]:
-        """The senders that have not sent everything."""
+        """Return the senders that have not sent everything."""
         return list(self._awaited)
 
     def close(self) -> None:

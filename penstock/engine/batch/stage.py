@@ -1,4 +1,7 @@
-"""One stage of a BATCH job in one slot: parcels in, parcels out, in bounded memory. Knows nothing of Spark."""
+"""One stage of a BATCH job in one slot: parcels in, parcels out, in bounded memory.
+
+This module knows nothing of Spark.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,24 @@ from penstock.engine.slot.slot import Slot
 from penstock.graph.plan import Plan
 
 OUTPUT_BYTES = 2 << 20
-"""About how much output of a task is gathered before it is sent, to all slots together."""
+"""Approximate number of bytes of output that a task gathers, for all slots together, before it sends them."""
 FIRST_RECORDS = 1024
 MOST_RECORDS = 16_384
-"""How many records a source reads at once, at most; many small reads are still sent together."""
+"""Highest number of records that a source reads at once. The output of many small reads is still sent together."""
 MOST_RESULTS = 16
-"""How many payloads of results are gathered."""
+"""Number of payloads of results that are gathered."""
 UNLIMITED_MILLIS = 1 << 40
-"""A source reads by number alone: how much is read at a time must not depend on how fast it goes."""
+"""The time limit of a source, which in effect has none.
+
+The number of records read at a time must not depend on speed.
+"""
 LOOK_SECONDS = 0.05
 LONGEST_REST_SECONDS = 1.0
 
 Sent = tuple[int, Parcel]
-"""A parcel and the slot that it goes to."""
+"""(target slot, parcel)"""
 Assignments = dict[int, list[Any]]
-"""By source: what the driver's enumerator has assigned to the subtask, in order."""
+"""Payloads from the driver's enumerator to the subtask, in order, by source."""
 
 
 class InputCut(Exception):
@@ -49,7 +55,7 @@ class BatchStage:
         stage: int,
         announce: Callable[[list[Begun]], None] = lambda begun: None,
     ) -> None:
-        """`announce` tells the driver what sinks have begun, before they get their first record."""
+        """Create the stage. `announce` tells the driver what sinks have begun, before they get their first record."""
         self._woken = threading.Event()
         self._slot = Slot(index, deployment, Bell(self._woken.set), stage)
         self._announce = announce
@@ -62,7 +68,7 @@ class BatchStage:
         self._epoch = 0
 
     def run(self, arriving: Iterable[Parcel], assigned: Assignments) -> Iterator[Sent]:
-        """Everything that the stage sends, while it runs. What is meant for later stages passes through."""
+        """Run the stage, and iterate over everything it sends. Parcels for later stages pass through."""
         try:
             self._slot.open()
             if begun := self._slot.begun():
@@ -95,7 +101,7 @@ class BatchStage:
                 self._rest(report)
 
     def _rest(self, report: Report) -> None:
-        """Nothing can be read now: wait until something is due or comes."""
+        """Wait until something is due or arrives, since nothing can be read now."""
         seconds = LOOK_SECONDS if report.waits_for_input else LONGEST_REST_SECONDS
         if report.next_due is not None:
             seconds = min(seconds, max(0.0, report.next_due / 1000 - time.time()))
@@ -135,19 +141,19 @@ class BatchStage:
 
 
 class Outlet:
-    """Packs what a stage has emitted into parcels: whenever there is enough, and at the end."""
+    """Packs the output of a stage into parcels: whenever there is enough, and at the end."""
 
     def __init__(self, slot: Slot, origin: Origin) -> None:
         self._slot = slot
         self._origin = origin
         self._numbers: dict[tuple[int, int], int] = {}
         self.most = FIRST_RECORDS
-        """How many records to gather: as many as have been found to be about OUTPUT_BYTES."""
+        """Number of records to gather. It is adjusted so that they take about OUTPUT_BYTES."""
         self.results: list[tuple[str, Any]] = []
         self.committables: list[tuple[str, int, list[Any]]] = []
 
     def enough(self) -> Iterator[Sent]:
-        """What has gathered, if that is enough to be sent."""
+        """Send the gathered output if there is enough of it."""
         waiting = self._slot.waiting()
         if waiting >= self.most:
             yield from self._frames(waiting)
@@ -165,7 +171,7 @@ class Outlet:
         self.most = max(1, min(2 * self.most, fitting))
 
     def rest(self, report: Report) -> Iterator[Sent]:
-        """The last parcel for every slot that waits for one."""
+        """Send the last parcel to every slot that waits for one."""
         plan = self._slot.plan
         taken = self._slot.take_output()
         for stage in receivers(plan, self._origin.stage):
@@ -186,7 +192,7 @@ class Outlet:
 
 
 def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report]:
-    """One report for each slot, of what all its stages have told the driver."""
+    """Merge the reports of all stages of each slot into one."""
     reports = {slot: Report(slot, epoch, finished=True) for slot in range(plan.slots)}
     ended = 0
     for parcel in sorted(parcels, key=lambda parcel: (parcel.origin, parcel.number)):
@@ -204,7 +210,7 @@ def reports_of(plan: Plan, parcels: Sequence[Parcel], epoch: int) -> list[Report
 
 
 def _for_slot(index: int, payload: Any) -> list[Any]:
-    """A command has a payload for every slot; here there is only one slot."""
+    """Return a list of payloads by slot in which only this slot has one."""
     return [*([None] * index), payload]
 
 

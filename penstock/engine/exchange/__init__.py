@@ -1,1 +1,1 @@
-"""How records get from the subtasks of one operator to those of the next."""
+"""The way of records from the subtasks of one operator to those of the next."""

@@ -1,8 +1,9 @@
-"""Frames: consecutive elements of a channel travel between slots as one pickled list. Columns are in Arrow's format.
+"""Frames: consecutive elements of a channel, which travel between slots as one pickled list with columns in Arrow's
+format.
 
-Plain pickle is used for values of importable classes. Classes that a program defined in its main script are made
-importable in the slots (see `main_classes.adopt_classes`); for values of classes defined inside functions a frame
-falls back to cloudpickle.
+Values of importable classes use plain pickle. Classes that a program defined in its main script are made importable in
+the slots (see `main_classes.adopt_classes`). For values of classes defined inside functions, a frame falls back to
+cloudpickle.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _VALUES, _ROWS, _WATERMARK, _STATUS, _END, _COLUMNS, _MARKER = range(7)
 
 
 class FrameBuilder:
-    """Collects one channel's elements and cuts them into frames; adjacent chunks are merged."""
+    """Collects the elements of one channel and cuts them into frames. It merges adjacent chunks."""
 
     def __init__(self, sent: Traffic | None = None) -> None:
-        """What goes into frames is added to `sent`."""
+        """Create an empty builder, which counts the contents of frames in `sent`."""
         self._sent = sent or Traffic()
         self.values: Values = []
         self.timestamps: list[Any] = []
@@ -40,7 +41,7 @@ class FrameBuilder:
         self._weight = 0
 
     def add(self, chunk: Chunk) -> None:
-        """Append a chunk in the form it has; `settle` cuts frames."""
+        """Append a chunk in its own form. `settle` cuts frames."""
         if chunk.columns is None:
             self.extend(chunk.values, chunk.timestamps)
         else:
@@ -61,18 +62,18 @@ class FrameBuilder:
             self.timestamps.extend(timestamps)
 
     def expect(self, timed: bool) -> None:
-        """Say whether the records about to be appended have timestamps; a chunk is all of one kind."""
+        """Declare whether the next records have timestamps. All records of a chunk are of one kind."""
         if timed is not self._timed or self._columns:
             self._close_chunk()
             self._timed = timed
 
     def settle(self) -> None:
-        """Cut a frame if enough has gathered."""
+        """Cut a frame if enough records have gathered."""
         if len(self.values) + self._weight >= FRAME_RECORDS:
             self._cut()
 
     def waiting(self) -> int:
-        """About how many records have not been taken yet."""
+        """Return the approximate number of records that have not been taken yet."""
         return len(self.values) + self._weight + len(self._frames) * FRAME_RECORDS
 
     def watermark(self, timestamp: int) -> None:
@@ -88,7 +89,7 @@ class FrameBuilder:
         self._control((_MARKER, tuple(marker)))
 
     def take(self) -> list[bytes]:
-        """All frames since the last call."""
+        """Return all frames since the last call."""
         self._cut()
         frames, self._frames = self._frames, []
         return frames
@@ -99,7 +100,10 @@ class FrameBuilder:
         self._weight += 1
 
     def _close_chunk(self) -> None:
-        """The lists are copied and emptied, not replaced: writers hold on to their append methods."""
+        """Close the chunk that is being collected.
+
+        The lists are copied and emptied, not replaced: writers hold on to their append methods.
+        """
         if self._columns:
             columns, self._columns = self._columns, []
             self._sent.records += sum(map(len, columns))
@@ -141,7 +145,7 @@ class Unpicklable(NotSerializable):
 
 
 def _culprit(elements: list[tuple[Any, ...]]) -> Any:
-    """The first record that cannot be pickled by itself."""
+    """Return the first record that cannot be pickled by itself."""
     for element in elements:
         for value in _records_of(element):
             try:
@@ -158,7 +162,7 @@ def _records_of(element: tuple[Any, ...]) -> Sequence[Any]:
 
 
 def deliver(frame: bytes, receiver: Receiver) -> int:
-    """Replay a frame into a receiver; returns how many records it held."""
+    """Replay a frame into a receiver, and return the number of its records."""
     records = 0
     for element in pickle.loads(frame):
         kind = element[0]

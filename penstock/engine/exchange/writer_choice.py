@@ -1,4 +1,4 @@
-"""Which writer serves which partitioning."""
+"""The choice of a writer for a partitioning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIMPLE_WRITERS: dict[type, type[Writer]] = {
 
 
 def writer_for(plan: Plan, subtask: int, edge: Edge, partitioning: Any) -> Writer:
-    """Routes what a subtask sends over an edge."""
+    """Create the writer that routes the output of a subtask over an edge."""
     targets = edge.connects(plan, subtask)
     source, target = plan.nodes[edge.source], plan.nodes[edge.target]
     if isinstance(partitioning, ByKey):

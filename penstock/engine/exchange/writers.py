@@ -1,4 +1,4 @@
-"""The exchange: writers that route an operator's output to the channels of the next stage."""
+"""The exchange: writers that route the output of an operator to the channels of the next stage."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CACHED_KEYS = 100_000
 
 
 class Owner(NamedTuple):
-    """The operator that an error in routing is attributed to: the one that records go to, or the one they come from."""
+    """The operator that routing errors name: the one that records go to, or the one they come from."""
 
     name: str
     uid: str
 
 
 class Writer(ABC):
-    """Routes one subtask's output over one edge. Subclasses say which target a record goes to.
+    """Routes the output of one subtask over one edge. A subclass chooses the target of each record.
 
     Watermarks, idleness and the end go to every connected target, in order with the records.
     """
@@ -59,35 +59,36 @@ class Writer(ABC):
             builder.end()
 
     def marker(self, marker: LatencyMarker) -> None:
-        """Targets get the markers in turn: to all of them, they would be as many as there are channels."""
+        """Send a marker to the targets in turn. To all of them, there would be as many markers as channels."""
         self._all[self._marked % len(self._all)].marker(marker)
         self._marked += 1
 
     def take(self) -> dict[int, list[bytes]]:
-        """The frames of this epoch for each target that has any."""
+        """Take the frames of this epoch, for each target that has any."""
         taken = {target: self._cut(builder) for target, builder in self.builders.items()}
         return {target: frames for target, frames in taken.items() if frames}
 
     def count_sent(self) -> int:
-        """How many records have left in frames; one that goes to several targets counts once."""
+        """Return the number of records in finished frames. A record for several targets counts once."""
         return self.sent.records
 
     def waiting(self) -> int:
-        """About how many records have not been taken yet."""
+        """Return the approximate number of records that have not been taken yet."""
         return sum(builder.waiting() for builder in self._all)
 
     def turn(self) -> int:
-        """Whose turn is next, for writers that take turns."""
+        """Return the next target, for writers that take turns."""
         return 0
 
     def resume(self, turn: int) -> None:  # noqa: B027 - most take no turns
-        """Continue with this turn."""
+        """Continue with this target."""
 
     def failure(self, error: BaseException, record: Any) -> OperatorFailed:
+        """Return a failure that names the owner and a record."""
         return OperatorFailed(failure_of(error, self.owner.name, self.owner.uid, self.subtask, record))
 
     def _scatter(self, columns: Columns, targets: Sequence[int]) -> None:
-        """Give every row of columns to its target, an index into the targets."""
+        """Give every row to its target, which is an index into the targets."""
         for target, part in columns.scatter(targets):
             self._all[target].add_columns(part)
 
@@ -106,7 +107,7 @@ class Writer(ABC):
 
 
 class SingleWriter(Writer):
-    """Sends everything to one target: forward into a later stage, and global."""
+    """Sends everything to one target: for forward into a later stage, and for global."""
 
     def chunk(self, chunk: Chunk) -> None:
         self._all[0].add(chunk)
@@ -126,7 +127,7 @@ class BroadcastWriter(Writer):
 
 
 class RoundRobinWriter(Writer):
-    """Sends records to the targets in turn: rebalance uses all of them, rescale a few."""
+    """Sends records to the targets in turn: rebalance uses all targets, rescale a few."""
 
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         super().__init__(owner, subtask, targets)
@@ -179,15 +180,15 @@ class ChosenWriter(Writer):
 
     @abstractmethod
     def choose(self, values: Values) -> list[int]:
-        """The target of each value, as an index into the targets."""
+        """Return the target of each value, as an index into the targets."""
 
     def choose_rows(self, columns: Columns) -> Sequence[int] | None:
-        """The same for rows in columns; None if their values must be looked at."""
+        """Return the target of each row in columns, or None if their values must be looked at."""
         return None
 
 
 class ShuffleWriter(ChosenWriter):
-    """Sends records to random targets, from a generator that is seeded so that an epoch can be repeated."""
+    """Sends records to random targets. The generator is seeded, so that an epoch can be repeated."""
 
     def __init__(self, owner: Owner, subtask: int, targets: Sequence[int]) -> None:
         super().__init__(owner, subtask, targets)
@@ -246,7 +247,10 @@ class KeyGroupWriter(ChosenWriter):
             raise self.failure(_key_error(error, key_of, value), value) from error
 
     def choose_rows(self, columns: Columns) -> Sequence[int] | None:
-        """Each distinct key is looked at once. Where one is refused, the values tell which record it is."""
+        """Return the target of each row, or None if a key is refused.
+
+        Each distinct key is looked at once. The values then tell which record has the refused key.
+        """
         try:
             hashes = columns.key_hashes(self._key_of)
             if hashes is not None:
@@ -258,7 +262,7 @@ class KeyGroupWriter(ChosenWriter):
 
 
 class _TargetOfKey(dict[Any, int]):
-    """The target of each key, computed once per key and cached within limits."""
+    """The target of each key, computed once per key. The cache is bounded."""
 
     def __init__(self, targets: int, max_parallelism: int) -> None:
         super().__init__()
@@ -273,14 +277,13 @@ class _TargetOfKey(dict[Any, int]):
         return target
 
     def targets(self, hashes: Any) -> Sequence[int]:
-        """The targets of many keys, from a numpy array of their hashes."""
+        """Return the targets of many keys, from a numpy array of their hashes."""
         found: Any = subtask_for_group(hashes % self._max_parallelism, self._max_parallelism, self._targets)
         return cast("Sequence[int]", found)
 
 
 class KeyCheck:
-    """Sits where a keyed edge needs no exchange, since both sides have one subtask: refuses values that cannot be
-    keys."""
+    """Refuses values that cannot be keys, where a keyed edge needs no exchange because both sides have one subtask."""
 
     def __init__(self, owner: Owner, receiver: Receiver, key_of: Callable[[Any], Any]) -> None:
         self._owner = owner
@@ -298,7 +301,10 @@ class KeyCheck:
         self._receiver.chunk(chunk)
 
     def _accepts(self, columns: Columns) -> bool:
-        """Whether all keys are known to be good; if not, the values tell which record has a bad one."""
+        """Return True if all keys are known to be good.
+
+        If not, the values tell which record has a bad one.
+        """
         try:
             found = columns.keys(self._key_of)
             return found is not None and all(stable_hash(key) >= 0 for key in found.distinct)
@@ -321,7 +327,10 @@ class KeyCheck:
 
 
 def _key_error(error: BaseException, key_of: Callable[[Any], Any], value: Any) -> BaseException:
-    """A key such as a list fails in Python's dict; say so in our words. Other errors are the key selector's own."""
+    """Turn the error of a key that is not hashable, such as a list, into one that explains it.
+
+    Other errors are those of the key selector.
+    """
     if not isinstance(error, TypeError) or "unhashable" not in str(error):
         return error
     try:

@@ -1,6 +1,6 @@
 """A slot: the operators of one subtask index, alive from epoch to epoch, run stage by stage.
 
-Knows nothing of Spark or of the driver's loop: bytes in, bytes out.
+This module knows nothing of Spark or of the driver's loop: bytes in, bytes out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from penstock.graph.plan import Node
 
 MACHINE = socket.gethostname()
 _NOTHING = b""
-"""A blob in which nothing travels."""
+"""An empty blob."""
 
 
 class Slot:
@@ -81,9 +81,9 @@ class Slot:
         self.tables: Tables = tables_for(deployment.state_backend, f"{deployment.job_id}-{index}")
         self.queryables = Queryables()
         self.between_steps: Callable[[], None] = _nothing_between
-        """Called while an epoch runs, between two steps: a chunk that was read, a frame that came.
+        """Function that the slot calls between two steps of an epoch: after a chunk was read, or a frame came.
 
-        No function runs then, and clients may be answered (`look_within`).
+        No user function runs then, and the slot may answer clients (`look_within`).
         """
         self._looks = 0
         own = deployment.checkpoints
@@ -94,7 +94,10 @@ class Slot:
 
     # --- opening and closing ---
     def open(self) -> None:
-        """Bring every operator to life, downstream first. They may commit and delete, so the job must still be ours."""
+        """Open every operator, downstream first.
+
+        Operators may commit and delete when they open, so the job must still belong to this attempt.
+        """
         self._check_owner()
         loaded = {node.id: self._load(node) for node in self._nodes}
         adopt_classes(self.deployment.main_classes)
@@ -139,7 +142,7 @@ class Slot:
             tag: self.measures.count_output(node, tag, to, aged) for tag, to in {None: NOBODY, **outputs}.items()
         }
         deployment = self.deployment
-        # An operator whose open() fails half-way must be closed too, so it is known before it is opened.
+        # An operator whose open() fails half-way must be closed too, so the slot registers it before it opens it.
         self.operators[node.id] = operator
         operator.open(
             OperatorContext(
@@ -182,7 +185,10 @@ class Slot:
         return None if self._restore is None else self._restore.operator(node.uid, self.index, node.parallelism)
 
     def release(self) -> list[Failure]:
-        """The job has ended: close, and leave nothing behind. Local copies may be those of a new owner by now."""
+        """Close the slot at the end of the job, and delete its local copies.
+
+        If the job has a new owner, the copies may be those of the owner, and stay.
+        """
         if self._copies is not None:
             with suppress(PenstockError):
                 self._check_owner()
@@ -190,12 +196,12 @@ class Slot:
         return self.close()
 
     def _check_owner(self) -> None:
-        """Raise JobDisplaced if this attempt may not commit any more."""
+        """Raise JobDisplaced if this attempt may no longer commit."""
         if self.deployment.owner is not None:
             self.deployment.owner.check()
 
     def close(self) -> list[Failure]:
-        """Close every operator, upstream first; a failing close does not keep the others from closing."""
+        """Close every operator, upstream first. A close that fails does not keep the others from closing."""
         failures = []
         for node in self._nodes:
             operator = self.operators.pop(node.id, None)
@@ -210,7 +216,7 @@ class Slot:
 
     # --- one epoch ---
     def begin(self, command: Command) -> None:
-        """Take the orders of a new epoch."""
+        """Take the command of a new epoch."""
         self.bell.disarm()
         self.command = command
         self.epoch = command.epoch
@@ -229,7 +235,7 @@ class Slot:
             self.failure = failure_of(error, "the engine", "-", self.index)
 
     def _notify(self, notice: Notice) -> None:
-        """Tell every operator the outcome of a checkpoint: if it is complete, they may commit what it holds."""
+        """Tell every operator the outcome of a checkpoint. If it is complete, they may commit what it holds."""
         if notice.complete:
             self._check_owner()
         if notice.complete and not notice.savepoint:
@@ -254,7 +260,7 @@ class Slot:
         return [backend for operator in self.operators.values() for backend in operator.backends().values()]
 
     def run_stage(self, stage: int, blobs: list[bytes]) -> list[bytes]:
-        """Run one stage on what the previous one sent and return a blob for every slot."""
+        """Run one stage on the blobs of the previous one, and return a blob for every slot."""
         for blob in filter(None, blobs):
             for address, frames in pickle.loads(blob):
                 self._hold(address, frames)
@@ -274,7 +280,10 @@ class Slot:
         self._waiting.setdefault(target.stage, []).append((address, frames))
 
     def _drive(self, stage: int) -> None:
-        """A source may wait for its first record, and that time is not spent at work."""
+        """Run one stage and measure its time.
+
+        A source may wait for its first record; that time does not count as work.
+        """
         assert self.command is not None
         clock = time.thread_time if stage == 0 and self.command.wait_millis else time.perf_counter
         began = clock()
@@ -318,7 +327,7 @@ class Slot:
             )
 
     def _deliver(self, arrived: list[tuple[Address, list[bytes]]]) -> None:
-        """Hand frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
+        """Deliver frames to their channels in turn, so that no channel runs an epoch ahead of the others."""
         queues = deque((address, deque(frames)) for address, frames in sorted(arrived))
         between = self._between
         while queues:
@@ -334,19 +343,22 @@ class Slot:
 
     @property
     def _between(self) -> Callable[[], None]:
-        """What happens between two steps: nothing, as long as there is nothing to ask for."""
+        """The function to call between two steps. It does nothing if clients cannot look anything up."""
         return self.between_steps if self.queryables else _nothing_between
 
     def _traffic_into(self, edge: int) -> Traffic:
         return self.activity.received[self.plan.nodes[self.plan.edges[edge].target].chain]
 
     def step(self) -> bool:
-        """One step of the first operator, upstream first, that finishes in steps; whether there was one to do."""
+        """Run one step of the first operator, upstream first, that finishes in steps.
+
+        Return True if there was a step to run.
+        """
         return any(gate.step() for gate in self._parts.upstream_first)
 
     # --- one stage by itself ---
     def run_epoch(self, command: Command, arrived: Sequence[tuple[Address, list[bytes]]] = ()) -> None:
-        """An epoch of a slot that has one stage. What operators hold back to the end is left to `step`."""
+        """Run an epoch of a slot with one stage. The output that operators hold back to the end is left to `step`."""
         assert self._stage is not None
         self.begin(command)
         for address, frames in arrived:
@@ -354,15 +366,15 @@ class Slot:
         self._drive(self._stage)
 
     def has_read(self) -> bool:
-        """Whether every source has ended."""
+        """Return True if every source has ended."""
         return all(source.finished for _, source in self._parts.sources)
 
     def waiting(self) -> int:
-        """About how many records wait in the writers."""
+        """Return the approximate number of records that wait in the writers."""
         return sum(writer.waiting() for writer in self.writers.values())
 
     def take_output(self) -> dict[tuple[int, int], list[tuple[Address, list[bytes]]]]:
-        """The frames to be sent, by the stage and the slot that they go to."""
+        """Take the frames to be sent, by target stage and slot."""
         taken: dict[tuple[int, int], list[tuple[Address, list[bytes]]]] = {}
         for edge, writer in self.writers.items():
             stage = self.plan.nodes[self.plan.edges[edge].target].stage
@@ -371,16 +383,19 @@ class Slot:
         return taken
 
     def begun(self) -> list[Begun]:
-        """What sinks would leave behind if this process were lost; for BATCH mode, where no checkpoint holds it."""
+        """Return the items that sinks would leave behind if this process were lost.
+
+        BATCH mode needs them, because no checkpoint holds them.
+        """
         return [(each.context.uid, begun) for each in self._all_operators if (begun := each.begun()) is not None]
 
     def take_results(self) -> list[tuple[str, Any]]:
-        """What sinks have for the driver."""
+        """Take the results of sinks for the driver."""
         results, self._results = self._results, []
         return results
 
     def _outgoing(self, stage: int) -> list[bytes]:
-        """One blob per slot. What stays in this slot for a later stage does not travel."""
+        """Return one blob per slot. Frames for a later stage of this slot do not travel."""
         parcels: list[list[tuple[Address, list[bytes]]]] = [[] for _ in range(self.plan.slots)]
         for address, writer, stays in self._parts.leaving[stage]:
             for target, frames in writer.take().items():
@@ -391,7 +406,7 @@ class Slot:
         return [pickle.dumps(parcel, pickle.HIGHEST_PROTOCOL) if parcel else _NOTHING for parcel in parcels]
 
     def report(self) -> Report:
-        """The answer to the command, after the last stage."""
+        """Return the answer to the command, after the last stage."""
         self._take_checkpoint()
         results = self.take_results()
         committables, self._committables = self._committables, []
@@ -435,11 +450,11 @@ class Slot:
         )
 
     def look(self, lookup: Lookup) -> Findings:
-        """Answer clients' questions from the cut at which the last epoch ended; nothing changes by it."""
+        """Answer questions of clients from the cut at the end of the last epoch. Nothing changes by it."""
         return Findings(self.index, self.deployment.attempt, self.epoch, self.queryables.answers(lookup))
 
     def look_within(self, lookup: Lookup) -> Findings:
-        """Answer them between two steps of the running epoch."""
+        """Answer questions of clients between two steps of the running epoch."""
         self._looks += 1
         found = self.queryables.answers(lookup)
         return Findings(self.index, self.deployment.attempt, self.epoch - 1, found, self._looks)
@@ -453,7 +468,7 @@ class Slot:
                 self.failure = failure_of(displaced, "the engine", "-", self.index)
 
     def _snapshots(self, order: CheckpointOrder, extent: Extent) -> list[State]:
-        """What every operator of this slot must remember, upstream first."""
+        """Return the state of every operator of this slot, upstream first."""
         states: list[State] = []
         for node in self._nodes:
             operator = self.operators[node.id]
@@ -471,7 +486,10 @@ class Slot:
         return states
 
     def _check_prepared(self, checkpoint: int) -> None:
-        """What was prepared before the job had a new owner is known to it. What is prepared later has to go again."""
+        """Discard the prepared items if the job has a new owner, which cannot know them.
+
+        The owner knows the items that were prepared before.
+        """
         committing = [operator for operator in self._all_operators if operator.commits]
         if not committing:
             return
@@ -485,7 +503,7 @@ class Slot:
             raise OperatorFailed(failure_of(error, "the checkpoint's storage", "-", self.index)) from error
 
     def _metrics(self) -> dict[str, Any]:
-        """A gauge is user code, and may fail as any other."""
+        """Return the metrics that have changed. A gauge is user code; if it fails, the slot fails."""
         try:
             return self.measures.changes()
         except USER_ERRORS as error:
@@ -494,4 +512,4 @@ class Slot:
 
 
 def _nothing_between() -> None:
-    """Go on with the next step."""
+    """Do nothing between two steps."""

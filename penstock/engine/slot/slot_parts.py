@@ -1,4 +1,4 @@
-"""The parts of an open slot by what the slot does with them; sorted once, as an idle epoch should cost nothing."""
+"""The parts of an open slot, sorted by use. They are sorted once, because an idle epoch should cost nothing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from penstock.engine.slot.slot import Slot
 
 Leaving = tuple[tuple[int, int], Writer, bool]
-"""The address of a channel, its writer, and whether what it sends stays in the slot."""
+"""(address of a channel, its writer, True if its frames stay in the slot)"""
 
 
 class SlotParts:
-    """Asked for the first time when every operator is open."""
+    """Lists of a slot's operators, gates and writers. The first request comes when every operator is open."""
 
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
 
     @cached_property
     def sources(self) -> list[tuple[int, Operator]]:
-        """By node."""
+        """The sources, as (node, operator), ordered by node."""
         return [(node, operator) for node, operator in sorted(self._slot.operators.items()) if operator.is_source]
 
     @cached_property
@@ -36,7 +36,7 @@ class SlotParts:
 
     @cached_property
     def leaving(self) -> list[list[Leaving]]:
-        """By the stage that sends."""
+        """The writers of each sending stage."""
         plan, index = self._slot.plan, self._slot.index
         leaving: list[list[Leaving]] = [[] for _ in range(plan.stages)]
         for number, writer in self._slot.writers.items():
@@ -47,4 +47,5 @@ class SlotParts:
 
     @cached_property
     def upstream_first(self) -> list[Gate]:
+        """The gates, upstream first."""
         return [gate for _, gate in sorted(self._slot.gates.items())]

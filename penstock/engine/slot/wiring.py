@@ -38,6 +38,7 @@ class Wiring:
         """Writers by edge, for edges that leave the slot or the stage."""
 
     def open_gate(self, node: Node, operator: Operator) -> None:
+        """Create the gate in front of an operator, with a channel from every connected sender."""
         gate = self.gates[node.id] = Gate(operator)
         for edge in self._plan.incoming[node.id]:
             for sender in range(self._plan.nodes[edge.source].parallelism):
@@ -45,7 +46,10 @@ class Wiring:
                     self.channels[edge.id, sender] = gate.channel(edge.input_index)
 
     def outputs(self, node: Node, operator: Operator) -> dict[str | None, list[Receiver]]:
-        """Receivers by tag. A side output carries watermarks and ends as the main output does, through its own edge."""
+        """Return the receivers of an operator by tag.
+
+        A side output carries the watermarks and the end of the main output, through its own edge.
+        """
         outputs: dict[str | None, list[Receiver]] = {}
         for edge in self._plan.outgoing[node.id]:
             receiver = self._receiver(node, edge)
@@ -57,7 +61,10 @@ class Wiring:
         return outputs
 
     def _leaves_chain(self, node: Node, edge: Edge) -> bool:
-        """Where PyFlink would hand a record to Java. Between two functions of a chain it stays as it is."""
+        """Return True where PyFlink would pass a record to Java.
+
+        Between two functions of a chain a record stays as it is.
+        """
         target = self._plan.nodes[edge.target]
         if node.kind == "source" or target.chain != node.chain:
             return True

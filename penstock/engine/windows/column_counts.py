@@ -1,4 +1,4 @@
-"""Built-in aggregations in windows of a number of elements, over columns: a chunk reaches each window once."""
+"""Built-in aggregations in count windows, over columns. A chunk reaches each window once."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ Address = tuple[Any, CountWindow]
 
 
 class CountStates(NamedTuple):
-    """What a window operator keeps for windows that count, as its assigner and its trigger do row by row."""
+    """The state of a window operator for count windows, as its assigner and its trigger keep it row by row."""
 
     panes: Table
     taken: Callable[[Any], Any]
-    """By key: the state with the number of elements that the assigner has seen."""
+    """Function from a key to the state with the number of elements that the assigner has seen."""
     waiting: Callable[[Any, Any], Any]
-    """By key and window: the state with the number of elements that the trigger has seen."""
+    """Function from a key and a window to the state with the number of elements that the trigger has seen."""
 
 
 class ColumnCounts:
-    """Windows of `size` elements of a key, one after the other, as rows in columns are added to them."""
+    """Windows of `size` elements of a key, one after the other. Rows are added to them in columns."""
 
     def __init__(self, size: int, fold: Fold, states: CountStates, fired: Callable[[Any, CountWindow], None]) -> None:
-        """`fired` gets the result of every window that is full."""
+        """Create the windows. `fired` gets the result of every full window."""
         self._size = size
         self._fold = fold
         self._states = states
         self._fired = fired
 
     def add(self, columns: Columns, key_selector: Callable[[Any], Any], watermark: int) -> Columns | None:
-        """Fold rows into their windows. Returns them if they must be looked at one by one."""
+        """Fold rows into their windows, and return None. Return the rows if they must be looked at one by one."""
         numbers, keys = numbers_in(columns, self._fold), distinct_keys(columns, key_selector)
         if numbers is None or keys is None:
             return columns
@@ -65,7 +65,7 @@ class ColumnCounts:
         return None
 
     def _group_by_window(self, keys: Keys, before: Any) -> tuple[list[Address], Groups]:
-        """The windows that rows belong to, in the order of their first rows, and the rows of each."""
+        """Return the windows of the rows, in the order of their first rows, and the rows of each."""
         codes = keys.codes()
         by_key = Groups.of(codes)
         number = np.empty(len(codes), np.int64)
@@ -78,7 +78,7 @@ class ColumnCounts:
         return addresses, Groups.of(encoded.indices.to_numpy(zero_copy_only=False))
 
     def _keep(self, addresses: list[Address], results: list[Any], groups: Groups) -> None:
-        """Results of full windows go on, in the order in which rows have filled them; the others wait."""
+        """Emit the results of full windows, in the order in which rows have filled them, and store the others."""
         full: list[tuple[int, Any, CountWindow]] = []
         last_rows, sizes = groups.last_rows().tolist(), groups.sizes.tolist()
         for address, result, last, size in zip(addresses, results, last_rows, sizes, strict=True):

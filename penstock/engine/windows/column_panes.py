@@ -1,4 +1,4 @@
-"""Built-in aggregations in event-time windows, over columns: a chunk reaches each pane once."""
+"""Built-in aggregations in event-time windows, over columns. A chunk reaches each pane once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Assigner = TumblingEventTimeWindows | SlidingEventTimeWindows
 
 
 class ColumnPanes:
-    """The panes of windows of a fixed size, as rows in columns are added to them."""
+    """The panes of windows of a fixed size. Rows are added to them in columns."""
 
     def __init__(
         self,
@@ -36,7 +36,10 @@ class ColumnPanes:
         window_at: Callable[[int], Any],
         opened: Callable[[Any, Any], None],
     ) -> None:
-        """`window_at` makes the window that starts there; `opened` is told about each new pane, by key and window."""
+        """Create the panes.
+
+        `window_at` makes the window that starts at a time. `opened` is called with the key and window of each new pane.
+        """
         self._assigner = assigner
         self._fold = fold
         self._panes = panes
@@ -44,10 +47,10 @@ class ColumnPanes:
         self._opened = opened
 
     def add(self, columns: Columns, key_selector: Callable[[Any], Any], watermark: int) -> Columns | None:
-        """Fold rows into their panes. Returns those that must be looked at one by one, None if there are none.
+        """Fold rows into their panes. Return the rows that must be looked at one by one, or None if there are none.
 
-        These are rows behind the watermark, which may be late or evaluate their window at once; and all rows, if they
-        are not fit for this.
+        These are rows behind the watermark, which may be late or evaluate their window at once. They are all rows if
+        the columns are not fit for folding.
         """
         numbers = numbers_in(columns, self._fold) if self._are_in_range(columns) else None
         if numbers is None:
@@ -71,7 +74,7 @@ class ColumnPanes:
         return bool(times.min() > lowest and times.max() <= MAX_TIMESTAMP - size)
 
     def _behind(self, columns: Columns, watermark: int) -> Any:
-        """By row: whether its window, the only one, is over."""
+        """Return, by row, whether its window, the only one, is over."""
         return self._latest_start(columns) + self._assigner.size - 1 <= watermark
 
     def _latest_start(self, columns: Columns) -> Any:
@@ -101,7 +104,7 @@ class ColumnPanes:
         return True
 
     def _group_by_pane(self, columns: Columns, keys: Keys) -> tuple[list[tuple[Any, Any]], Groups]:
-        """The panes that rows belong to, as (key, window) in the order of their first rows, and the rows of each."""
+        """Return the panes of the rows, as (key, window) in the order of their first rows, and the rows of each."""
         rows, starts = self._windows(columns)
         known, window = np.unique(starts, return_inverse=True)
         both = keys.codes().astype(np.int64)[rows] * len(known) + window
@@ -113,7 +116,7 @@ class ColumnPanes:
         return addresses, groups._replace(order=rows[groups.order])
 
     def _windows(self, columns: Columns) -> tuple[Any, Any]:
-        """For each row and each of its windows, latest first: the position of the row, the start of the window."""
+        """Return (position of the row, start of the window) for each row and each of its windows, latest first."""
         size, slide, latest = self._assigner.size, self._assigner.slide, self._latest_start(columns)
         times = columns.times.to_numpy()  # type: ignore[union-attr]
         starts = latest[:, None] - slide * np.arange(-(-size // slide))

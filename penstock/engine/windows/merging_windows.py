@@ -1,6 +1,6 @@
-"""The current windows of a key where windows merge, and the window under which each keeps its contents.
+"""The current windows of a key where windows merge, and the window under which the contents of each are stored.
 
-A merged window keeps using the contents of one of its parts in place; only the contents of the others are moved.
+A merged window keeps using the contents of one of its parts in place. Only the contents of the others move.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from penstock.errors import UnsupportedOperation
 from penstock.persisted import persisted
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
-"""Called with (result, windows merged into it, its state window, state windows to move there)."""
+"""Function of (result, windows merged into it, its state window, state windows to move there)."""
 
 
 @persisted
 class MergingWindowSet:
-    """The windows of one key: a map from each to the window under which its contents are stored."""
+    """The windows of one key: a map from each window to the window under which its contents are stored."""
 
     def __init__(self) -> None:
         self.mapping: dict[Any, Any] = {}
 
     def state_window(self, window: Any) -> Any | None:
-        """Where a window's contents are, or None if there is no such window."""
+        """Return the window under which a window's contents are stored, or None if there is no such window."""
         return self.mapping.get(window)
 
     def retire(self, window: Any) -> None:
-        """A window is over."""
+        """Remove a window that is over."""
         self.mapping.pop(window, None)
 
     def add(self, window: Any, assigner: MergingWindowAssigner[Any, Any], on_merge: OnMerge) -> Any:
-        """Bring a window in, merge what it touches, and return the window that it became part of."""
+        """Add a window, merge it with others, and return the window that it became part of."""
         merges = _Merges()
         assigner.merge_windows([*self.candidates(window), window], merges)
         result, merged_new = window, False
@@ -46,11 +46,11 @@ class MergingWindowSet:
         return result
 
     def candidates(self, window: Any) -> Iterable[Any]:
-        """The windows that might merge with a new one: all, since only the assigner knows its rule."""
+        """Return the windows that might merge with a new one: all, since only the assigner knows its rule."""
         return self.mapping
 
     def put(self, window: Any, state_window: Any) -> None:
-        """Enter a window."""
+        """Store a window."""
         self.mapping[window] = state_window
 
     def _merge(self, merged: list[Any], cover: Any, on_merge: OnMerge) -> None:
@@ -73,7 +73,10 @@ class SessionSet(MergingWindowSet):
         self._sorted: list[Any] = []
 
     def candidates(self, window: Any) -> Iterable[Any]:
-        """By start, and as they do not overlap also by end: those that begin before it ends and end after it begins."""
+        """Return the sessions that begin before the window ends and end after it begins.
+
+        Sessions do not overlap, so their order by start is also their order by end.
+        """
         sessions = self._sorted
         last = bisect_right(sessions, window.end, key=_start)
         first = bisect_left(sessions, window.start, hi=last, key=_end)
@@ -98,7 +101,7 @@ def _end(window: Any) -> int:
 
 
 class _Merges(MergingWindowAssigner.MergeCallback[Any]):
-    """Collects what an assigner wants merged."""
+    """Collects the merges that an assigner requests."""
 
     def __init__(self) -> None:
         self.found: list[tuple[list[Any], Any]] = []

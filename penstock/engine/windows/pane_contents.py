@@ -1,4 +1,4 @@
-"""What a pane holds: its elements, or one value that they are folded into."""
+"""The contents of a pane: its elements, or one value into which they are folded."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from penstock.engine.operators.functions.slot_contexts import SlotRuntimeContext
 from penstock.errors import UnsupportedOperation
 
 ABSENT: Any = object()
-"""Stands for a pane that holds nothing."""
+"""Stands for an empty pane."""
 
 
 class Contents(ABC):
-    """How elements enter a pane, how two panes become one, and what the window function gets to see."""
+    """The way in which elements enter a pane, two panes become one, and the window function gets the result."""
 
     functions: Sequence[Any] = ()
-    """User functions inside, to be opened and closed with the operator."""
+    """User functions inside, which the operator opens and closes."""
 
     @abstractmethod
     def add(self, held: Any, value: Any, timestamp: int | None) -> Any:
-        """What the pane holds after an element; `held` is ABSENT for the first."""
+        """Return the contents of a pane after an element. `held` is ABSENT for the first element."""
 
     @abstractmethod
     def merge(self, into: Any, other: Any) -> Any:
-        """What two merged panes hold; neither is ABSENT."""
+        """Return the contents of two merged panes. Neither is ABSENT."""
 
     @abstractmethod
     def elements(self, held: Any) -> list[Any]:
-        """What the window function gets."""
+        """Return the elements for the window function."""
 
     def nothing(self) -> list[Any]:
-        """What the window function gets when an evictor has left no element."""
+        """Return the elements for the window function when an evictor has left none."""
         return []
 
     def open(self, context: SlotRuntimeContext) -> None:
+        """Open the user functions."""
         for function in self.functions:
             open_function(function, context)
 
     def close(self) -> None:
+        """Close the user functions."""
         for function in self.functions:
             if isinstance(function, Function):
                 function.close()
@@ -83,7 +85,7 @@ class Reduced(Contents):
 
 
 class Aggregated(Contents):
-    """One accumulator; the window function gets its result."""
+    """One accumulator. The window function gets its result."""
 
     def __init__(self, function: AggregateFunction) -> None:
         self.functions = (function,)
@@ -96,7 +98,7 @@ class Aggregated(Contents):
         try:
             merged = self._function.merge(into, other)
         except NotImplementedError:
-            # A user's merge() that only raises this says that it was left out, as one that returns nothing does.
+            # A merge() that only raises this error was left out by the user, like one that returns nothing.
             merged = None
         if merged is None:
             raise UnsupportedOperation(
@@ -113,7 +115,7 @@ class Aggregated(Contents):
 
 
 class Evicting(Buffered):
-    """All elements with their timestamps, for an evictor; folded only when the window is evaluated."""
+    """All elements with their timestamps, for an evictor. They are folded only when the window is evaluated."""
 
     def __init__(self, folded: Contents) -> None:
         self.functions = folded.functions

@@ -1,4 +1,4 @@
-"""What triggers, evictors, assigners and window functions see of the current pane."""
+"""The contexts of triggers, evictors, assigners and window functions for the current pane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
-    """Processing time, and keyed state for assigners that count."""
+    """The context of an assigner: processing time, and keyed state for assigners that count."""
 
     def __init__(self, operator: WindowOperator) -> None:
         self._operator = operator
@@ -41,7 +41,7 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         self.merged: list[Any] = []
 
     def at(self, key: Any, window: Any) -> PaneContext:
-        """Move to a pane. A state that was asked for at another pane follows."""
+        """Move to a pane. States that were requested at another pane follow."""
         self.key = key
         self.window = window
         self._operator.pane_state.scope.key = (key, window)
@@ -72,7 +72,7 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         return self._operator.pane_state.state(state_descriptor)
 
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Fold the merged panes' values into the result's, in the order of the windows."""
+        """Fold the values of the merged panes into the value of the result, in the order of the windows."""
         panes = self._operator.pane_state
         table = panes.table(state_descriptor)
         state = panes.state(state_descriptor)

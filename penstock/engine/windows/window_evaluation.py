@@ -1,4 +1,4 @@
-"""How a fired window becomes results: passed through, or given to a window function."""
+"""The evaluation of a fired window: its contents are passed through, or given to a window function."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 @dataclass
 class Evaluation:
-    """Emits what the pane holds as it is: a reduced value or an aggregate's result."""
+    """Emits the contents of the pane as they are: a reduced value or the result of an aggregate."""
 
     function: Any = None
 
     def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
+        """Return the results of a fired window."""
         return elements
 
     def clear(self, context: Any) -> None:
-        """The window is about to be dropped."""
+        """Release the state of a window that is about to be dropped."""
 
 
 @dataclass
@@ -32,7 +33,7 @@ class ProcessEvaluation(Evaluation):
 
 @dataclass
 class ProcessAllEvaluation(ProcessEvaluation):
-    """A ProcessAllWindowFunction: no key."""
+    """A ProcessAllWindowFunction, which gets no key."""
 
     def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
         return self.function.process(context, elements)

@@ -1,4 +1,4 @@
-"""Joins: merging two streams into one tagged stream, matching in a window, and the interval join."""
+"""Joins of two streams: one tagged stream of both, the match in a window, and the interval join."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.persisted import persisted
 
 @dataclasses.dataclass(frozen=True)
 class Tagged:
-    """Marks a value with the side that it comes from."""
+    """Marks a value with the side from which it comes."""
 
     side: int
 
@@ -36,13 +36,13 @@ class Tagged:
 
 
 class KeyKinds:
-    """Remembers what kind of key each side of a join has, and refuses two kinds that can never be equal."""
+    """Remembers the kind of key of each side of a join, and refuses two kinds that can never be equal."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, tuple[type, Any]] = {}
 
     def see(self, side: int, key: Any) -> None:
-        """The first key of a side tells its kind."""
+        """Look at a key. The first key of a side decides the kind."""
         if side not in self._kinds:
             self._kinds[side] = (_kind(key), key)
             self._check()
@@ -58,7 +58,7 @@ class KeyKinds:
 
 
 class TaggedKey:
-    """The key of a tagged value, by its side's selector."""
+    """The key selector of tagged values, which applies the selector of the value's side."""
 
     def __init__(self, selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> None:
         self._selectors = selectors
@@ -72,7 +72,10 @@ class TaggedKey:
 
 
 def _kind(key: Any) -> type:
-    """What is also a number, string, … may equal one, as an enum or a named tuple can."""
+    """Return the kind of a key.
+
+    A key that is also a number, string, … may equal one, as an enum or a named tuple can.
+    """
     return next((base for base in (Number, str, bytes, tuple) if isinstance(key, base)), type(key))
 
 
@@ -82,7 +85,7 @@ def _sides(elements: list[Any]) -> tuple[list[Any], list[Any]]:
 
 @dataclasses.dataclass
 class JoinEvaluation(Evaluation):
-    """Every pair of a left and a right element."""
+    """The evaluation of a join: every pair of a left and a right element."""
 
     def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
         lefts, rights = _sides(elements)
@@ -94,7 +97,7 @@ class JoinEvaluation(Evaluation):
 
 @dataclasses.dataclass
 class CoGroupEvaluation(Evaluation):
-    """All left and all right elements at once."""
+    """The evaluation of a co-group: all left and all right elements at once."""
 
     def evaluate(self, key: Any, window: Any, context: Any, elements: list[Any]) -> Any:
         co_group = self.function.co_group if isinstance(self.function, CoGroupFunction) else self.function
@@ -104,12 +107,13 @@ class CoGroupEvaluation(Evaluation):
 @persisted
 @dataclasses.dataclass
 class TimeBuffer:
-    """The elements of one side and key by timestamp; can be queried for a range of time."""
+    """The elements of one side and key by timestamp. A range of time can be looked up."""
 
     times: list[int] = dataclasses.field(default_factory=list)
     values: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
 
     def add(self, timestamp: int, value: Any) -> None:
+        """Add an element."""
         held = self.values.get(timestamp)
         if held is None:
             self.values[timestamp] = [value]
@@ -118,19 +122,20 @@ class TimeBuffer:
             held.append(value)
 
     def between(self, lower: int, upper: int) -> list[tuple[int, list[Any]]]:
-        """Both bounds included."""
+        """Return (timestamp, elements) for timestamps between the bounds, both included."""
         times = self.times
         found = times[bisect_left(times, lower) : bisect_right(times, upper)]
         return [(timestamp, self.values[timestamp]) for timestamp in found]
 
     def remove(self, timestamp: int) -> None:
+        """Remove the elements of a timestamp."""
         if self.values.pop(timestamp, None) is not None:
             del self.times[bisect_left(self.times, timestamp)]
 
 
 @dataclasses.dataclass(frozen=True)
 class IntervalSpec:
-    """left.ts + lower ≤ right.ts ≤ left.ts + upper, and where late elements go."""
+    """The interval left.ts + lower ≤ right.ts ≤ left.ts + upper, and the side outputs of late elements."""
 
     lower: int
     upper: int
@@ -140,7 +145,7 @@ class IntervalSpec:
     right_late: OutputTag | None = None
 
     def inclusive(self) -> IntervalSpec:
-        """The same interval with bounds that belong to it."""
+        """Return the same interval with bounds that belong to it."""
         return dataclasses.replace(
             self,
             lower=self.lower + self.lower_exclusive,
@@ -162,7 +167,7 @@ class JoinContext(FunctionContext):
         return self.right
 
     def of(self, left: int, right: int) -> int:
-        """Turn to a pair; its timestamp is the later one."""
+        """Move to a pair, and return its timestamp, which is the later one."""
         self.left, self.right = left, right
         self.record_timestamp = max(left, right)
         return self.record_timestamp
@@ -172,8 +177,10 @@ _LEFT, _RIGHT = 0, 1
 
 
 class IntervalJoinOperator(CoProcessOperator):
-    """Joins each element with those of the other side within an interval; drops elements that no later one can
-    match."""
+    """Joins each element with those of the other side within an interval.
+
+    It drops elements that no later one can match.
+    """
 
     def __init__(
         self,
@@ -255,7 +262,7 @@ class IntervalJoinOperator(CoProcessOperator):
             self.collected.side(tag, value, timestamp)
 
     def on_event_time(self, time: int, key: Any, side: Any) -> None:
-        """No later element can match elements of this time any more."""
+        """Drop the elements of a time that no later element can match."""
         upper = self.spec.upper if side == _LEFT else -self.spec.lower
         table = self._buffers[side]
         buffer = table.entries.get(key)

@@ -1,4 +1,4 @@
-"""The window operator: assigns elements to panes, asks the trigger, evaluates, and leaves nothing behind.
+"""The window operator: it assigns elements to panes, asks the trigger, evaluates, and leaves nothing behind.
 
 A pane is the bucket of elements that have the same key and the same window. Elements and timers, merging windows and
 others all go through the same step, `_act`: evaluate if the trigger says so, then purge if it says so.
@@ -52,7 +52,7 @@ _CACHED_WINDOWS = 10_000
 
 @dataclass
 class WindowSpec:
-    """How a stream is windowed."""
+    """The definition of the windows of a stream."""
 
     assigner: WindowAssigner[Any, Any]
     trigger: Trigger[Any, Any]
@@ -64,7 +64,7 @@ class WindowSpec:
 
 
 def _counts(spec: WindowSpec) -> bool:
-    """Whether windows are a number of elements each, one after the other, and are evaluated when they are full."""
+    """Return True if windows are a number of elements each, one after the other, evaluated when they are full."""
     assigner, trigger = spec.assigner, spec.trigger
     if type(assigner) is not CountTumblingWindowAssigner or type(trigger) is not PurgingTrigger:
         return False
@@ -72,7 +72,7 @@ def _counts(spec: WindowSpec) -> bool:
 
 
 class WindowOperator(KeyedTimerOperator):
-    """One operator for all windows."""
+    """The operator of all kinds of windows."""
 
     def __init__(
         self, spec: WindowSpec, key_selector: Callable[[Any], Any], output_type: TypeInformation | None = None
@@ -118,7 +118,7 @@ class WindowOperator(KeyedTimerOperator):
 
     # --- elements ---
     def chunk(self, chunk: Chunk) -> None:
-        """Columns go into panes as they are if the aggregation is a built-in one; the other rows one by one."""
+        """Add a chunk. Columns go into panes as they are if the aggregation is built in; other rows go one by one."""
         if chunk.columns is None or not self._folds_fields:
             super().chunk(chunk)
             return
@@ -156,7 +156,7 @@ class WindowOperator(KeyedTimerOperator):
         return ColumnCounts(assigner.size, fold, CountStates(self._panes, element_count, waiting), emit)
 
     def _open_pane(self, key: Any, window: TimeWindow) -> None:
-        """A pane has got its first elements, before it is due."""
+        """Register the timers of a pane that has its first elements, before it is due."""
         self.timers.event_time.register(window.max_timestamp(), key, window)
         if self.spec.allowed_lateness:
             self._register_cleanup(key, window)
@@ -173,10 +173,10 @@ class WindowOperator(KeyedTimerOperator):
                 self._late(value, timestamp)
 
     def _drive_fixed(self, feed: Iterator[Any], stamps: Any) -> None:
-        """The hot loop, for event-time windows of a fixed size with the default trigger.
+        """Add elements in the hot loop, for event-time windows of a fixed size with the default trigger.
 
-        What `_drive_any` does, without asking the trigger about a pane that is not due yet: a new one sets its timers,
-        and one that exists has them.
+        It does the work of `_drive_any` without asking the trigger about a pane that is not due yet: a new pane sets
+        its timers, and an existing pane has them.
         """
         assert self.keyed is not None and self.key_selector is not None
         assert isinstance(self.spec.assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
@@ -213,11 +213,14 @@ class WindowOperator(KeyedTimerOperator):
                 self._late(value, timestamp)
 
     def _strange(self, value: Any, timestamp: int | None) -> None:
-        """No timestamp, or one so late that its windows would end after the end of time: those never fire."""
+        """Handle an element without a timestamp, or with one so late that its windows would end after the end of time.
+
+        Such windows never fire.
+        """
         self._late(value, required(timestamp))
 
     def _window_at(self, start: int) -> TimeWindow:
-        """The window that starts there; one object serves all panes."""
+        """Return the window that starts at this time. One object serves all panes."""
         if len(self._windows) >= _CACHED_WINDOWS:
             self._windows.clear()
         assert isinstance(self.spec.assigner, TumblingEventTimeWindows | SlidingEventTimeWindows)
@@ -225,7 +228,7 @@ class WindowOperator(KeyedTimerOperator):
         return window
 
     def _in_windows(self, key: Any, value: Any, timestamp: int | None) -> bool:
-        """Add an element to its windows; whether any of them took it."""
+        """Add an element to its windows. Return True if a window took it."""
         taken = False
         for window in self.spec.assigner.assign_windows(value, timestamp, self._assigning):  # type: ignore[arg-type]
             if not self._is_window_late(window):
@@ -260,7 +263,7 @@ class WindowOperator(KeyedTimerOperator):
         self._register_cleanup(key, window)
 
     def _act(self, key: Any, window: Any, state_window: Any, result: Any) -> None:
-        """The pane step: what a trigger's answer does to a pane."""
+        """Apply the answer of a trigger to a pane."""
         if result is TriggerResult.CONTINUE:
             return
         if not isinstance(result, TriggerResult):
@@ -300,7 +303,7 @@ class WindowOperator(KeyedTimerOperator):
             self._sets.remove(key)
 
     def _merge(self, key: Any, result: Any, merged: list[Any], state_window: Any, moved: list[Any]) -> None:
-        """Windows became one: the trigger combines what it kept, old timers go, contents move."""
+        """Merge windows into one: the trigger combines its state, old timers are deleted, contents move."""
         self._check_merge(result)
         pane = self._pane.at(key, result)
         pane.merged = merged
@@ -348,7 +351,7 @@ class WindowOperator(KeyedTimerOperator):
             self._clear(key, window, state_window, windows)
 
     def _clear(self, key: Any, window: Any, state_window: Any, windows: MergingWindowSet | None) -> None:
-        """The window is over: contents, trigger, user's window state and merging entry go."""
+        """Clear a window that is over: its contents, its trigger, the user's window state and its merging entry."""
         self._panes.remove((key, state_window))
         self.spec.trigger.clear(window, self._pane.at(key, window))
         self.spec.evaluation.clear(self._evaluating.at(key, window))
